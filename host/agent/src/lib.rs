@@ -1,0 +1,1 @@
+//! The agent: plugin lifecycle, scheduling, reconcile loop, admin HTTP.

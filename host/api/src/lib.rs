@@ -1,0 +1,1 @@
+//! The custom resources of Reeve and their conditions.

@@ -1,0 +1,3 @@
+//! The reeve binary: parses, wires, runs.
+
+fn main() {}

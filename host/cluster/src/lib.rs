@@ -1,0 +1,1 @@
+//! The way to Kubernetes: watches, object store, apply, access reviews, events.

@@ -1,0 +1,125 @@
+//! SHA-256 digests, written `sha256:<hex>` as OCI does.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::str::FromStr;
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+/// Text that is no digest.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no digest: expected `sha256:` and 64 lower-case hexadecimal digits")]
+pub struct ParseDigestError(String);
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of several parts. Each part's length is hashed too, so that
+    /// moving bytes from one part to the next changes the digest.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
+    /// The 64 hexadecimal digits alone.
+    pub fn hex(&self) -> String {
+        use fmt::Write as _;
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut text, byte| {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+    }
+
+    /// The first ten hexadecimal digits: enough for people and for labels whose
+    /// collisions are detected elsewhere.
+    pub fn short(&self) -> String {
+        self.hex()[..10].to_owned()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ParseDigestError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseDigestError(text.to_owned());
+        let hex = text.strip_prefix("sha256:").ok_or_else(error)?;
+        let lower_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if hex.len() != 64 || !hex.bytes().all(lower_hex) {
+            return Err(error());
+        }
+        let mut bytes = [0; 32];
+        for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| error())?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| error())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = ParseDigestError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        let digest = Digest::of(b"reeve");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!(digest.short().len(), 10);
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in ["", "sha256:", "sha256:zz", "md5:00", &"a".repeat(64)] {
+            assert!(text.parse::<Digest>().is_err(), "{text}");
+        }
+        let upper = Digest::of(b"x").to_string().to_uppercase();
+        assert!(upper.parse::<Digest>().is_err());
+    }
+
+    #[test]
+    fn parts_are_told_apart() {
+        let one = Digest::of_parts([b"ab".as_slice(), b"c"]);
+        let two = Digest::of_parts([b"a".as_slice(), b"bc"]);
+        assert_ne!(one, two);
+    }
+}

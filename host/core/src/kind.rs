@@ -1,0 +1,126 @@
+//! Kinds and the names of objects.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The group, version and kind of a Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GroupVersionKind {
+    /// API group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// Version within the group.
+    pub version: String,
+    /// Kind in singular CamelCase.
+    pub kind: String,
+}
+
+impl GroupVersionKind {
+    /// A kind by its three names.
+    pub fn new(
+        group: impl Into<String>,
+        version: impl Into<String>,
+        kind: impl Into<String>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        }
+    }
+
+    /// From an object's `apiVersion` and `kind` fields.
+    ///
+    /// Returns none when either is empty or the version has more than one slash.
+    pub fn from_fields(api_version: &str, kind: &str) -> Option<Self> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if version.is_empty() || version.contains('/') || kind.is_empty() {
+            return None;
+        }
+        Some(Self::new(group, version, kind))
+    }
+
+    /// The value of an object's `apiVersion` field.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether both are one kind, whatever the version.
+    pub fn same_kind(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.group == other.group
+    }
+}
+
+/// `ResourceQuota.v1` or `Profile.v1.kubeflow.org`, as kubectl writes kinds.
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.kind, self.version)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+/// Names one object, which may or may not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectReference {
+    /// Kind of the object.
+    #[serde(flatten)]
+    pub kind: GroupVersionKind,
+    /// Namespace; none for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name of the object.
+    pub name: String,
+}
+
+impl ObjectReference {
+    /// A reference by its parts.
+    pub fn new(kind: GroupVersionKind, namespace: Option<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            namespace,
+            name: name.into(),
+        }
+    }
+}
+
+/// `ResourceQuota alice/quotas`, or `Profile alice` for a cluster-scoped object.
+impl fmt::Display for ObjectReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {}/{}", self.kind.kind, namespace, self.name),
+            None => write!(f, "{} {}", self.kind.kind, self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn api_version_round_trips() {
+        for (api_version, kind, printed) in [
+            ("v1", "ConfigMap", "ConfigMap.v1"),
+            ("apps/v1", "Deployment", "Deployment.v1.apps"),
+            ("kubeflow.org/v1", "Profile", "Profile.v1.kubeflow.org"),
+        ] {
+            let gvk = GroupVersionKind::from_fields(api_version, kind).unwrap();
+            assert_eq!(gvk.api_version(), api_version);
+            assert_eq!(gvk.to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn malformed_fields_are_no_kind() {
+        for (api_version, kind) in [("", "A"), ("v1", ""), ("a/b/c", "A"), ("a/", "A")] {
+            assert_eq!(GroupVersionKind::from_fields(api_version, kind), None);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Pure decisions: what a plugin may do, what its answer means, what follows
+//! from it for the cluster.
+//!
+//! Nothing in here does I/O, waits, or looks at a clock. The agent, `reeve plan`,
+//! the harness and shadow runs all decide with this code and differ only in what
+//! they do with the decision.
+
+pub mod backoff;
+pub mod digest;
+pub mod failure;
+pub mod kind;
+pub mod manifest;
+pub mod outcome;
+pub mod projection;
+pub mod selector;
+pub mod unit;
+
+pub use digest::Digest;
+pub use failure::Failure;
+pub use kind::{GroupVersionKind, ObjectReference};
+pub use manifest::{
+    Manifest, ManifestError, Metadata, PrimaryRule, ReadRule, Role, Scope, WriteRule,
+};
+pub use outcome::Outcome;
+pub use unit::UnitKey;

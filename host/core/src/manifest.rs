@@ -1,0 +1,436 @@
+//! What a plugin declares about itself, and the checks on it.
+
+use crate::kind::GroupVersionKind;
+use crate::projection::{Projection, ProjectionError};
+use crate::selector::{Selector, SelectorError};
+use serde::Serialize;
+
+/// Who a plugin is, as the component says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Name of the component.
+    pub name: String,
+    /// Its semantic version.
+    pub version: String,
+    /// JSON Schema of the configuration, one JSON text.
+    pub config_schema: Vec<u8>,
+}
+
+/// A manifest as it came from the guest, before anything in it is believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawManifest {
+    /// The primary's kind, selector and projection; none for a pack.
+    pub primary: Option<RawPrimary>,
+    /// Declared reads.
+    pub reads: Vec<RawRead>,
+    /// Declared writes.
+    pub writes: Vec<WriteRule>,
+    /// Names of declared sources.
+    pub sources: Vec<String>,
+    /// Names of declared actions.
+    pub actions: Vec<String>,
+}
+
+/// The primary rule as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawPrimary {
+    /// Kind of the primary.
+    pub kind: GroupVersionKind,
+    /// Label selector.
+    pub selector: String,
+    /// JSON Pointers.
+    pub projection: Vec<String>,
+}
+
+/// A read rule as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawRead {
+    /// Kind that is read.
+    pub kind: GroupVersionKind,
+    /// Where.
+    pub scope: Scope,
+    /// Names; empty stands for any.
+    pub names: Vec<String>,
+    /// Label selector.
+    pub selector: String,
+}
+
+/// A checked manifest: all names are well formed, all selectors parse.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// When the plugin runs.
+    pub role: Role,
+    /// What it may read besides the primary.
+    pub reads: Vec<ReadRule>,
+    /// What it may write.
+    pub writes: Vec<WriteRule>,
+}
+
+/// When a plugin runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Role {
+    /// Once for each object of a kind.
+    Controller(PrimaryRule),
+}
+
+/// The objects for which a controller runs, and what it sees of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PrimaryRule {
+    /// Kind of the primary.
+    pub kind: GroupVersionKind,
+    /// Which of them.
+    pub selector: Selector,
+    /// What the plugin sees of them.
+    pub projection: Projection,
+}
+
+/// A kind that a plugin may read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReadRule {
+    /// Kind that is read.
+    pub kind: GroupVersionKind,
+    /// Where.
+    pub scope: Scope,
+    /// Names; empty stands for any.
+    pub names: Vec<String>,
+    /// Which of them.
+    pub selector: Selector,
+}
+
+/// A kind that a plugin may write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WriteRule {
+    /// Kind that is written.
+    pub kind: GroupVersionKind,
+    /// Where.
+    pub scope: Scope,
+}
+
+/// Where objects of a rule live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Scope {
+    /// The namespace of the primary.
+    PrimaryNamespace,
+    /// The namespace that has the primary's name.
+    NamespaceNamedLikePrimary,
+    /// Just these namespaces.
+    Namespaces(Vec<String>),
+    /// All namespaces, or no namespace for a cluster-scoped kind.
+    Cluster,
+}
+
+impl Scope {
+    /// The namespaces that this scope names for a primary; none when it is all.
+    pub fn namespaces<'a>(
+        &'a self,
+        primary_namespace: Option<&'a str>,
+        primary_name: &'a str,
+    ) -> Option<Vec<&'a str>> {
+        match self {
+            Self::PrimaryNamespace => Some(primary_namespace.into_iter().collect()),
+            Self::NamespaceNamedLikePrimary => Some(vec![primary_name]),
+            Self::Namespaces(names) => Some(names.iter().map(String::as_str).collect()),
+            Self::Cluster => None,
+        }
+    }
+}
+
+/// Why a manifest cannot be used. Each names the entry and what would be right.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// A part of a kind is malformed.
+    #[error("{field}: `{value}` is not {expected}")]
+    Name {
+        /// Which entry of the manifest.
+        field: String,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// A label selector does not parse.
+    #[error("{field}")]
+    Selector {
+        /// Which entry of the manifest.
+        field: String,
+        /// Why.
+        source: SelectorError,
+    },
+    /// A projection is malformed.
+    #[error("{field}")]
+    Projection {
+        /// Which entry of the manifest.
+        field: String,
+        /// Why.
+        source: ProjectionError,
+    },
+    /// Something that this version of the host does not do.
+    #[error(
+        "{field}: this version of reeve does not serve {what} yet; remove them from the manifest"
+    )]
+    Unsupported {
+        /// Which entry of the manifest.
+        field: &'static str,
+        /// What is not served.
+        what: &'static str,
+    },
+    /// The same kind and scope is declared twice.
+    #[error("{field}: {kind} is declared twice for one scope; remove one of the entries")]
+    Duplicate {
+        /// Which entry of the manifest.
+        field: String,
+        /// The kind.
+        kind: GroupVersionKind,
+    },
+}
+
+impl TryFrom<RawManifest> for Manifest {
+    type Error = ManifestError;
+
+    fn try_from(raw: RawManifest) -> Result<Self, Self::Error> {
+        let Some(primary) = raw.primary else {
+            return Err(unsupported("role", "packs"));
+        };
+        if !raw.sources.is_empty() {
+            return Err(unsupported("sources", "sources"));
+        }
+        if !raw.actions.is_empty() {
+            return Err(unsupported("actions", "actions"));
+        }
+        check_kind("role.controller.kind", &primary.kind)?;
+        let role = Role::Controller(PrimaryRule {
+            kind: primary.kind,
+            selector: parse_selector("role.controller.selector", &primary.selector)?,
+            projection: Projection::new(primary.projection).map_err(|source| {
+                ManifestError::Projection {
+                    field: "role.controller.projection".to_owned(),
+                    source,
+                }
+            })?,
+        });
+        let mut reads = Vec::with_capacity(raw.reads.len());
+        for (index, read) in raw.reads.into_iter().enumerate() {
+            let field = format!("reads[{index}]");
+            check_kind(&format!("{field}.kind"), &read.kind)?;
+            check_scope(&field, &read.scope)?;
+            reads.push(ReadRule {
+                selector: parse_selector(&format!("{field}.selector"), &read.selector)?,
+                kind: read.kind,
+                scope: read.scope,
+                names: read.names,
+            });
+        }
+        for (index, write) in raw.writes.iter().enumerate() {
+            let field = format!("writes[{index}]");
+            check_kind(&format!("{field}.kind"), &write.kind)?;
+            check_scope(&field, &write.scope)?;
+            if raw.writes[..index].contains(write) {
+                return Err(ManifestError::Duplicate {
+                    field,
+                    kind: write.kind.clone(),
+                });
+            }
+        }
+        Ok(Self {
+            role,
+            reads,
+            writes: raw.writes,
+        })
+    }
+}
+
+impl Manifest {
+    /// The rule for the primary.
+    pub fn primary(&self) -> &PrimaryRule {
+        let Role::Controller(rule) = &self.role;
+        rule
+    }
+
+    /// All kinds that the manifest names, each once.
+    pub fn kinds(&self) -> Vec<&GroupVersionKind> {
+        let mut kinds = vec![&self.primary().kind];
+        kinds.extend(self.reads.iter().map(|rule| &rule.kind));
+        kinds.extend(self.writes.iter().map(|rule| &rule.kind));
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+}
+
+fn unsupported(field: &'static str, what: &'static str) -> ManifestError {
+    ManifestError::Unsupported { field, what }
+}
+
+fn parse_selector(field: &str, text: &str) -> Result<Selector, ManifestError> {
+    text.parse().map_err(|source| ManifestError::Selector {
+        field: field.to_owned(),
+        source,
+    })
+}
+
+/// Group, version and kind must be names that an API server could serve. A
+/// wildcard is none: a manifest must say what it means.
+fn check_kind(field: &str, kind: &GroupVersionKind) -> Result<(), ManifestError> {
+    let error = |part: &str, value: &str, expected| ManifestError::Name {
+        field: format!("{field}.{part}"),
+        value: value.to_owned(),
+        expected,
+    };
+    if !kind.group.is_empty() && !is_dns_subdomain(&kind.group) {
+        let expected =
+            "an API group (a DNS-1123 subdomain such as `apps`, or empty for the core group)";
+        return Err(error("group", &kind.group, expected));
+    }
+    if !is_dns_label(&kind.version) {
+        return Err(error(
+            "version",
+            &kind.version,
+            "an API version such as `v1`",
+        ));
+    }
+    let mut chars = kind.kind.chars();
+    let camel_case = chars.next().is_some_and(|first| first.is_ascii_uppercase())
+        && chars.all(|c| c.is_ascii_alphanumeric())
+        && kind.kind.len() <= 63;
+    if !camel_case {
+        return Err(error(
+            "kind",
+            &kind.kind,
+            "a kind in CamelCase such as `ConfigMap`",
+        ));
+    }
+    Ok(())
+}
+
+fn check_scope(field: &str, scope: &Scope) -> Result<(), ManifestError> {
+    let Scope::Namespaces(names) = scope else {
+        return Ok(());
+    };
+    if names.is_empty() {
+        return Err(ManifestError::Name {
+            field: format!("{field}.scope.namespaces"),
+            value: String::new(),
+            expected: "a list of at least one namespace",
+        });
+    }
+    match names.iter().position(|name| !is_dns_label(name)) {
+        None => Ok(()),
+        Some(index) => Err(ManifestError::Name {
+            field: format!("{field}.scope.namespaces[{index}]"),
+            value: names[index].clone(),
+            expected: "the name of a namespace (a DNS-1123 label)",
+        }),
+    }
+}
+
+/// RFC 1123 label as Kubernetes checks it: lower-case alphanumerics and `-`, at
+/// most 63 characters, alphanumeric at both ends.
+pub fn is_dns_label(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    bytes.len() <= 63
+        && bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+        && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
+}
+
+/// RFC 1123 subdomain as Kubernetes checks it: labels joined by dots, at most
+/// 253 characters. Unlike a DNS name's, a label here may be longer than 63.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    text.len() <= 253
+        && text.split('.').all(|label| {
+            let bytes = label.as_bytes();
+            bytes.first().is_some_and(alphanumeric)
+                && bytes.last().is_some_and(alphanumeric)
+                && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw() -> RawManifest {
+        RawManifest {
+            primary: Some(RawPrimary {
+                kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+                selector: String::new(),
+                projection: vec!["/metadata/labels".into()],
+            }),
+            reads: vec![],
+            writes: vec![WriteRule {
+                kind: GroupVersionKind::new("", "v1", "ResourceQuota"),
+                scope: Scope::NamespaceNamedLikePrimary,
+            }],
+            sources: vec![],
+            actions: vec![],
+        }
+    }
+
+    #[test]
+    fn a_good_manifest_passes() {
+        let manifest = Manifest::try_from(raw()).unwrap();
+        assert_eq!(manifest.kinds().len(), 2);
+    }
+
+    #[test]
+    fn each_error_names_its_entry() {
+        type Spoil = fn(&mut RawManifest);
+        let cases: [(Spoil, &str); 10] = [
+            (|m| m.primary = None, "role: this version"),
+            (|m| m.sources = vec!["a".into()], "sources: this version"),
+            (|m| m.actions = vec!["a".into()], "actions: this version"),
+            (
+                |m| m.writes[0].kind.kind = "*".into(),
+                "writes[0].kind.kind: `*` is not a kind",
+            ),
+            (
+                |m| m.writes[0].kind.version = String::new(),
+                "writes[0].kind.version: `` is not an API version",
+            ),
+            (
+                |m| m.writes[0].kind.group = "Apps".into(),
+                "writes[0].kind.group: `Apps` is not an API group",
+            ),
+            (
+                |m| m.writes[0].scope = Scope::Namespaces(vec!["ok".into(), "Not_ok".into()]),
+                "writes[0].scope.namespaces[1]: `Not_ok`",
+            ),
+            (
+                |m| m.writes[0].scope = Scope::Namespaces(vec![]),
+                "writes[0].scope.namespaces: ``",
+            ),
+            (
+                |m| m.writes.push(m.writes[0].clone()),
+                "writes[1]: ResourceQuota.v1 is declared twice",
+            ),
+            (
+                |m| m.primary.as_mut().unwrap().selector = "a in (".into(),
+                "role.controller.selector",
+            ),
+        ];
+        for (spoil, expected) in cases {
+            let mut raw = raw();
+            spoil(&mut raw);
+            let text = Manifest::try_from(raw).unwrap_err().to_string();
+            assert!(
+                text.starts_with(expected),
+                "{text} should start with {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn scopes_name_their_namespaces() {
+        let named = Scope::Namespaces(vec!["a".into(), "b".into()]);
+        for (scope, expected) in [
+            (Scope::PrimaryNamespace, Some(vec!["ns"])),
+            (Scope::NamespaceNamedLikePrimary, Some(vec!["alice"])),
+            (named, Some(vec!["a", "b"])),
+            (Scope::Cluster, None),
+        ] {
+            assert_eq!(scope.namespaces(Some("ns"), "alice"), expected);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a guest sees of an object.
+//!
+//! Stripping is what makes wake rules and replay hold by construction: a field
+//! that a guest cannot see cannot change its answer, so a change of it alone is
+//! no reason to call it.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// Parts of an object that are read, as JSON Pointers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Projection {
+    pointers: Vec<Vec<String>>,
+}
+
+/// A projection that cannot be meant.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProjectionError {
+    /// Not a JSON Pointer into an object.
+    #[error("`{0}` is no JSON Pointer: expected text such as `/metadata/labels`")]
+    NotAPointer(String),
+    /// A field that no guest ever sees.
+    #[error("`{0}` is never shown to plugins; remove it")]
+    Hidden(String),
+}
+
+/// Metadata that no guest sees: bookkeeping of the API server that changes
+/// without anything having changed.
+const HIDDEN: [&str; 3] = ["managedFields", "resourceVersion", "selfLink"];
+
+impl Projection {
+    /// A projection of these JSON Pointers. None stands for all but the status.
+    ///
+    /// # Errors
+    ///
+    /// When text is no JSON Pointer, or names bookkeeping that no guest sees.
+    pub fn new(pointers: Vec<String>) -> Result<Self, ProjectionError> {
+        let mut parsed = Vec::with_capacity(pointers.len());
+        for pointer in pointers {
+            let path = parse_pointer(&pointer)
+                .ok_or_else(|| ProjectionError::NotAPointer(pointer.clone()))?;
+            if path[0] == "metadata" && path.get(1).is_some_and(|x| HIDDEN.contains(&x.as_str())) {
+                return Err(ProjectionError::Hidden(pointer));
+            }
+            parsed.push(path);
+        }
+        parsed.sort();
+        parsed.dedup();
+        Ok(Self { pointers: parsed })
+    }
+
+    /// Whether it stands for all but the status.
+    pub fn is_default(&self) -> bool {
+        self.pointers.is_empty()
+    }
+
+    /// What a guest sees of this object.
+    ///
+    /// `apiVersion`, `kind` and the name, namespace and uid are always there.
+    /// Parts that the object lacks are left out.
+    pub fn apply(&self, object: &Value) -> Value {
+        if self.pointers.is_empty() {
+            return without_bookkeeping(object);
+        }
+        let mut seen = Map::new();
+        for field in ["apiVersion", "kind"] {
+            if let Some(value) = object.get(field) {
+                seen.insert(field.to_owned(), value.clone());
+            }
+        }
+        let mut metadata = Map::new();
+        for field in ["name", "namespace", "uid"] {
+            if let Some(value) = object.pointer(&format!("/metadata/{field}")) {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+        }
+        seen.insert("metadata".to_owned(), Value::Object(metadata));
+        let mut seen = Value::Object(seen);
+        for path in &self.pointers {
+            copy(object, &mut seen, path);
+        }
+        if let Some(metadata) = seen.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in HIDDEN {
+                metadata.remove(field);
+            }
+        }
+        seen
+    }
+}
+
+impl Serialize for Projection {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.pointers.iter().map(|path| {
+            path.iter()
+                .map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+                .collect::<String>()
+        }))
+    }
+}
+
+fn without_bookkeeping(object: &Value) -> Value {
+    let Some(fields) = object.as_object() else {
+        return object.clone();
+    };
+    let mut seen = Map::new();
+    for (field, value) in fields {
+        match field.as_str() {
+            "status" => {}
+            "metadata" => {
+                let mut metadata = value.clone();
+                if let Some(metadata) = metadata.as_object_mut() {
+                    metadata.retain(|key, _| !HIDDEN.contains(&key.as_str()));
+                    // It counts changes of the whole spec, read or not.
+                    metadata.remove("generation");
+                }
+                seen.insert(field.clone(), metadata);
+            }
+            _ => {
+                seen.insert(field.clone(), value.clone());
+            }
+        }
+    }
+    Value::Object(seen)
+}
+
+/// RFC 6901, without the pointer to the whole document.
+fn parse_pointer(text: &str) -> Option<Vec<String>> {
+    let path = text.strip_prefix('/')?;
+    let keys: Vec<String> = path
+        .split('/')
+        .map(|key| key.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    (!keys[0].is_empty()).then_some(keys)
+}
+
+/// Copies what stands at `path`. Lists are copied whole: an index into a list
+/// that others edit would name another item tomorrow.
+fn copy(from: &Value, to: &mut Value, path: &[String]) {
+    let Some((key, rest)) = path.split_first() else {
+        *to = from.clone();
+        return;
+    };
+    let (Some(from), Some(fields)) = (from.get(key), to.as_object_mut()) else {
+        return;
+    };
+    if rest.is_empty() || !from.is_object() {
+        fields.insert(key.clone(), from.clone());
+        return;
+    }
+    let entry = fields
+        .entry(key.clone())
+        .or_insert_with(|| Value::Object(Map::new()));
+    copy(from, entry, rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object() -> Value {
+        json!({
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "Profile",
+            "metadata": {
+                "name": "alice",
+                "uid": "1",
+                "generation": 3,
+                "resourceVersion": "77",
+                "labels": {"a/b": "1", "c": "2"},
+                "managedFields": [{"manager": "x"}],
+            },
+            "spec": {"owner": {"name": "alice", "kind": "User"}, "plugins": [1, 2]},
+            "status": {"phase": "Ready"},
+        })
+    }
+
+    #[test]
+    fn shows_what_is_asked_for() {
+        let always = json!({"name": "alice", "uid": "1"});
+        let base = |extra: Value| {
+            let mut seen = json!({
+                "apiVersion": "kubeflow.org/v1", "kind": "Profile", "metadata": always.clone(),
+            });
+            for (key, value) in extra.as_object().unwrap() {
+                if key == "metadata" {
+                    for (key, value) in value.as_object().unwrap() {
+                        seen["metadata"][key] = value.clone();
+                    }
+                } else {
+                    seen[key] = value.clone();
+                }
+            }
+            seen
+        };
+        for (pointers, expected) in [
+            (
+                vec!["/spec/owner/name"],
+                base(json!({"spec": {"owner": {"name": "alice"}}})),
+            ),
+            (
+                vec!["/metadata/labels/a~1b"],
+                base(json!({"metadata": {"labels": {"a/b": "1"}}})),
+            ),
+            (vec!["/status"], base(json!({"status": {"phase": "Ready"}}))),
+            (
+                vec!["/spec/plugins/0"],
+                base(json!({"spec": {"plugins": [1, 2]}})),
+            ),
+            (vec!["/spec/absent"], base(json!({"spec": {}}))),
+            (
+                vec!["/metadata"],
+                base(json!({"metadata": {"generation": 3, "labels": {"a/b": "1", "c": "2"}}})),
+            ),
+        ] {
+            let projection =
+                Projection::new(pointers.iter().map(|p| (*p).to_owned()).collect()).unwrap();
+            assert_eq!(projection.apply(&object()), expected, "{pointers:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_leaves_out_bookkeeping_and_status() {
+        let seen = Projection::default().apply(&object());
+        assert_eq!(seen.get("status"), None);
+        assert_eq!(seen["spec"], object()["spec"]);
+        let keys: Vec<_> = seen["metadata"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["labels", "name", "uid"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for pointer in [
+            "",
+            "spec",
+            "/",
+            "/metadata/managedFields",
+            "/metadata/resourceVersion",
+        ] {
+            assert!(
+                Projection::new(vec![pointer.to_owned()]).is_err(),
+                "{pointer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Label selectors in Kubernetes' text form.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A parsed label selector: all of its requirements must hold.
+///
+/// The grammar is that of `kubectl -l`: `a=b`, `a==b`, `a!=b`, `a in (x, y)`,
+/// `a notin (x, y)`, `a`, `!a`, joined by commas. The empty selector selects all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Operator {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    DoesNotExist,
+}
+
+/// A selector that does not parse.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{selector}` is no label selector: {problem}")]
+pub struct SelectorError {
+    selector: String,
+    problem: String,
+}
+
+impl Selector {
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|requirement| {
+            let value = label(&requirement.key);
+            match &requirement.operator {
+                Operator::In(values) => value.is_some_and(|v| values.iter().any(|x| x == v)),
+                // As in Kubernetes, an object without the label is selected.
+                Operator::NotIn(values) => value.is_none_or(|v| values.iter().all(|x| x != v)),
+                Operator::Exists => value.is_some(),
+                Operator::DoesNotExist => value.is_none(),
+            }
+        })
+    }
+}
+
+impl FromStr for Selector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |problem: String| SelectorError {
+            selector: text.to_owned(),
+            problem,
+        };
+        let mut requirements = Vec::new();
+        if text.trim().is_empty() {
+            return Ok(Self { requirements });
+        }
+        for part in split_requirements(text) {
+            requirements.push(parse_requirement(part.trim()).map_err(error)?);
+        }
+        Ok(Self { requirements })
+    }
+}
+
+/// Splits at commas that are not inside of parentheses.
+fn split_requirements(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    for (index, character) in text.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&text[start..index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn parse_requirement(text: &str) -> Result<Requirement, String> {
+    if text.is_empty() {
+        return Err("a requirement is missing beside a comma".to_owned());
+    }
+    if let Some(key) = text.strip_prefix('!') {
+        return requirement(key, Operator::DoesNotExist);
+    }
+    if let Some((key, value)) = text.split_once("!=") {
+        return requirement(key, Operator::NotIn(vec![label_value(value)?]));
+    }
+    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        return requirement(key, Operator::In(vec![label_value(value)?]));
+    }
+    let Some((key, rest)) = text.split_once(char::is_whitespace) else {
+        return requirement(text, Operator::Exists);
+    };
+    let rest = rest.trim();
+    let (negated, set) = if let Some(set) = rest.strip_prefix("notin") {
+        (true, set)
+    } else if let Some(set) = rest.strip_prefix("in") {
+        (false, set)
+    } else {
+        return Err(format!("expected `in` or `notin` after `{key}`"));
+    };
+    let values = set
+        .trim()
+        .strip_prefix('(')
+        .and_then(|set| set.strip_suffix(')'))
+        .ok_or_else(|| format!("expected values in parentheses after `{key}`"))?
+        .split(',')
+        .map(label_value)
+        .collect::<Result<Vec<_>, _>>()?;
+    let operator = if negated {
+        Operator::NotIn(values)
+    } else {
+        Operator::In(values)
+    };
+    requirement(key, operator)
+}
+
+fn requirement(key: &str, operator: Operator) -> Result<Requirement, String> {
+    let key = key.trim();
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    let prefix_fits = key
+        .rsplit_once('/')
+        .is_none_or(|(prefix, _)| crate::manifest::is_dns_subdomain(prefix));
+    if name.is_empty() || !prefix_fits || !is_qualified_part(name) {
+        return Err(format!("`{key}` is no label key"));
+    }
+    Ok(Requirement {
+        key: key.to_owned(),
+        operator,
+    })
+}
+
+fn label_value(text: &str) -> Result<String, String> {
+    let value = text.trim();
+    if !value.is_empty() && !is_qualified_part(value) {
+        return Err(format!("`{value}` is no label value"));
+    }
+    Ok(value.to_owned())
+}
+
+/// The syntax that names of labels and their values share.
+pub(crate) fn is_qualified_part(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Requirement { key, operator }) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            match operator {
+                Operator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0])?,
+                Operator::NotIn(values) if values.len() == 1 => write!(f, "{key}!={}", values[0])?,
+                Operator::In(values) => write!(f, "{key} in ({})", values.join(","))?,
+                Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
+                Operator::Exists => f.write_str(key)?,
+                Operator::DoesNotExist => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Selector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selects_as_kubectl_does() {
+        let labels = |key: &str| match key {
+            "app" => Some("web"),
+            "example.com/tier" => Some("front"),
+            "empty" => Some(""),
+            _ => None,
+        };
+        for (text, selected) in [
+            ("", true),
+            ("app=web", true),
+            ("app == web", true),
+            ("app=db", false),
+            ("app!=db", true),
+            ("app!=web", false),
+            ("other!=x", true),
+            ("app in (db, web)", true),
+            ("app notin (db,web)", false),
+            ("other notin (a)", true),
+            ("app", true),
+            ("!app", false),
+            ("!other", true),
+            ("app=web,example.com/tier=front", true),
+            ("app=web,example.com/tier in (back)", false),
+            ("empty=", true),
+        ] {
+            let selector: Selector = text.parse().unwrap();
+            assert_eq!(selector.matches(labels), selected, "{text}");
+            let again: Selector = selector.to_string().parse().unwrap();
+            assert_eq!(again, selector, "{text} does not survive printing");
+        }
+    }
+
+    #[test]
+    fn malformed_text_is_refused() {
+        for text in [
+            "a=b,", "a in", "a in (", "a like b", "=b", "a=b c", "-a", "x/y/z=1",
+        ] {
+            assert!(text.parse::<Selector>().is_err(), "{text}");
+        }
+    }
+}

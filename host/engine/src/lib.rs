@@ -1,0 +1,1 @@
+//! Runs plugins: wasmtime, limits, capabilities, artifact cache.

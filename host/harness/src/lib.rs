@@ -1,0 +1,1 @@
+//! Offline scenarios for plugin authors.

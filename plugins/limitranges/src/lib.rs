@@ -1,0 +1,1 @@
+//! The limitranges controller as a plugin.

@@ -1,0 +1,1 @@
+//! The quotas controller as a plugin.

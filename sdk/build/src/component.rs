@@ -1,0 +1,185 @@
+//! From a core module to a component.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wasm_encoder::{Encode, RawSection};
+use wasmparser::{Parser, Payload};
+use wit_component::ComponentEncoder;
+
+use crate::{BuildError, Profile};
+
+/// A built component, in memory.
+#[derive(Clone, Debug)]
+pub struct Component {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Component {
+    /// Wraps the core module of the package `name` into a component, which is
+    /// validated.
+    pub(crate) fn from_module(
+        name: &str,
+        module: &[u8],
+        profile: Profile,
+    ) -> Result<Self, BuildError> {
+        let module =
+            drop_custom_sections(module, profile).map_err(|source| BuildError::Malformed {
+                name: name.to_owned(),
+                source,
+            })?;
+        let bytes = ComponentEncoder::default()
+            .validate(true)
+            .module(&module)
+            .and_then(|mut encoder| encoder.encode())
+            .map_err(|reason| BuildError::Encode {
+                name: name.to_owned(),
+                reason: format!("{reason:#}"),
+            })?;
+        Ok(Self {
+            name: name.to_owned(),
+            bytes,
+        })
+    }
+
+    /// The name of the package it was built from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The component in binary form.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The component in binary form, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Writes the component to `destination`, making its folder when needed.
+    ///
+    /// The file appears whole or not at all, so a program that watches the path
+    /// never reads half a component. An identical file is left untouched, with
+    /// its time of change. Returns whether anything was written.
+    ///
+    /// # Errors
+    ///
+    /// When the folder or the file cannot be written.
+    pub fn write_to(&self, destination: impl AsRef<Path>) -> Result<bool, BuildError> {
+        let destination = destination.as_ref();
+        if fs::read(destination).is_ok_and(|present| present == self.bytes) {
+            return Ok(false);
+        }
+        write_whole(destination, &self.bytes).map_err(|source| BuildError::Write {
+            path: destination.to_owned(),
+            source,
+        })?;
+        Ok(true)
+    }
+}
+
+fn write_whole(destination: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = destination.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Beside the destination, since a rename does not cross file systems; with
+    // the process in its name, since two commands may build at once.
+    let mut beside = destination.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let result = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, destination));
+    if result.is_err() {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(&beside);
+    }
+    result
+}
+
+/// Copies a module without the custom sections that nobody reads.
+///
+/// `component-type` sections stay, since they say what the module implements and
+/// the encoder consumes them. Symbol names stay in a development build, where
+/// they make stack traces readable.
+fn drop_custom_sections(
+    module: &[u8],
+    profile: Profile,
+) -> Result<Vec<u8>, wasmparser::BinaryReaderError> {
+    let keep = |name: &str| {
+        name.starts_with("component-type") || (profile == Profile::Dev && name == "name")
+    };
+    let mut kept = wasm_encoder::Module::HEADER.to_vec();
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload?;
+        if let Payload::CustomSection(section) = &payload
+            && !keep(section.name())
+        {
+            continue;
+        }
+        if let Some((id, range)) = payload.as_section() {
+            let section = RawSection {
+                id,
+                data: &module[range],
+            };
+            kept.push(section.id);
+            section.encode(&mut kept);
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasm_encoder::{CustomSection, Module, TypeSection};
+
+    fn module(custom: &[&str]) -> Vec<u8> {
+        let mut module = Module::new();
+        let mut types = TypeSection::new();
+        types.ty().function([], []);
+        module.section(&types);
+        for name in custom {
+            module.section(&CustomSection {
+                name: (*name).into(),
+                data: b"abc"[..].into(),
+            });
+        }
+        module.finish()
+    }
+
+    #[test]
+    fn custom_sections_are_dropped_except_those_that_are_read() {
+        let all = ["component-type:reeve", "name", "producers", "other"];
+        for (profile, kept) in [
+            (Profile::Release, &all[..1]),
+            (Profile::Dev, &all[..2]),
+        ] {
+            let stripped = drop_custom_sections(&module(&all), profile).unwrap();
+            assert_eq!(stripped, module(kept), "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_module_are_named_as_such() {
+        let error = Component::from_module("odd", b"no wasm", Profile::Release).unwrap_err();
+        assert!(matches!(error, BuildError::Malformed { .. }), "{error}");
+        assert_eq!(error.to_string(), "the module of odd is malformed");
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_an_equal_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/x.wasm");
+        let component = Component {
+            name: "x".to_owned(),
+            bytes: b"bytes".to_vec(),
+        };
+        assert!(component.write_to(&path).unwrap());
+        assert!(!component.write_to(&path).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"bytes");
+        let beside = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(beside, 1, "no temporary file stays behind");
+    }
+}

@@ -1,0 +1,84 @@
+//! Crates on disk, built for wasm: what comes out, and what the errors say.
+//!
+//! The crates have no dependencies, so this needs the compiler and its wasm
+//! target and nothing else. Real plugins are built by `cargo xtask plugins`.
+
+use std::fs;
+use std::path::Path;
+
+use reeve_build::{BuildError, Builder, PluginCrate, Profile};
+use tempfile::TempDir;
+
+const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]\n";
+
+/// A crate of its own, outside every workspace.
+fn crate_with(library: &str, source: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"sample\"\nversion = \"1.2.3\"\nedition = \"2024\"\n{library}\n[workspace]\n"
+    );
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    fs::write(folder.path().join("src/lib.rs"), source).unwrap();
+    folder
+}
+
+fn build(folder: &Path, profile: Profile) -> Result<Vec<u8>, BuildError> {
+    let plugin = PluginCrate::open(folder)?;
+    let component = Builder::new(profile).quiet().build(&plugin)?;
+    Ok(component.into_bytes())
+}
+
+#[test]
+fn a_crate_outside_the_workspace_becomes_a_component() {
+    let folder = crate_with(CDYLIB, "");
+    for profile in [Profile::Release, Profile::Dev] {
+        let component = build(folder.path(), profile).unwrap();
+        // The fourth and fifth pair of bytes tell a component from a module.
+        assert_eq!(&component[..8], b"\0asm\x0d\0\x01\0", "{profile:?}");
+    }
+    assert!(folder.path().join("target/wasm").is_dir());
+}
+
+#[test]
+fn the_crate_tells_its_name_and_version() {
+    let folder = crate_with(CDYLIB, "");
+    let plugin = PluginCrate::open(folder.path()).unwrap();
+    assert_eq!((plugin.name(), plugin.version()), ("sample", "1.2.3"));
+    assert_eq!(plugin.folder(), folder.path().canonicalize().unwrap());
+}
+
+#[test]
+fn an_error_of_the_compiler_is_in_the_error() {
+    let folder = crate_with(CDYLIB, "pub fn broken() -> u32 { missing_name }");
+    let error = build(folder.path(), Profile::Dev).unwrap_err();
+    assert!(matches!(error, BuildError::Compile { .. }), "{error}");
+    let text = error.to_string();
+    for part in ["failed to compile sample", "missing_name", "src/lib.rs:1"] {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn an_error_of_cargo_is_in_the_error() {
+    let folder = crate_with(CDYLIB, "");
+    fs::write(folder.path().join("Cargo.toml"), "[package\n").unwrap();
+    let error = PluginCrate::open(folder.path()).unwrap_err();
+    assert!(matches!(error, BuildError::Metadata { .. }), "{error}");
+    assert!(error.to_string().contains("Cargo.toml"), "{error}");
+}
+
+#[test]
+fn a_crate_that_is_no_cdylib_is_told_how_to_become_one() {
+    let folder = crate_with("", "");
+    let error = build(folder.path(), Profile::Dev).unwrap_err();
+    assert!(matches!(error, BuildError::NotCdylib { .. }), "{error}");
+    assert!(error.to_string().contains("crate-type"), "{error}");
+}
+
+#[test]
+fn a_folder_without_a_crate_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = PluginCrate::open(folder.path()).unwrap_err();
+    assert!(matches!(error, BuildError::NoCrate { .. }), "{error}");
+}

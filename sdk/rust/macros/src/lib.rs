@@ -1,0 +1,1 @@
+//! The macro line of a Reeve plugin.

@@ -1,0 +1,1 @@
+//! Write Reeve plugins in Rust.

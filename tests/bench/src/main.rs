@@ -1,0 +1,3 @@
+//! Benchmarks, each figure beside its limit.
+
+fn main() {}

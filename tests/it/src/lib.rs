@@ -1,0 +1,1 @@
+//! The whole agent with real components on the embedded cluster.

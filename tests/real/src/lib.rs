@@ -1,0 +1,1 @@
+//! The same story against real servers.

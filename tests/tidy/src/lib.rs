@@ -1,0 +1,1 @@
+//! Checks the direction of the crates and the state of the tree.
