@@ -90,9 +90,7 @@ pub(crate) fn compile(
             report.read(&line, plugin, quiet);
         }
     }
-    let status = child
-        .wait()
-        .map_err(|source| not_started(&build, source))?;
+    let status = child.wait().map_err(|source| not_started(&build, source))?;
     let stderr = stderr.and_then(|thread| thread.join().ok());
 
     if !status.success() {

@@ -152,10 +152,7 @@ mod tests {
     #[test]
     fn custom_sections_are_dropped_except_those_that_are_read() {
         let all = ["component-type:reeve", "name", "producers", "other"];
-        for (profile, kept) in [
-            (Profile::Release, &all[..1]),
-            (Profile::Dev, &all[..2]),
-        ] {
+        for (profile, kept) in [(Profile::Release, &all[..1]), (Profile::Dev, &all[..2])] {
             let stripped = drop_custom_sections(&module(&all), profile).unwrap();
             assert_eq!(stripped, module(kept), "{profile:?}");
         }
