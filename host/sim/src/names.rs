@@ -8,8 +8,7 @@
 pub type Validator = fn(&str) -> Vec<String>;
 
 const LABEL_1123: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const SUBDOMAIN_1123: &str =
-    "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SUBDOMAIN_1123: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
@@ -131,10 +130,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         wrong.push(format!("name part {}", too_long(LABEL_MAX, "bytes")));
     }
     if !is_label_key(name) {
-        wrong.push(format!(
-            "name part {}",
-            pattern(RULE, LABEL_KEY, &EXAMPLES)
-        ));
+        wrong.push(format!("name part {}", pattern(RULE, LABEL_KEY, &EXAMPLES)));
     }
     wrong
 }
@@ -249,12 +245,16 @@ pub fn in_range(low: i64, high: i64) -> String {
     format!("must be between {low} and {high}, inclusive")
 }
 
-/// What a validator says of a `generateName`, whose end is still to come: its
-/// trailing dashes are taken as followed by something valid.
+/// What a validator says of a `generateName`, whose end is still to come: a
+/// dash at the end, and whatever stands before it, is taken as a letter.
 pub fn prefix_of(validator: Validator, text: &str) -> Vec<String> {
     match text.strip_suffix('-') {
-        Some(rest) => validator(&format!("{}a", rest.trim_end_matches('-'))),
-        None => validator(text),
+        Some(rest) if !rest.is_empty() => {
+            let mut chars = rest.chars();
+            chars.next_back();
+            validator(&format!("{}a", chars.as_str()))
+        }
+        _ => validator(text),
     }
 }
 
@@ -345,7 +345,11 @@ mod tests {
             &["a", ".a", "A-b_c.d"],
             &["", ".", "..", "..a", "a/b", &longer],
         );
-        check(port_name, &["http", "a-1"], &["", "1", "-a", "a--b", "HTTP"]);
+        check(
+            port_name,
+            &["http", "a-1"],
+            &["", "1", "-a", "a--b", "HTTP"],
+        );
         check(wildcard_dns1123_subdomain, &["*.a.b"], &["a", "*", "*.*.a"]);
         check(env_var, &["A", "a.b-c", "1 x"], &["", "a=b", "é"]);
     }
@@ -359,23 +363,29 @@ mod tests {
         );
         assert_eq!(
             dns1123_subdomain("A"),
-            ["a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+            [
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
               '-' or '.', and must start and end with an alphanumeric character (e.g. \
               'example.com', regex used for validation is \
-              '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"]
+              '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            ]
         );
         assert_eq!(
             qualified_name("_x"),
-            ["name part must consist of alphanumeric characters, '-', '_' or '.', and must start \
+            [
+                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start \
               and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or \
               '123-abc', regex used for validation is \
-              '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"]
+              '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+            ]
         );
     }
 
     #[test]
     fn generated_names_may_end_in_a_dash() {
         assert!(prefix_of(dns1123_label, "a-").is_empty());
-        assert!(!prefix_of(dns1123_label, "A-").is_empty());
+        assert!(prefix_of(dns1123_label, "a--").is_empty());
+        assert!(!prefix_of(dns1123_label, "Ab-").is_empty());
+        assert!(!prefix_of(dns1123_label, "-").is_empty());
     }
 }
