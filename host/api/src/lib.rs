@@ -1,1 +1,71 @@
 //! The custom resources of Reeve and their conditions.
+//!
+//! Types here are the API that users see; each field's doc comment is its
+//! description in the CRD.
+
+mod condition;
+mod plugin;
+mod unit;
+
+pub use condition::{ConditionType, Reason, condition, set_condition};
+pub use plugin::{LimitOverrides, Plugin, PluginSource, PluginSpec, PluginStatus, UnitCounts};
+pub use unit::{PrimaryReference, Unit, UnitSpec, UnitStatus};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+/// API group of all our kinds.
+pub const GROUP: &str = "reeve.dev";
+/// Version of all our kinds.
+pub const VERSION: &str = "v1alpha1";
+
+/// Label on a ConfigMap: `"true"` makes it a plugin.
+pub const PLUGIN_CONFIG_MAP_LABEL: &str = "reeve.dev/plugin";
+
+/// The CustomResourceDefinitions of Reeve, ready to be applied.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![Plugin::crd(), Unit::crd()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crds_name_what_users_type() {
+        let names: Vec<_> = crds().into_iter().map(|crd| crd.metadata.name).collect();
+        assert_eq!(
+            names,
+            [
+                Some("plugins.reeve.dev".to_owned()),
+                Some("units.reeve.dev".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn every_field_is_described() {
+        fn check(path: &str, schema: &serde_json::Value, missing: &mut Vec<String>) {
+            let Some(properties) = schema["properties"].as_object() else {
+                if schema["items"].is_object() {
+                    check(path, &schema["items"], missing);
+                }
+                return;
+            };
+            for (name, property) in properties {
+                let path = format!("{path}.{name}");
+                if property["description"].as_str().is_none_or(str::is_empty) {
+                    missing.push(path.clone());
+                }
+                check(&path, property, missing);
+            }
+        }
+        let mut missing = Vec::new();
+        for crd in crds() {
+            let value = serde_json::to_value(&crd).unwrap();
+            let schema = &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            check(&crd.spec.names.kind, schema, &mut missing);
+        }
+        assert_eq!(missing, Vec::<String>::new());
+    }
+}

@@ -6,15 +6,20 @@
 //! they do with the decision.
 
 pub mod backoff;
+pub mod desired;
 pub mod digest;
 pub mod failure;
+pub mod grant;
 pub mod kind;
 pub mod manifest;
 pub mod outcome;
+pub mod ownership;
+pub mod plan;
 pub mod projection;
 pub mod selector;
 pub mod unit;
 
+pub use desired::{Desired, DesiredError, DesiredObject};
 pub use digest::Digest;
 pub use failure::Failure;
 pub use kind::{GroupVersionKind, ObjectReference};
@@ -22,4 +27,5 @@ pub use manifest::{
     Manifest, ManifestError, Metadata, PrimaryRule, ReadRule, Role, Scope, WriteRule,
 };
 pub use outcome::Outcome;
+pub use plan::{Plan, plan};
 pub use unit::UnitKey;

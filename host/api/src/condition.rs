@@ -1,0 +1,188 @@
+//! Conditions: their types, their reasons, and how they change.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use std::fmt;
+
+/// Types of conditions that the agent sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionType {
+    /// All is well.
+    Ready,
+    /// On a `Plugin`: the newest component and configuration are the running ones.
+    Loaded,
+    /// On a `Plugin`: nothing that the manifest asks for is missing.
+    Granted,
+}
+
+/// Reasons of conditions that the agent sets: the stable, machine-readable half
+/// of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// All is well.
+    Running,
+    /// The component is being read, compiled or asked.
+    Loading,
+    /// The ConfigMap is gone.
+    ConfigMapAbsent,
+    /// The ConfigMap has no component.
+    ComponentAbsent,
+    /// The ConfigMap has more than one component.
+    ComponentAmbiguous,
+    /// The component cannot be unpacked.
+    DecompressionFailed,
+    /// The component is larger than the limit.
+    TooLarge,
+    /// The bytes are no component.
+    NotAComponent,
+    /// The component is of another world.
+    WrongWorld,
+    /// The component does not compile.
+    CompileFailed,
+    /// The configuration is no YAML, or does not fit the schema.
+    ConfigInvalid,
+    /// `metadata` failed or makes no sense.
+    MetadataFailed,
+    /// `describe` failed.
+    DescribeFailed,
+    /// `describe` returned a manifest that cannot be used.
+    ManifestInvalid,
+    /// The cluster does not serve a kind of the manifest.
+    KindNotServed,
+    /// The ServiceAccount is absent or does not name the plugin.
+    ServiceAccountUnusable,
+    /// RBAC lacks a rule.
+    Forbidden,
+    /// Everything asked for is granted.
+    AllGranted,
+    /// The API server does not answer.
+    Unreachable,
+    /// Not all objects have been seen yet.
+    Syncing,
+    /// The plugin trapped or panicked.
+    Trapped,
+    /// A call ran out of one of its limits.
+    LimitExceeded,
+    /// An outcome was refused.
+    OutcomeRefused,
+    /// The plugin asked to be run again later.
+    Retrying,
+    /// The plugin says that it cannot work until something changes.
+    Terminal,
+    /// The plugin waits for something.
+    NotReady,
+    /// The API server refused an object.
+    ApplyFailed,
+    /// Somebody else owns an object or a field.
+    Conflict,
+    /// The namespace of an object does not exist, or is going.
+    NamespaceAbsent,
+    /// A deletion was held back.
+    DeletionHeld,
+    /// Some units are in trouble.
+    UnitsFailing,
+}
+
+impl ConditionType {
+    /// The text in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Loaded => "Loaded",
+            Self::Granted => "Granted",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The names of the variants are the API.
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A condition as of `now`.
+pub fn condition(
+    kind: impl Into<String>,
+    status: &str,
+    reason: impl Into<String>,
+    message: impl Into<String>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let mut message = message.into();
+    truncate(&mut message);
+    Condition {
+        type_: kind.into(),
+        status: status.to_owned(),
+        reason: reason.into(),
+        message,
+        observed_generation: generation,
+        last_transition_time: Time(now),
+    }
+}
+
+/// The API conventions limit a condition's message to 32,768 bytes; what people
+/// read ends long before.
+const MAX_MESSAGE: usize = 4096;
+
+fn truncate(message: &mut String) {
+    if message.len() > MAX_MESSAGE {
+        let mut end = MAX_MESSAGE;
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        message.push('…');
+    }
+}
+
+/// Sets a condition. The time of transition changes only with the status.
+///
+/// Returns whether anything changed.
+pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
+    let Some(old) = conditions.iter_mut().find(|c| c.type_ == new.type_) else {
+        conditions.push(new);
+        return true;
+    };
+    if old.status == new.status {
+        new.last_transition_time = old.last_transition_time.clone();
+    }
+    let changed = *old != new;
+    *old = new;
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64, status: &str, message: &str) -> Condition {
+        let now = Timestamp::from_second(second).unwrap();
+        condition("Ready", status, "Running", message, None, now)
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_last_change_of_status() {
+        let mut conditions = vec![];
+        assert!(set_condition(&mut conditions, at(1, "True", "a")));
+        assert!(!set_condition(&mut conditions, at(2, "True", "a")));
+        assert!(set_condition(&mut conditions, at(3, "True", "b")));
+        assert_eq!(
+            conditions[0].last_transition_time,
+            at(1, "True", "").last_transition_time
+        );
+        assert!(set_condition(&mut conditions, at(4, "False", "b")));
+        assert_eq!(
+            conditions[0].last_transition_time,
+            at(4, "", "").last_transition_time
+        );
+        assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn long_messages_end() {
+        let long = at(1, "True", &"é".repeat(MAX_MESSAGE));
+        assert!(long.message.len() <= MAX_MESSAGE + '…'.len_utf8());
+    }
+}

@@ -1,0 +1,115 @@
+//! `Plugin`: status and policy of one plugin.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Status and policy of one plugin. The agent makes it, under the name of the
+/// ConfigMap that carries the component, and keeps it when that ConfigMap goes,
+/// so that policy survives a reinstall.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "reeve.dev",
+    version = "v1alpha1",
+    kind = "Plugin",
+    namespaced,
+    status = "PluginStatus",
+    category = "reeve",
+    doc = "Status and policy of one plugin of Reeve.",
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.version"}"#,
+    printcolumn = r#"{"name":"Primary","type":"string","jsonPath":".status.primaryKind"}"#,
+    printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,
+    printcolumn = r#"{"name":"Failing","type":"integer","jsonPath":".status.units.failing"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginSpec {
+    /// Name of the ServiceAccount, in the same namespace, as which the plugin
+    /// writes. It must carry the annotation `reeve.dev/plugin` with the plugin's
+    /// name. Defaults to the plugin's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
+    /// Limits of each call, where they differ from the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitOverrides>,
+}
+
+/// Limits of one call, where they differ from the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitOverrides {
+    /// Run time of the guest in milliseconds, time waiting for the host not
+    /// counted. Default 2000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 10, max = 60_000))]
+    pub run_milliseconds: Option<u32>,
+    /// Memory of the guest in bytes. Default 67108864 (64 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 65_536, max = 1_073_741_824))]
+    pub memory_bytes: Option<u32>,
+    /// Bytes of all objects that one call returns. Default 4194304 (4 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1024, max = 67_108_864))]
+    pub output_bytes: Option<u32>,
+    /// Number of objects that one call returns. Default 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub output_objects: Option<u32>,
+}
+
+/// What the agent observed of a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// Generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Digest of the running component, `sha256:` and 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Name that the running component gives itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// Version that the running component gives itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Kind of the objects for which it runs, such as `Profile.v1.kubeflow.org`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_kind: Option<String>,
+    /// Where the newest component was found, running or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PluginSource>,
+    /// Counts of its units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<UnitCounts>,
+    /// `Ready`, `Loaded` and `Granted`.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+}
+
+/// Where a component was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginSource {
+    /// Name of the ConfigMap.
+    pub config_map: String,
+    /// Digest of the component in it, unpacked; none when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// Counts of a plugin's units.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitCounts {
+    /// Primaries for which the plugin runs.
+    pub total: u32,
+    /// Those whose desired state is in place.
+    pub ready: u32,
+    /// Those in trouble; each has a `Unit` object that says why.
+    pub failing: u32,
+}

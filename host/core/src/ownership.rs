@@ -1,0 +1,242 @@
+//! How ownership is written on the objects themselves.
+//!
+//! Labels find what a unit owns, annotations say it in words, and the field
+//! manager proves it: labels can be forged by anyone who may edit an object, an
+//! `Apply` entry of our manager comes only from an apply of ours.
+
+use crate::digest::Digest;
+use crate::kind::ObjectReference;
+use crate::selector::is_qualified_part;
+use crate::unit::UnitKey;
+use serde_json::{Map, Value, json};
+
+/// Label: the plugin that owns the object. Its name, or a shortened form with a
+/// hash where the name is longer than a label value may be.
+pub const PLUGIN_LABEL: &str = "reeve.dev/plugin";
+/// Label: hash of the unit that owns the object.
+pub const UNIT_LABEL: &str = "reeve.dev/unit";
+/// Annotation: the unit's primary, in words.
+pub const PRIMARY_ANNOTATION: &str = "reeve.dev/primary";
+/// Annotation: uid of the unit's primary.
+pub const PRIMARY_UID_ANNOTATION: &str = "reeve.dev/primary-uid";
+/// Annotation: digest of what was last sent, without this annotation.
+pub const APPLIED_ANNOTATION: &str = "reeve.dev/applied";
+/// Annotation, set by a plugin or a person: `allow` permits pruning an object of
+/// a kind whose deletion otherwise waits for a person.
+pub const PRUNE_ANNOTATION: &str = "reeve.dev/prune";
+
+/// Names in our domain that only the host writes; a plugin that sets one would
+/// steer the engine.
+pub const HOST_OWNED: [&str; 5] = [
+    PLUGIN_LABEL,
+    UNIT_LABEL,
+    PRIMARY_ANNOTATION,
+    PRIMARY_UID_ANNOTATION,
+    APPLIED_ANNOTATION,
+];
+
+/// The API server's limit on the name of a field manager.
+const MAX_FIELD_MANAGER: usize = 128;
+
+/// Field manager of a plugin: `reeve/<plugin>`, shortened with a hash within the
+/// server's limit of 128 characters.
+pub fn field_manager(plugin: &str) -> String {
+    let name = format!("reeve/{plugin}");
+    if name.len() <= MAX_FIELD_MANAGER {
+        return name;
+    }
+    let hash = Digest::of(plugin.as_bytes()).short();
+    let kept = floor_char_boundary(&name, MAX_FIELD_MANAGER - hash.len() - 1);
+    format!("{}-{hash}", &name[..kept])
+}
+
+/// Value of [`PLUGIN_LABEL`] for a plugin.
+pub fn plugin_label(plugin: &str) -> String {
+    if is_qualified_part(plugin) {
+        return plugin.to_owned();
+    }
+    let hash = Digest::of(plugin.as_bytes()).short();
+    let kept: String = plugin
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+        .take(40)
+        .collect();
+    format!("p{kept}-{hash}")
+}
+
+/// Value of [`UNIT_LABEL`] for a unit: 80 bits of a hash. Should two units of a
+/// plugin ever meet in it, [`PRIMARY_ANNOTATION`] still tells them apart.
+pub fn unit_label(unit: &UnitKey) -> String {
+    Digest::of(unit.id().as_bytes()).hex()[..20].to_owned()
+}
+
+/// Selector of all that a plugin owns.
+pub fn plugin_selector(plugin: &str) -> String {
+    format!("{PLUGIN_LABEL}={}", plugin_label(plugin))
+}
+
+/// The primary as far as ownership needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The unit.
+    pub unit: UnitKey,
+    /// Uid of the primary.
+    pub uid: String,
+}
+
+/// A desired object as it is sent: with marks of ownership, and the digest of
+/// the whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stamped {
+    /// The object.
+    pub reference: ObjectReference,
+    /// The body to apply.
+    pub body: Value,
+    /// Value of its [`APPLIED_ANNOTATION`].
+    pub applied: String,
+}
+
+impl Owner {
+    /// Marks an object as this unit's.
+    ///
+    /// It gets an ownerReference to the primary where garbage collection can
+    /// follow one: the primary is cluster-scoped, or both are in one namespace.
+    pub fn stamp(&self, reference: ObjectReference, mut body: Value) -> Stamped {
+        let in_reach = self.in_reach(&reference);
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            let labels = object_field(metadata, "labels");
+            labels.insert(PLUGIN_LABEL.into(), json!(plugin_label(&self.unit.plugin)));
+            labels.insert(UNIT_LABEL.into(), json!(unit_label(&self.unit)));
+            let annotations = object_field(metadata, "annotations");
+            annotations.insert(PRIMARY_ANNOTATION.into(), json!(self.unit.id()));
+            annotations.insert(PRIMARY_UID_ANNOTATION.into(), json!(self.uid));
+            if in_reach {
+                metadata.insert("ownerReferences".into(), json!([self.reference()]));
+            }
+        }
+        let applied = Digest::of(body.to_string().as_bytes()).to_string();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
+        }
+        Stamped {
+            reference,
+            body,
+            applied,
+        }
+    }
+
+    /// Whether garbage collection deletes this object with the primary.
+    pub fn in_reach(&self, object: &ObjectReference) -> bool {
+        let primary = &self.unit.primary;
+        primary.namespace.is_none() || primary.namespace == object.namespace
+    }
+
+    fn reference(&self) -> Value {
+        let primary = &self.unit.primary;
+        json!({
+            "apiVersion": primary.kind.api_version(),
+            "kind": primary.kind.kind,
+            "name": primary.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+}
+
+fn object_field<'a>(parent: &'a mut Map<String, Value>, field: &str) -> &'a mut Map<String, Value> {
+    let slot = parent
+        .entry(field)
+        .or_insert_with(|| Value::Object(Map::new()));
+    if !slot.is_object() {
+        *slot = Value::Object(Map::new());
+    }
+    match slot {
+        Value::Object(fields) => fields,
+        _ => unreachable!("it was made an object above"),
+    }
+}
+
+fn floor_char_boundary(text: &str, mut index: usize) -> usize {
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::GroupVersionKind;
+
+    fn owner(namespace: Option<&str>) -> Owner {
+        let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
+        Owner {
+            unit: UnitKey::new(
+                "quotas",
+                ObjectReference::new(kind, namespace.map(Into::into), "alice"),
+            ),
+            uid: "u-1".into(),
+        }
+    }
+
+    fn quota(namespace: &str) -> (ObjectReference, Value) {
+        let kind = GroupVersionKind::new("", "v1", "ResourceQuota");
+        (
+            ObjectReference::new(kind, Some(namespace.into()), "quotas"),
+            json!({"apiVersion": "v1", "kind": "ResourceQuota",
+                "metadata": {"name": "quotas", "namespace": namespace, "labels": {"a": "b"}}}),
+        )
+    }
+
+    #[test]
+    fn a_stamp_keeps_what_the_plugin_set() {
+        let (reference, body) = quota("alice");
+        let stamped = owner(None).stamp(reference, body);
+        assert_eq!(stamped.body["metadata"]["labels"]["a"], "b");
+        assert_eq!(stamped.body["metadata"]["labels"][PLUGIN_LABEL], "quotas");
+        let owner_reference = &stamped.body["metadata"]["ownerReferences"][0];
+        assert_eq!(owner_reference["uid"], "u-1");
+        assert_eq!(owner_reference["apiVersion"], "kubeflow.org/v1");
+        assert_eq!(
+            stamped.body["metadata"]["annotations"][APPLIED_ANNOTATION],
+            json!(stamped.applied)
+        );
+    }
+
+    #[test]
+    fn the_digest_follows_the_content() {
+        let (reference, body) = quota("alice");
+        let mut changed = body.clone();
+        changed["metadata"]["labels"]["a"] = json!("c");
+        let stamp = |body| owner(None).stamp(reference.clone(), body).applied;
+        assert_eq!(stamp(body.clone()), stamp(body.clone()));
+        assert_ne!(stamp(body), stamp(changed));
+    }
+
+    #[test]
+    fn no_owner_reference_across_namespaces() {
+        for (primary, object, expected) in [
+            (None, "alice", true),
+            (Some("alice"), "alice", true),
+            (Some("other"), "alice", false),
+        ] {
+            let (reference, body) = quota(object);
+            let stamped = owner(primary).stamp(reference, body);
+            let found = stamped.body["metadata"].get("ownerReferences").is_some();
+            assert_eq!(found, expected, "{primary:?} {object}");
+        }
+    }
+
+    #[test]
+    fn long_names_stay_within_the_limits_and_distinct() {
+        let long = |last: char| format!("{}{last}", "a".repeat(250));
+        for name in [field_manager(&long('x')), plugin_label(&long('x'))] {
+            assert!(name.len() <= 128);
+        }
+        assert!(is_qualified_part(&plugin_label(&long('x'))));
+        assert_ne!(plugin_label(&long('x')), plugin_label(&long('y')));
+        assert_ne!(field_manager(&long('x')), field_manager(&long('y')));
+        assert_eq!(field_manager("quotas"), "reeve/quotas");
+    }
+}
