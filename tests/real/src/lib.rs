@@ -1,1 +1,18 @@
-//! The same story against real servers.
+//! Builds and runs the real servers that tests are held against.
+//!
+//! [`parts`] builds them from their published Go modules into the user's cache
+//! folder, once. [`ControlPlane`] starts etcd, a kube-apiserver and a
+//! kube-controller-manager on free loopback ports and ends them again.
+//!
+//! Everything here blocks and is free of asynchronous code: it is used by
+//! `cargo xtask`, which has to build in seconds, and by tests that wait for these
+//! servers anyway.
+
+mod control_plane;
+mod credentials;
+mod kubectl;
+pub mod parts;
+mod server;
+
+pub use control_plane::{Builder, ControlPlane};
+pub use credentials::{ADMIN, User};

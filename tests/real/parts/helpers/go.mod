@@ -1,0 +1,3 @@
+module reeve.dev/tests/real/parts/helpers
+
+go 1.26.0

@@ -1,0 +1,384 @@
+//! etcd, kube-apiserver and kube-controller-manager for the length of a test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file};
+use crate::kubectl;
+use crate::parts::{ETCD, HELPERS, KUBERNETES};
+use crate::server::{Server, free_port, listens};
+
+/// Two to three seconds on an idle machine; tests run beside builds.
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// A free port can be taken by somebody else before the server has it.
+const ATTEMPTS: usize = 3;
+
+/// The controllers that make deletion and access work as in a real cluster. Those
+/// that need nodes or clouds are left out.
+const DEFAULT_CONTROLLERS: &[&str] = &[
+    "namespace-controller",
+    "garbage-collector-controller",
+    "serviceaccount-controller",
+    "clusterrole-aggregation-controller",
+];
+
+/// A running control plane with a data folder of its own.
+///
+/// Its servers end when it is dropped, after a panic of the test too, and when
+/// the test process is killed. After a panic the ends of their logs are printed.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Dropped in this order. The API server goes before etcd: without its store
+    // it hangs in shutdown. The folder with the logs goes last.
+    controller_manager: Option<Server>,
+    api_server: Option<Server>,
+    etcd: Server,
+    programs: Programs,
+    users: Vec<User>,
+    etcd_port: u16,
+    port: u16,
+    folder: TempDir,
+}
+
+/// What to start; see [`ControlPlane::builder`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    users: Vec<User>,
+    controllers: Vec<String>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            users: vec![User::admin()],
+            controllers: DEFAULT_CONTROLLERS
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect(),
+        }
+    }
+}
+
+impl Builder {
+    /// Makes `user` known to the API server, which grants it nothing yet.
+    pub fn user(mut self, user: User) -> Self {
+        self.users.push(user);
+        self
+    }
+
+    /// Runs exactly these controllers, by the names that
+    /// kube-controller-manager's `--controllers` takes. Without any, there is no
+    /// controller manager.
+    pub fn controllers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.controllers = names.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Builds the parts that are missing and starts the servers.
+    ///
+    /// # Errors
+    ///
+    /// When a part cannot be built or a server does not become ready; the message
+    /// has the end of its log.
+    pub fn start(self) -> Result<ControlPlane> {
+        let programs = Programs::get()?;
+        for _ in 1..ATTEMPTS {
+            match ControlPlane::start_once(&self, &programs)? {
+                Some(control_plane) => return Ok(control_plane),
+                None => eprintln!("a free port was taken meanwhile; starting over"),
+            }
+        }
+        ControlPlane::start_once(&self, &programs)?.context("no port stays free long enough")
+    }
+}
+
+impl ControlPlane {
+    /// Starts a control plane with an administrator and the usual controllers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::start`].
+    pub fn start() -> Result<Self> {
+        Self::builder().start()
+    }
+
+    /// Settings for a control plane with further users or other controllers.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// `None` when a port was lost, which is worth another attempt.
+    fn start_once(settings: &Builder, programs: &Programs) -> Result<Option<Self>> {
+        let folder = tempfile::Builder::new().prefix("reeve-real-").tempdir()?;
+        let path = folder.path();
+        write_token_file(&path.join(TOKENS), &settings.users)?;
+        programs.write_signing_key(&path.join(SIGNING_KEY))?;
+
+        let (etcd_port, port) = (free_port()?, free_port()?);
+        let mut etcd = programs.start_etcd(path, etcd_port)?;
+        if let Err(error) = etcd.wait_until(READY_TIMEOUT, || listens(etcd_port)) {
+            return retry_if(etcd.lost_its_port(), error);
+        }
+
+        let mut this = Self {
+            controller_manager: None,
+            api_server: None,
+            etcd,
+            programs: programs.clone(),
+            users: settings.users.clone(),
+            etcd_port,
+            port,
+            folder,
+        };
+        for user in &this.users {
+            let certificate = this.certificate();
+            write_kubeconfig(
+                &this.kubeconfig_path(&user.name),
+                &this.url(),
+                &certificate,
+                user,
+            )?;
+        }
+        if let Err(error) = this.start_api_server() {
+            let lost = this.api_server.as_ref().is_some_and(Server::lost_its_port);
+            return retry_if(lost, error);
+        }
+        if !settings.controllers.is_empty() {
+            this.controller_manager = Some(this.start_controller_manager(&settings.controllers)?);
+        }
+        Ok(Some(this))
+    }
+
+    /// Starts the API server on its port, with the data it had before, and waits
+    /// until it is ready. Does nothing when it runs.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub fn start_api_server(&mut self) -> Result<()> {
+        if self.api_server.is_some() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let server =
+            self.programs
+                .start_api_server(self.folder.path(), self.port, self.etcd_port)?;
+        // Kept before it is ready, so that a failure can be looked into.
+        let (program, kubeconfig) = (self.programs.kubectl.clone(), self.kubeconfig());
+        let port = self.port;
+        self.api_server
+            .insert(server)
+            .wait_until(READY_TIMEOUT, || {
+                listens(port)
+                && kubectl::run(&program, &kubeconfig, &["get", "--raw", "/readyz"], "").is_ok()
+                // Made in the background, shortly after readiness.
+                && kubectl::run(&program, &kubeconfig, &["get", "namespace", "default"], "").is_ok()
+            })?;
+        eprintln!(
+            "kube-apiserver {} is ready on port {port} after {:.1} s",
+            KUBERNETES.version,
+            started.elapsed().as_secs_f32()
+        );
+        Ok(())
+    }
+
+    /// Ends the API server, as an outage does; its data stays.
+    pub fn stop_api_server(&mut self) {
+        self.api_server = None;
+    }
+
+    fn start_controller_manager(&self, controllers: &[String]) -> Result<Server> {
+        let folder = self.folder.path();
+        let arguments = [
+            format!("--kubeconfig={}", self.kubeconfig().display()),
+            format!(
+                "--service-account-private-key-file={}",
+                folder.join(SIGNING_KEY).display()
+            ),
+            format!("--root-ca-file={}", self.certificate().display()),
+            format!("--controllers={}", controllers.join(",")),
+            "--use-service-account-credentials".to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            // The defaults are made to be kind to a shared server.
+            "--kube-api-qps=1000".to_owned(),
+            "--kube-api-burst=2000".to_owned(),
+        ];
+        self.programs.start(
+            "kube-controller-manager",
+            &self.programs.controller_manager,
+            &arguments,
+            folder,
+        )
+    }
+
+    /// The address of the API server.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The kubeconfig file of the administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.kubeconfig_path(ADMIN)
+    }
+
+    /// The kubeconfig file of a user that was named to the [`Builder`].
+    ///
+    /// # Errors
+    ///
+    /// When no such user was named.
+    pub fn kubeconfig_of(&self, user: &str) -> Result<PathBuf> {
+        ensure!(
+            self.users.iter().any(|known| known.name == user),
+            "the control plane was started without a user {user}"
+        );
+        Ok(self.kubeconfig_path(user))
+    }
+
+    /// Runs kubectl as the administrator and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// When kubectl fails; the message has its own.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl_with(ADMIN, arguments, "")
+    }
+
+    /// Runs `kubectl apply` as the administrator on a manifest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::kubectl`].
+    pub fn apply(&self, manifest: &str) -> Result<String> {
+        self.kubectl_with(ADMIN, &["apply", "-f", "-"], manifest)
+    }
+
+    /// Runs kubectl as `user`, with `input` on its standard input.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such user, or as [`Self::kubectl`].
+    pub fn kubectl_with(&self, user: &str, arguments: &[&str], input: &str) -> Result<String> {
+        let kubeconfig = self.kubeconfig_of(user)?;
+        kubectl::run(&self.programs.kubectl, &kubeconfig, arguments, input)
+    }
+
+    /// The folder for data and logs, removed with the control plane.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn kubeconfig_path(&self, user: &str) -> PathBuf {
+        self.folder.path().join(format!("{user}.kubeconfig"))
+    }
+
+    /// The certificate that the API server writes for itself, with its issuer.
+    fn certificate(&self) -> PathBuf {
+        self.folder.path().join(CERTIFICATES).join("apiserver.crt")
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let servers = [self.controller_manager.as_ref(), self.api_server.as_ref()];
+            for server in servers.into_iter().flatten().chain([&self.etcd]) {
+                eprintln!("{}", server.log_tail());
+            }
+        }
+    }
+}
+
+const TOKENS: &str = "tokens.csv";
+const SIGNING_KEY: &str = "signing.key";
+const CERTIFICATES: &str = "certificates";
+
+fn retry_if(lost_port: bool, error: anyhow::Error) -> Result<Option<ControlPlane>> {
+    if lost_port { Ok(None) } else { Err(error) }
+}
+
+/// The built programs, and the flags that each is started with.
+#[derive(Clone, Debug)]
+struct Programs {
+    supervise: PathBuf,
+    signing_key: PathBuf,
+    etcd: PathBuf,
+    api_server: PathBuf,
+    controller_manager: PathBuf,
+    kubectl: PathBuf,
+}
+
+impl Programs {
+    fn get() -> Result<Self> {
+        let (helpers, etcd, kubernetes) = (HELPERS.get()?, ETCD.get()?, KUBERNETES.get()?);
+        Ok(Self {
+            supervise: helpers.join("supervise"),
+            signing_key: helpers.join("signing-key"),
+            etcd: etcd.join("etcd"),
+            api_server: kubernetes.join("kube-apiserver"),
+            controller_manager: kubernetes.join("kube-controller-manager"),
+            kubectl: kubernetes.join("kubectl"),
+        })
+    }
+
+    fn start(
+        &self,
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+    ) -> Result<Server> {
+        Server::start(name, &self.supervise, program, arguments, folder)
+    }
+
+    fn write_signing_key(&self, path: &Path) -> Result<()> {
+        let output = Command::new(&self.signing_key).arg(path).output()?;
+        if !output.status.success() {
+            bail!("signing-key: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    fn start_etcd(&self, folder: &Path, port: u16) -> Result<Server> {
+        let clients = format!("http://127.0.0.1:{port}");
+        // Nobody else joins, so the system may choose this port; the name under
+        // which it is announced only has to be consistent.
+        let peers = "http://127.0.0.1:0";
+        let arguments = [
+            format!("--data-dir={}", folder.join("etcd").display()),
+            format!("--listen-client-urls={clients}"),
+            format!("--advertise-client-urls={clients}"),
+            format!("--listen-peer-urls={peers}"),
+            format!("--initial-advertise-peer-urls={peers}"),
+            format!("--initial-cluster=default={peers}"),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        self.start("etcd", &self.etcd, &arguments, folder)
+    }
+
+    fn start_api_server(&self, folder: &Path, port: u16, etcd_port: u16) -> Result<Server> {
+        let key = folder.join(SIGNING_KEY);
+        let arguments = [
+            format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--cert-dir={}", folder.join(CERTIFICATES).display()),
+            format!("--token-auth-file={}", folder.join(TOKENS).display()),
+            format!("--service-account-key-file={}", key.display()),
+            format!("--service-account-signing-key-file={}", key.display()),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            "--authorization-mode=RBAC".to_owned(),
+            // Pods are only simulated, and their accounts need no tokens.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+        ];
+        self.start("kube-apiserver", &self.api_server, &arguments, folder)
+    }
+}

@@ -1,0 +1,121 @@
+//! A server process that lives no longer than the test that started it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How much of a log is shown when something failed.
+const LOG_TAIL: usize = 25;
+
+/// Longer than the supervisor gives its server.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A running server. It ends when this is dropped, and also when the test
+/// process is killed: see the `supervise` program among the parts.
+#[derive(Debug)]
+pub(crate) struct Server {
+    name: &'static str,
+    log: PathBuf,
+    supervisor: Child,
+}
+
+impl Server {
+    /// Starts `program`; what it prints is appended to `<folder>/<name>.log`.
+    pub(crate) fn start(
+        name: &'static str,
+        supervise: &Path,
+        program: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        folder: &Path,
+    ) -> Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let output = File::options().create(true).append(true).open(&log)?;
+        let supervisor = Command::new(supervise)
+            .arg(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        Ok(Self {
+            name,
+            log,
+            supervisor,
+        })
+    }
+
+    /// Tries `ready` until it answers yes, as long as the server runs.
+    pub(crate) fn wait_until(
+        &mut self,
+        timeout: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<()> {
+        let started = Instant::now();
+        while !ready() {
+            if let Some(status) = self.supervisor.try_wait()? {
+                bail!("{} ended with {status}\n{}", self.name, self.log_tail());
+            }
+            if started.elapsed() > timeout {
+                bail!(
+                    "{} is not ready after {} s\n{}",
+                    self.name,
+                    timeout.as_secs(),
+                    self.log_tail()
+                );
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// The last lines that the server printed, under a heading.
+    pub(crate) fn log_tail(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(LOG_TAIL)..];
+        format!("--- the end of {}'s log\n{}\n", self.name, tail.join("\n"))
+    }
+
+    /// Whether a port of ours was taken by somebody between choosing and using it.
+    pub(crate) fn lost_its_port(&self) -> bool {
+        fs::read_to_string(&self.log).is_ok_and(|log| log.contains("address already in use"))
+    }
+}
+
+impl Drop for Server {
+    /// Closes the pipe that keeps the server alive and waits for its end, for a
+    /// bounded time.
+    fn drop(&mut self) {
+        drop(self.supervisor.stdin.take());
+        let started = Instant::now();
+        while started.elapsed() < STOP_TIMEOUT {
+            match self.supervisor.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
+        let _ = self.supervisor.kill();
+        let _ = self.supervisor.wait();
+    }
+}
+
+/// A loopback port that nobody listens on at this moment.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
+}
+
+/// Whether somebody accepts connections on a loopback port.
+pub(crate) fn listens(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}

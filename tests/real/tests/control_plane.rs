@@ -1,0 +1,115 @@
+//! The ground itself: the servers start, answer as the versions they claim to
+//! be, know who is asking, survive an outage and end with the test.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use reeve_real::{ControlPlane, User};
+
+const QUOTA: &str = r#"
+apiVersion: v1
+kind: ResourceQuota
+metadata:
+  name: small
+  namespace: ann
+spec:
+  hard:
+    requests.cpu: "1"
+"#;
+
+fn until(what: &str, mut done: impl FnMut() -> bool) -> Result<()> {
+    let started = Instant::now();
+    while !done() {
+        if started.elapsed() > Duration::from_secs(60) {
+            bail!("waited 60 s for {what}");
+        }
+        sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+#[test]
+fn servers_start_and_deletion_reaches_the_contents_of_a_namespace() -> Result<()> {
+    let cluster = ControlPlane::start()?;
+
+    let version = cluster.kubectl(&["version", "-o", "json"])?;
+    let version: serde_json::Value = serde_json::from_str(&version)?;
+    assert_eq!(version["serverVersion"]["gitVersion"], "v1.36.3");
+    assert_eq!(version["clientVersion"]["gitVersion"], "v1.36.3");
+
+    cluster.kubectl(&["create", "namespace", "ann"])?;
+    assert_eq!(cluster.apply(QUOTA)?, "resourcequota/small created\n");
+    assert_eq!(cluster.apply(QUOTA)?, "resourcequota/small unchanged\n");
+
+    // Only a controller manager finishes the deletion of a namespace.
+    cluster.kubectl(&["delete", "namespace", "ann", "--wait=false"])?;
+    until("the namespace to go", || {
+        cluster.kubectl(&["get", "namespace", "ann"]).is_err()
+    })
+}
+
+#[test]
+fn users_may_do_what_they_are_granted() -> Result<()> {
+    let cluster = ControlPlane::builder()
+        .user(User::new("ann"))
+        .controllers([])
+        .start()?;
+    let list = ["get", "configmaps", "--namespace", "default", "-o", "name"];
+
+    let refusal = cluster.kubectl_with("ann", &list, "").unwrap_err();
+    assert!(refusal.to_string().contains("Forbidden"), "{refusal}");
+
+    let role = "create clusterrole reader --verb=list --resource=configmaps";
+    let binding = "create clusterrolebinding ann --clusterrole=reader --user=ann";
+    for command in [role, binding] {
+        let arguments: Vec<_> = command.split(' ').collect();
+        cluster.kubectl(&arguments)?;
+    }
+    until("the grant to be seen", || {
+        cluster.kubectl_with("ann", &list, "").is_ok()
+    })?;
+
+    let unknown = cluster.kubectl_with("bob", &list, "").unwrap_err();
+    assert!(
+        unknown.to_string().contains("without a user bob"),
+        "{unknown}"
+    );
+    Ok(())
+}
+
+#[test]
+fn data_survives_an_outage_of_the_api_server() -> Result<()> {
+    let mut cluster = ControlPlane::builder().controllers([]).start()?;
+    cluster.kubectl(&["create", "namespace", "ann"])?;
+
+    cluster.stop_api_server();
+    let failure = cluster.kubectl(&["get", "namespace", "ann"]).unwrap_err();
+    assert!(failure.to_string().contains("refused"), "{failure}");
+
+    cluster.start_api_server()?;
+    cluster.kubectl(&["get", "namespace", "ann"])?;
+    Ok(())
+}
+
+/// Found by the data folder, which is on the command line of each server.
+fn processes_using(folder: &str) -> Result<usize> {
+    let output = Command::new("ps").args(["-eo", "args"]).output()?;
+    let listing = String::from_utf8(output.stdout).context("ps")?;
+    Ok(listing.lines().filter(|line| line.contains(folder)).count())
+}
+
+#[test]
+fn nothing_stays_behind() -> Result<()> {
+    let cluster = ControlPlane::start()?;
+    let folder = cluster.folder().to_owned();
+    let name = folder.to_string_lossy().into_owned();
+    // Three servers, each under its supervisor.
+    assert_eq!(processes_using(&name)?, 6);
+
+    drop(cluster);
+    assert_eq!(processes_using(&name)?, 0);
+    assert!(!folder.exists());
+    Ok(())
+}
