@@ -1,1 +1,43 @@
 //! Server-side apply as a library: field sets, managedFields, structured merge.
+//!
+//! What a Kubernetes 1.36 API server does with `PATCH` of type apply, and with
+//! ownership on every other write, as pure functions over JSON. An API server
+//! calls [`apply`] and [`update`]; a client calls [`covers`] to know from an
+//! object alone whether applying a config again would change anything.
+//!
+//! | Module | Knows |
+//! |---|---|
+//! | [`path`], [`set`] | fields and sets of fields, with the fieldsV1 encoding |
+//! | [`schema`], [`builtin`] | types: of custom resources, of built-in kinds |
+//! | [`typed`] | merge, compare and remove on objects of a type |
+//! | [`managed`] | entries of `managedFields` |
+//! | [`mod@apply`], [`mod@update`], [`conflict`] | the two operations |
+//! | [`mod@covers`] | ownership without a schema |
+
+pub mod apply;
+pub mod builtin;
+pub mod conflict;
+pub mod covers;
+mod encode;
+mod fields_v1;
+mod last_applied;
+pub mod managed;
+mod ownership;
+pub mod path;
+pub mod schema;
+pub mod set;
+mod time;
+pub mod typed;
+pub mod update;
+mod value;
+
+pub use self::apply::{Applied, Apply, ApplyError, apply};
+pub use self::conflict::{Conflict, Conflicts};
+pub use self::covers::{covers, owned_beyond};
+pub use self::fields_v1::FieldsError;
+pub use self::managed::{ManagedFields, ManagedFieldsError, ManagerId, Operation, Owned};
+pub use self::ownership::Version;
+pub use self::path::{Path, PathElement, PathError};
+pub use self::schema::{Schema, SchemaError};
+pub use self::set::FieldSet;
+pub use self::update::{Update, update};

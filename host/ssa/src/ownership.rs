@@ -1,0 +1,260 @@
+//! The core of server-side apply: how ownership follows from a change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::conflict::Conflicts;
+use crate::managed::{ManagedFields, ManagerId, Owned};
+use crate::path::Path;
+use crate::schema::Schema;
+use crate::set::FieldSet;
+use crate::typed::{
+    Comparison, TypeErrors, compare, field_set, merge, reconcile, remove, with_named_fields,
+};
+
+/// Another version in which the same object is served, without conversion
+/// between the two.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// Its `apiVersion`.
+    pub api_version: &'a str,
+    /// Its schema.
+    pub schema: &'a Schema,
+}
+
+/// What an operation knows besides the objects.
+pub(crate) struct Scope<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) api_version: &'a str,
+    pub(crate) versions: &'a [Version<'a>],
+    pub(crate) reset: &'a FieldSet,
+}
+
+/// Why ownership could not be worked out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Conflict(Conflicts),
+    Type(TypeErrors),
+}
+
+impl From<TypeErrors> for Failure {
+    fn from(errors: TypeErrors) -> Self {
+        Self::Type(errors)
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// The schema of a version; none when it is not served any more.
+    fn schema_of(&self, api_version: &str) -> Option<&'a Schema> {
+        if api_version == self.api_version {
+            return Some(self.schema);
+        }
+        self.versions
+            .iter()
+            .find(|version| version.api_version == api_version)
+            .map(|version| version.schema)
+    }
+
+    /// Sets as of today's schema; managers of versions that are gone are gone.
+    fn reconcile(&self, managers: &mut ManagedFields) {
+        managers.0.retain(|_, owned| {
+            let Some(schema) = self.schema_of(&owned.api_version) else {
+                return false;
+            };
+            owned.set = reconcile(schema, &owned.set);
+            true
+        });
+    }
+
+    /// Takes from all managers (but `id`) what the change touched. Without
+    /// `force`, touching what they own is a conflict, unless it goes away.
+    fn take(
+        &self,
+        live: &Value,
+        new: &Value,
+        managers: &mut ManagedFields,
+        id: Option<&ManagerId>,
+        force: bool,
+    ) -> Result<Comparison, Failure> {
+        let own = compare(self.schema, live, new)?.without(self.reset);
+        let mut by_version = BTreeMap::from([(self.api_version.to_owned(), own.clone())]);
+        let mut conflicts = BTreeMap::new();
+        let mut removed = BTreeMap::new();
+        for (manager, owned) in &managers.0 {
+            if Some(manager) == id {
+                continue;
+            }
+            if !by_version.contains_key(&owned.api_version) {
+                let Some(schema) = self.schema_of(&owned.api_version) else {
+                    continue;
+                };
+                let comparison = compare(schema, live, new)?.without(self.reset);
+                by_version.insert(owned.api_version.clone(), comparison);
+            }
+            let Some(comparison) = by_version.get(&owned.api_version) else {
+                continue;
+            };
+            let touched = owned
+                .set
+                .intersection(&comparison.modified.union(&comparison.added));
+            if !touched.is_empty() {
+                conflicts.insert(manager.clone(), touched);
+            }
+            if !comparison.removed.is_empty() {
+                removed.insert(manager.clone(), comparison.removed.clone());
+            }
+        }
+        if !force && !conflicts.is_empty() {
+            return Err(Failure::Conflict(Conflicts::from_sets(&conflicts)));
+        }
+        for (manager, lost) in conflicts.into_iter().chain(removed) {
+            if let Some(owned) = managers.0.get_mut(&manager) {
+                owned.set = owned.set.difference(&lost);
+            }
+        }
+        managers.0.retain(|_, owned| !owned.set.is_empty());
+        Ok(own)
+    }
+
+    /// The fields that a create, update or patch gives to its manager, after
+    /// taking them from the others. `None` when it touched nothing.
+    pub(crate) fn update(
+        &self,
+        live: &Value,
+        new: &Value,
+        managers: &mut ManagedFields,
+    ) -> Result<Option<FieldSet>, Failure> {
+        self.reconcile(managers);
+        // The manager's own entry is treated like any other: it loses what
+        // changed and gets it back, so that its time changes only then.
+        let comparison = self.take(live, new, managers, None, true)?;
+        let set = strip(
+            &comparison
+                .modified
+                .union(&comparison.added)
+                .recursive_difference(self.reset),
+        );
+        Ok((!set.is_empty()).then_some(set))
+    }
+
+    /// The merged object; `managers` becomes what they own afterwards.
+    pub(crate) fn apply(
+        &self,
+        live: &Value,
+        config: &Value,
+        managers: &mut ManagedFields,
+        id: &ManagerId,
+        force: bool,
+    ) -> Result<Value, Failure> {
+        self.reconcile(managers);
+        let merged = merge(self.schema, live, config)?;
+        let last = managers.0.remove(id);
+        let set = field_set(self.schema, config).recursive_difference(self.reset);
+        managers.0.insert(
+            id.clone(),
+            Owned {
+                set,
+                api_version: self.api_version.to_owned(),
+                time: last.as_ref().and_then(|last| last.time.clone()),
+            },
+        );
+        let new = self.prune(merged, managers, last.as_ref());
+        self.take(live, &new, managers, Some(id), force)?;
+        if let Some(owned) = managers.0.get_mut(id) {
+            owned.set = strip(&owned.set);
+            if owned.set.is_empty() {
+                managers.0.remove(id);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Removes what the manager applied last time, did not apply this time,
+    /// and nobody else owns.
+    fn prune(&self, merged: Value, managers: &ManagedFields, last: Option<&Owned>) -> Value {
+        let Some(last) = last.filter(|last| !last.set.is_empty()) else {
+            return merged;
+        };
+        let Some(schema) = self.schema_of(&last.api_version) else {
+            return merged;
+        };
+        let last_set = with_named_fields(schema, &last.set);
+        let mut pruned = remove(schema, &merged, &last_set);
+
+        let mut versions: BTreeSet<&str> = managers
+            .0
+            .values()
+            .map(|owned| owned.api_version.as_str())
+            .collect();
+        versions.remove(last.api_version.as_str());
+        for version in std::iter::once(last.api_version.as_str()).chain(versions) {
+            pruned = self.put_back_owned(&merged, pruned, version, managers);
+        }
+
+        // What is missing now although the manager never had it: unowned
+        // things that went with a parent. They come back.
+        let gone = named_fields_of(schema, &merged).difference(&named_fields_of(schema, &pruned));
+        remove(schema, &merged, &gone.intersection(&last_set))
+    }
+
+    /// Undoes removals of what managers of a version own.
+    fn put_back_owned(
+        &self,
+        merged: &Value,
+        pruned: Value,
+        version: &str,
+        managers: &ManagedFields,
+    ) -> Value {
+        let Some(schema) = self.schema_of(version) else {
+            return pruned;
+        };
+        let owned: Vec<_> = managers
+            .0
+            .values()
+            .filter(|owned| owned.api_version == version)
+            .collect();
+        if owned.is_empty() {
+            return pruned;
+        }
+        let owned = owned
+            .into_iter()
+            .fold(FieldSet::new(), |all, owned| all.union(&owned.set));
+        let keep = named_fields_of(schema, &pruned).union(&with_named_fields(schema, &owned));
+        remove(
+            schema,
+            merged,
+            &named_fields_of(schema, merged).difference(&keep),
+        )
+    }
+}
+
+fn named_fields_of(schema: &Schema, object: &Value) -> FieldSet {
+    with_named_fields(schema, &field_set(schema, object))
+}
+
+/// The set without the fields that nobody owns: those that identify the
+/// object, and those that the server alone writes.
+fn strip(set: &FieldSet) -> FieldSet {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let stripped = ["apiVersion", "kind", "metadata"]
+        .into_iter()
+        .map(|field| Path::fields([field]))
+        .chain(
+            metadata
+                .into_iter()
+                .map(|field| Path::fields(["metadata", field])),
+        )
+        .collect();
+    set.difference(&stripped)
+}

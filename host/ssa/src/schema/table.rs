@@ -1,0 +1,257 @@
+//! Reading of the compact type table, one line a field.
+//!
+//! ```text
+//! kind apps/v1 Deployment apps.v1.Deployment
+//!
+//! core.v1.ServiceSpec
+//!   ports [port,protocol]core.v1.ServicePort
+//!   selector {!}string
+//! core.v1.ServicePort
+//!   port number 0
+//!   protocol string "TCP"
+//! meta.v1.Time = scalar
+//! ```
+//!
+//! A type is a struct with indented fields (`atomic` behind its name when it
+//! is taken whole), or `=` another type. Types in fields:
+//! `string`, `number`, `boolean`, `scalar` (any of them), `any` (unknown: maps
+//! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list,
+//! `[=]T` set, `[a,b]T` list keyed by a and b, `{}T` granular map, `{!}T`
+//! atomic map, or the name of a type, with `!` behind it when the field makes
+//! it atomic. The rest of the line is the default as JSON. A zero value or
+//! null as default means that the field is always present.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    Atom, DEDUCED, List, ListKey, ListRelation, Map, Scalar, Schema, TypeRef, UNTYPED_ATOMIC,
+    base_types,
+};
+
+/// The table, indexed by name but not yet converted.
+pub(crate) struct Table<'t> {
+    /// Type name by group/version and kind.
+    pub(crate) kinds: BTreeMap<(&'t str, &'t str), &'t str>,
+    definitions: BTreeMap<&'t str, Definition<'t>>,
+}
+
+struct Definition<'t> {
+    atomic: bool,
+    alias: Option<&'t str>,
+    fields: Vec<Field<'t>>,
+}
+
+struct Field<'t> {
+    name: &'t str,
+    ty: &'t str,
+    default: Option<Value>,
+}
+
+impl<'t> Table<'t> {
+    /// Indexes the text. Lines that do not follow the grammar are left out;
+    /// a test of the checked-in table sees to it that there are none.
+    pub(crate) fn parse(text: &'t str) -> Self {
+        let mut table = Table {
+            kinds: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+        };
+        let mut current = "";
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if let Some(field) = line.strip_prefix("  ") {
+                let mut parts = field.splitn(3, ' ');
+                if let (Some(name), Some(ty), Some(definition)) = (
+                    parts.next(),
+                    parts.next(),
+                    table.definitions.get_mut(current),
+                ) {
+                    let default = parts
+                        .next()
+                        .and_then(|json| serde_json::from_str(json).ok());
+                    definition.fields.push(Field { name, ty, default });
+                }
+                continue;
+            }
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["kind", version, kind, ty] => {
+                    table.kinds.insert((version, kind), ty);
+                }
+                [name, ref rest @ ..] if !name.is_empty() => {
+                    current = name;
+                    table.definitions.insert(
+                        name,
+                        Definition {
+                            atomic: rest == ["atomic"],
+                            alias: rest
+                                .strip_prefix(&["="])
+                                .and_then(|rest| rest.first())
+                                .copied(),
+                            fields: Vec::new(),
+                        },
+                    );
+                }
+                _ => {}
+            }
+        }
+        table
+    }
+
+    /// The schema of one named type, holding only the types it needs.
+    pub(crate) fn schema(&self, name: &str) -> Schema {
+        let mut types = base_types();
+        let root = self.instantiate(name, &mut types);
+        Schema { types, root }
+    }
+
+    /// Adds a named type and all it refers to.
+    pub(crate) fn instantiate(&self, name: &str, types: &mut Vec<Atom>) -> TypeRef {
+        Instance {
+            table: self,
+            types,
+            placed: BTreeMap::new(),
+        }
+        .expression(name)
+    }
+}
+
+struct Instance<'a, 't> {
+    table: &'a Table<'t>,
+    types: &'a mut Vec<Atom>,
+    /// Where each expression went, also while it is being converted: types
+    /// such as the schema of a custom resource contain themselves.
+    placed: BTreeMap<String, TypeRef>,
+}
+
+impl Instance<'_, '_> {
+    fn expression(&mut self, text: &str) -> TypeRef {
+        match text {
+            "any" => return DEDUCED,
+            "opaque" => return UNTYPED_ATOMIC,
+            _ => {}
+        }
+        if let Some(ty) = self.placed.get(text) {
+            return *ty;
+        }
+        let index = self.types.len();
+        let ty = TypeRef(u32::try_from(index).unwrap_or(DEDUCED.0));
+        self.types.push(Atom::default());
+        self.placed.insert(text.to_owned(), ty);
+        let atom = self.convert(text);
+        self.types[index] = atom;
+        ty
+    }
+
+    fn convert(&mut self, text: &str) -> Atom {
+        let scalar = |scalar| Atom {
+            scalar: Some(scalar),
+            ..Atom::default()
+        };
+        match text {
+            "string" => return scalar(Scalar::String),
+            "number" => return scalar(Scalar::Numeric),
+            "boolean" => return scalar(Scalar::Boolean),
+            "scalar" => return scalar(Scalar::Untyped),
+            _ => {}
+        }
+        if let Some((relation, element)) = split(text, '[', ']') {
+            return self.list(relation, element);
+        }
+        if let Some((mark, element)) = split(text, '{', '}') {
+            return Atom {
+                map: Some(Map {
+                    element: Some(self.expression(element)),
+                    atomic: mark == "!",
+                    ..Map::default()
+                }),
+                ..Atom::default()
+            };
+        }
+        let (name, override_atomic) = match text.strip_suffix('!') {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let mut atom = self.named(name);
+        if override_atomic && let Some(map) = &mut atom.map {
+            map.atomic = true;
+        }
+        atom
+    }
+
+    fn named(&mut self, name: &str) -> Atom {
+        let table = self.table;
+        let Some(definition) = table.definitions.get(name) else {
+            return base_types().swap_remove(DEDUCED.0 as usize);
+        };
+        if let Some(alias) = definition.alias {
+            return match alias {
+                "any" => self.types[DEDUCED.0 as usize].clone(),
+                "opaque" => self.types[UNTYPED_ATOMIC.0 as usize].clone(),
+                _ => self.convert(alias),
+            };
+        }
+        let mut map = Map {
+            atomic: definition.atomic,
+            native: true,
+            ..Map::default()
+        };
+        for field in &definition.fields {
+            let ty = self.expression(field.ty);
+            map.fields.insert(field.name.to_owned(), ty);
+            if let Some(zero) = field.default.as_ref().filter(|value| is_zero(value)) {
+                map.zero.insert(field.name.to_owned(), zero.clone());
+            }
+        }
+        Atom {
+            map: Some(map),
+            ..Atom::default()
+        }
+    }
+
+    fn list(&mut self, relation: &str, element: &str) -> Atom {
+        let relation = match relation {
+            "" => ListRelation::Atomic,
+            "=" => ListRelation::Set,
+            keys => {
+                let item = self.table.definitions.get(element);
+                let default = |key: &str| {
+                    item.and_then(|item| item.fields.iter().find(|field| field.name == key))
+                        .and_then(|field| field.default.clone())
+                        .filter(|default| !default.is_null())
+                };
+                ListRelation::Keyed(
+                    keys.split(',')
+                        .map(|key| ListKey {
+                            name: key.to_owned(),
+                            default: default(key),
+                        })
+                        .collect(),
+                )
+            }
+        };
+        Atom {
+            list: Some(List {
+                element: self.expression(element),
+                relation,
+            }),
+            ..Atom::default()
+        }
+    }
+}
+
+/// `[inside]rest` as (inside, rest).
+fn split(text: &str, open: char, close: char) -> Option<(&str, &str)> {
+    text.strip_prefix(open)?.split_once(close)
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(b) => !b,
+        Value::Number(n) => n.as_f64() == Some(0.0),
+        Value::String(s) => s.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}

@@ -1,0 +1,121 @@
+//! The fields that an object sets.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::items;
+use super::{Form, as_list, as_map};
+use crate::path::PathElement;
+use crate::schema::{List, Map, Schema, TypeRef};
+use crate::set::FieldSet;
+
+/// Every leaf and item that `object` mentions.
+///
+/// A leaf is a scalar, an atomic list or map, null, or an empty map. List
+/// items and entries of maps are members as well as what they hold; fields of
+/// structs are not. An empty set or keyed list is no field at all, so nobody
+/// can own it.
+pub fn field_set(schema: &Schema, object: &Value) -> FieldSet {
+    let mut walk = Walk {
+        schema,
+        path: Vec::new(),
+        set: FieldSet::new(),
+    };
+    walk.value(schema.root, object);
+    walk.set
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    path: Vec<PathElement>,
+    set: FieldSet,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, ty: TypeRef, value: &Value) {
+        match Form::of(self.schema.atom(ty), Some(value)) {
+            Some(Form::Map(map)) if map.atomic => self.set.insert_elements(&self.path),
+            Some(Form::List(list)) if list.is_atomic() => self.set.insert_elements(&self.path),
+            Some(Form::Scalar(_)) => self.set.insert_elements(&self.path),
+            Some(Form::Map(map)) => self.map(map, value),
+            Some(Form::List(list)) => self.list(list, value),
+            None => {}
+        }
+    }
+
+    fn map(&mut self, map: &Map, value: &Value) {
+        for (name, item) in as_map(Some(value)).into_iter().flatten() {
+            let Some(ty) = map.type_of(name) else {
+                continue;
+            };
+            self.path.push(PathElement::Field(name.clone()));
+            self.value(ty, item);
+            let empty = item.is_null() || item.as_object().is_some_and(|map| map.is_empty());
+            if empty || !map.fields.contains_key(name) {
+                self.set.insert_elements(&self.path);
+            }
+            self.path.pop();
+        }
+    }
+
+    fn list(&mut self, list: &List, value: &Value) {
+        let named: Vec<_> = as_list(Some(value))
+            .into_iter()
+            .flatten()
+            .filter_map(|item| Some((items::element(list, item).ok()?, item)))
+            .collect();
+        // Items of the same name cannot be told apart: they are owned together
+        // and without their fields.
+        let mut seen = BTreeSet::new();
+        let mut repeated = BTreeSet::new();
+        for (element, _) in &named {
+            if !seen.insert(element) {
+                repeated.insert(element.clone());
+            }
+        }
+        for (element, item) in &named {
+            self.path.push(element.clone());
+            if !repeated.contains(element) {
+                self.value(list.element, item);
+            }
+            self.set.insert_elements(&self.path);
+            self.path.pop();
+        }
+    }
+}
+
+/// The set with the parents of its members that are fields of structs, so
+/// that removing the set removes them as well. Items and map entries are not
+/// added: they are members already where they are owned.
+pub(crate) fn with_named_fields(schema: &Schema, set: &FieldSet) -> FieldSet {
+    named_fields(schema, schema.root, set)
+}
+
+fn named_fields(schema: &Schema, ty: TypeRef, set: &FieldSet) -> FieldSet {
+    let atom = schema.atom(ty);
+    let mut out = FieldSet {
+        members: set.members.clone(),
+        ..FieldSet::new()
+    };
+    for (element, child) in &set.children {
+        let below = match element {
+            PathElement::Field(name) => {
+                let map = atom.map.as_ref();
+                if map.is_some_and(|map| map.fields.contains_key(name)) {
+                    out.members.insert(element.clone());
+                }
+                map.and_then(|map| map.type_of(name))
+            }
+            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => {
+                atom.list.as_ref().map(|list| list.element)
+            }
+        };
+        let child = match below {
+            Some(ty) => named_fields(schema, ty, child),
+            None => child.clone(),
+        };
+        out.children.insert(element.clone(), child);
+    }
+    out
+}

@@ -1,0 +1,227 @@
+//! Laying one object over another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map as JsonMap, Value};
+
+use super::validate::scalar_error;
+use super::{Form, TypeErrors, as_list, as_map, items, keys_of};
+use crate::path::PathElement;
+use crate::schema::{List, Map, Scalar, Schema, TypeRef};
+
+/// Merges `config` into `live`: leaves of `config` win, nothing is removed.
+///
+/// Sets and keyed lists are joined item by item. The order is that of `config`
+/// where both name the items, and items that only `live` has keep their place
+/// among them. Fails where neither side fits the type, or an item of a list
+/// cannot be named.
+pub fn merge(schema: &Schema, live: &Value, config: &Value) -> Result<Value, TypeErrors> {
+    let mut walk = Walk {
+        schema,
+        path: Vec::new(),
+        errors: TypeErrors::default(),
+    };
+    let out = walk.value(schema.root, Some(live), Some(config));
+    walk.errors.or(out.unwrap_or(Value::Null))
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    path: Vec<PathElement>,
+    errors: TypeErrors,
+}
+
+impl Walk<'_> {
+    /// The merged value; none when nothing is left of a map or list.
+    fn value(
+        &mut self,
+        ty: TypeRef,
+        live: Option<&Value>,
+        config: Option<&Value>,
+    ) -> Option<Value> {
+        let atom = self.schema.atom(ty);
+        let mut out = None;
+        // With forms that disagree, the last one, of the config, stands.
+        for form in Form::of_both(atom, live, config) {
+            out = match form {
+                Form::Scalar(scalar) => self.scalar(scalar, live, config),
+                Form::List(list) => self.list(list, live, config),
+                Form::Map(map) => self.map(map, live, config),
+            };
+        }
+        out
+    }
+
+    fn scalar(
+        &mut self,
+        scalar: Scalar,
+        live: Option<&Value>,
+        config: Option<&Value>,
+    ) -> Option<Value> {
+        if let (Some(left), Some(right)) = (
+            live.and_then(|v| scalar_error(scalar, v)),
+            config.and_then(|v| scalar_error(scalar, v)),
+        ) {
+            self.errors.push(&self.path, format!("lhs: {left}"));
+            self.errors.push(&self.path, format!("rhs: {right}"));
+            return None;
+        }
+        config.or(live).cloned()
+    }
+
+    fn map(&mut self, map: &Map, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+        let (left, right) = (as_map(live), as_map(config));
+        let both_empty =
+            left.is_none_or(|map| map.is_empty()) && right.is_none_or(|map| map.is_empty());
+        if map.atomic || both_empty {
+            return config.or(live).cloned();
+        }
+        let mut out = JsonMap::new();
+        for key in keys_of(left, right) {
+            self.path.push(PathElement::Field(key.clone()));
+            match map.type_of(key) {
+                Some(ty) => {
+                    let item = self.value(
+                        ty,
+                        left.and_then(|map| map.get(key)),
+                        right.and_then(|map| map.get(key)),
+                    );
+                    out.extend(item.map(|item| (key.clone(), item)));
+                }
+                None => self
+                    .errors
+                    .push(&self.path, "field not declared in schema".to_owned()),
+            }
+            self.path.pop();
+        }
+        (!out.is_empty()).then_some(Value::Object(out))
+    }
+
+    fn list(&mut self, list: &List, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+        let (left, right) = (as_list(live), as_list(config));
+        let both_empty =
+            left.is_none_or(|list| list.is_empty()) && right.is_none_or(|list| list.is_empty());
+        if list.is_atomic() || both_empty {
+            return config.or(live).cloned();
+        }
+        let left = self.index(list, left, true)?;
+        let right = self.index(list, right, false)?;
+        let out = self.join(list, &left, &right);
+        (!out.is_empty()).then_some(Value::Array(out))
+    }
+
+    /// Names the items. Only the live object may name one twice.
+    fn index<'v>(
+        &mut self,
+        list: &List,
+        items: Option<&'v Vec<Value>>,
+        duplicates: bool,
+    ) -> Option<Items<'v>> {
+        let mut out = Items::default();
+        let mut fine = true;
+        for (position, item) in items.into_iter().flatten().enumerate() {
+            let element = match items::element(list, item) {
+                Ok(element) => element,
+                Err(reason) => {
+                    fine = false;
+                    self.errors
+                        .push(&self.path, format!("element {position}: {reason}"));
+                    continue;
+                }
+            };
+            if !out.by_name.contains_key(&element) {
+                out.by_name.insert(element.clone(), item);
+            } else if duplicates {
+                // Which of them to merge with is unknown, so none of them.
+                out.by_name.insert(element.clone(), &Value::Null);
+            } else {
+                fine = false;
+                self.errors
+                    .push(&self.path, format!("duplicate entries for key {element}"));
+                continue;
+            }
+            out.order.push((element, item));
+        }
+        fine.then_some(out)
+    }
+
+    fn join(&mut self, list: &List, live: &Items<'_>, config: &Items<'_>) -> Vec<Value> {
+        let mut out = Vec::with_capacity(live.order.len().max(config.order.len()));
+        // Items of both, in the order of the config: the next of them decides
+        // whether live items before it are taken now or later.
+        let mut shared = config
+            .order
+            .iter()
+            .map(|(element, _)| element)
+            .filter(|element| live.by_name.contains_key(element));
+        let mut next = shared.next();
+        let mut merged = BTreeSet::new();
+        let (mut l, mut r) = (0, 0);
+        while l < live.order.len() || r < config.order.len() {
+            if let (Some((left, _)), Some((right, _))) = (live.order.get(l), config.order.get(r)) {
+                if left == right {
+                    merged.insert(left);
+                    out.extend(self.item(list, left, live.get(left), config.get(left)));
+                    l += 1;
+                    r += 1;
+                    next = shared.next();
+                    continue;
+                }
+                if config.by_name.contains_key(left) && next.is_some_and(|next| next != left) {
+                    // It belongs further on.
+                    l += 1;
+                    continue;
+                }
+            }
+            if let Some((left, item)) = live.order.get(l) {
+                if !config.by_name.contains_key(left) {
+                    out.extend(self.item(list, left, Some(item), None));
+                    l += 1;
+                    continue;
+                }
+                if merged.contains(left) {
+                    l += 1;
+                }
+            }
+            if let Some((right, _)) = config.order.get(r) {
+                merged.insert(right);
+                out.extend(self.item(list, right, live.get(right), config.get(right)));
+                r += 1;
+                if next == Some(right) {
+                    next = shared.next();
+                }
+            }
+        }
+        out
+    }
+
+    /// Merges one item. The server forgets errors found inside items, and so
+    /// do we: what does not fit is dropped.
+    fn item(
+        &mut self,
+        list: &List,
+        element: &PathElement,
+        live: Option<&Value>,
+        config: Option<&Value>,
+    ) -> Option<Value> {
+        let known = self.errors.len();
+        self.path.push(element.clone());
+        let out = self.value(list.element, live, config);
+        self.path.pop();
+        self.errors.truncate(known);
+        out
+    }
+}
+
+/// The items of a list in order and by name.
+#[derive(Default)]
+struct Items<'v> {
+    order: Vec<(PathElement, &'v Value)>,
+    by_name: BTreeMap<PathElement, &'v Value>,
+}
+
+impl<'v> Items<'v> {
+    fn get(&self, element: &PathElement) -> Option<&'v Value> {
+        self.by_name.get(element).copied()
+    }
+}

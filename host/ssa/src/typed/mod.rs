@@ -1,0 +1,88 @@
+//! Operations on objects of a known type.
+//!
+//! All of them walk value and type together. A value that has several possible
+//! types takes the one of its own form; where two values disagree in form,
+//! both types are walked.
+
+mod compare;
+mod fields;
+mod items;
+mod merge;
+mod reconcile;
+mod remove;
+mod validate;
+
+pub use self::compare::{Comparison, compare};
+pub use self::fields::field_set;
+pub use self::merge::merge;
+pub use self::remove::remove;
+pub use self::validate::{Duplicates, TypeError, TypeErrors, validate};
+
+pub(crate) use self::fields::with_named_fields;
+pub(crate) use self::reconcile::reconcile;
+
+use serde_json::{Map as JsonMap, Value};
+
+use crate::schema::{Atom, List, Map, Scalar};
+
+/// The type that applies to a value.
+#[derive(Clone, Copy, PartialEq)]
+enum Form<'s> {
+    Scalar(Scalar),
+    List(&'s List),
+    Map(&'s Map),
+}
+
+impl<'s> Form<'s> {
+    /// The form of `value`, or, when it has a form that the type lacks (or is
+    /// null or absent), the type's first choice.
+    fn of(atom: &'s Atom, value: Option<&Value>) -> Option<Self> {
+        let scalar = atom.scalar.map(Form::Scalar);
+        let list = atom.list.as_ref().map(Form::List);
+        let map = atom.map.as_ref().map(Form::Map);
+        let own = match value {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(_)) => list,
+            Some(Value::Object(_)) => map,
+            Some(_) => scalar,
+        };
+        own.or(map).or(scalar).or(list)
+    }
+
+    /// The forms under which two values are to be walked, the last one being
+    /// that of the right-hand side.
+    fn of_both(atom: &'s Atom, left: Option<&Value>, right: Option<&Value>) -> Vec<Self> {
+        let mut forms: Vec<Self> = match (left, right) {
+            (_, None) => Form::of(atom, left).into_iter().collect(),
+            (None, _) => Form::of(atom, right).into_iter().collect(),
+            _ => [left, right]
+                .into_iter()
+                .filter_map(|side| Form::of(atom, side))
+                .collect(),
+        };
+        forms.dedup();
+        forms
+    }
+}
+
+/// The map in a value; null and other forms count as none.
+fn as_map(value: Option<&Value>) -> Option<&JsonMap<String, Value>> {
+    value.and_then(Value::as_object)
+}
+
+/// The list in a value; null and other forms count as none.
+fn as_list(value: Option<&Value>) -> Option<&Vec<Value>> {
+    value.and_then(Value::as_array)
+}
+
+/// The keys of two maps, each once.
+fn keys_of<'v>(
+    left: Option<&'v JsonMap<String, Value>>,
+    right: Option<&'v JsonMap<String, Value>>,
+) -> impl Iterator<Item = &'v String> {
+    let more = right
+        .into_iter()
+        .flat_map(JsonMap::keys)
+        .filter(move |key| left.is_none_or(|left| !left.contains_key(*key)));
+    left.into_iter().flat_map(JsonMap::keys).chain(more)
+}

@@ -1,0 +1,82 @@
+//! Field sets that were written under an older schema.
+
+use crate::path::PathElement;
+use crate::schema::{List, Map, Schema, TypeRef};
+use crate::set::FieldSet;
+
+/// Adjusts a set to a schema in which lists or maps have become atomic: who
+/// owned something inside now owns the whole. The other way round nothing is
+/// done: the owner of a whole keeps just the whole.
+pub(crate) fn reconcile(schema: &Schema, set: &FieldSet) -> FieldSet {
+    let mut walk = Walk {
+        schema,
+        path: Vec::new(),
+        whole: FieldSet::new(),
+    };
+    walk.value(schema.root, Some(set), false);
+    if walk.whole.is_empty() {
+        return set.clone();
+    }
+    set.recursive_difference(&walk.whole).union(&walk.whole)
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    path: Vec<PathElement>,
+    /// Containers that are now owned as one.
+    whole: FieldSet,
+}
+
+impl Walk<'_> {
+    /// `leaf` says that the node is a member with nothing below.
+    fn value(&mut self, ty: TypeRef, set: Option<&FieldSet>, leaf: bool) {
+        let atom = self.schema.atom(ty);
+        if let Some(map) = &atom.map {
+            self.map(map, set, leaf);
+        } else if atom.scalar.is_none()
+            && let Some(list) = &atom.list
+        {
+            self.list(list, set, leaf);
+        }
+    }
+
+    fn map(&mut self, map: &Map, set: Option<&FieldSet>, leaf: bool) {
+        if Schema::is_deduced_map(map) {
+            return;
+        }
+        if map.atomic && !leaf {
+            if set.is_some_and(|set| !set.is_empty()) {
+                self.whole.insert_elements(&self.path);
+            }
+            return;
+        }
+        self.below(set, |element| match element {
+            PathElement::Field(name) => map.type_of(name),
+            _ => map.element,
+        });
+    }
+
+    fn list(&mut self, list: &List, set: Option<&FieldSet>, leaf: bool) {
+        if list.is_atomic() && !leaf {
+            self.whole.insert_elements(&self.path);
+            return;
+        }
+        self.below(set, |_| Some(list.element));
+    }
+
+    fn below(&mut self, set: Option<&FieldSet>, type_of: impl Fn(&PathElement) -> Option<TypeRef>) {
+        let Some(set) = set else { return };
+        let apart = set
+            .children
+            .keys()
+            .filter(|element| !set.members.contains(element));
+        for element in apart.chain(&set.members) {
+            let Some(ty) = type_of(element) else { continue };
+            let child = set.children.get(element);
+            let leaf = child.is_none() && set.members.contains(element);
+            self.path.push(element.clone());
+            self.value(ty, child, leaf);
+            self.path.pop();
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Whether an object fits its type.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::Form;
+use super::items;
+use crate::path::{Path, PathElement};
+use crate::schema::{List, Map, Scalar, Schema, TypeRef};
+use crate::value::{integer, sorted};
+
+/// Whether sets and keyed lists may name an item twice. Objects that were
+/// stored by other means may; a config that is applied may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplicates {
+    /// They may.
+    Allowed,
+    /// They may not.
+    Refused,
+}
+
+/// A place where an object does not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeError {
+    /// Where.
+    pub path: Path,
+    /// What is wrong there, in the server's words.
+    pub message: String,
+}
+
+/// All places where an object does not fit its type; prints as the server
+/// prints them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeErrors(Vec<TypeError>);
+
+impl TypeErrors {
+    /// The errors in the order they were met.
+    pub fn iter(&self) -> impl Iterator<Item = &TypeError> {
+        self.0.iter()
+    }
+
+    pub(super) fn push(&mut self, path: &[PathElement], message: String) {
+        self.0.push(TypeError {
+            path: Path(path.to_vec()),
+            message,
+        });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
+    pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.0.is_empty() {
+            Ok(value)
+        } else {
+            Err(self)
+        }
+    }
+}
+
+impl fmt::Display for TypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.0.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for TypeErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [one] = self.0.as_slice() {
+            return one.fmt(f);
+        }
+        f.write_str("errors:")?;
+        self.0.iter().try_for_each(|error| write!(f, "\n  {error}"))
+    }
+}
+
+impl std::error::Error for TypeErrors {}
+
+/// Checks an object against its type: declared fields only, scalars of the
+/// right kind, list items that can be named.
+pub fn validate(schema: &Schema, object: &Value, duplicates: Duplicates) -> Result<(), TypeErrors> {
+    let mut walk = Walk {
+        schema,
+        duplicates,
+        path: Vec::new(),
+        errors: TypeErrors::default(),
+    };
+    walk.value(schema.root, object);
+    walk.errors.or(())
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    duplicates: Duplicates,
+    path: Vec<PathElement>,
+    errors: TypeErrors,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, ty: TypeRef, value: &Value) {
+        match Form::of(self.schema.atom(ty), Some(value)) {
+            Some(Form::Scalar(scalar)) => {
+                if let Some(message) = scalar_error(scalar, value) {
+                    self.errors.push(&self.path, message);
+                }
+            }
+            Some(Form::Map(map)) => self.map(map, value),
+            Some(Form::List(list)) => self.list(list, value),
+            None => {}
+        }
+    }
+
+    fn map(&mut self, map: &Map, value: &Value) {
+        let entries = match value {
+            Value::Null => return,
+            Value::Object(entries) => entries,
+            other => {
+                let message = format!("expected map, got {}", go_pointer(other));
+                return self.errors.push(&self.path, message);
+            }
+        };
+        for (name, item) in sorted(entries) {
+            self.path.push(PathElement::Field(name.clone()));
+            match map.type_of(name) {
+                Some(ty) => self.value(ty, item),
+                None => {
+                    self.errors
+                        .push(&self.path, "field not declared in schema".to_owned());
+                    // The server looks no further in this map.
+                    self.path.pop();
+                    return;
+                }
+            }
+            self.path.pop();
+        }
+    }
+
+    fn list(&mut self, list: &List, value: &Value) {
+        let items = match value {
+            Value::Null => return,
+            Value::Array(items) => items,
+            other => {
+                let message = format!("expected list, got {}", go_pointer(other));
+                return self.errors.push(&self.path, message);
+            }
+        };
+        let mut seen = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let element = if list.is_atomic() {
+                PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
+            } else {
+                match items::element(list, item) {
+                    Ok(element) => element,
+                    Err(reason) => {
+                        let message = format!("element {index}: {reason}");
+                        return self.errors.push(&self.path, message);
+                    }
+                }
+            };
+            if !seen.insert(element.clone()) && self.duplicates == Duplicates::Refused {
+                self.errors
+                    .push(&self.path, format!("duplicate entries for key {element}"));
+            }
+            self.path.push(element);
+            self.value(list.element, item);
+            self.path.pop();
+        }
+    }
+}
+
+/// Why a value is not such a scalar; null always is.
+pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
+    match (scalar, value) {
+        (_, Value::Null)
+        | (Scalar::Numeric | Scalar::Untyped, Value::Number(_))
+        | (Scalar::String | Scalar::Untyped, Value::String(_))
+        | (Scalar::Boolean | Scalar::Untyped, Value::Bool(_)) => None,
+        (Scalar::Numeric, _) => Some(format!(
+            "expected numeric (int or float), got {}",
+            go_type(value)
+        )),
+        (Scalar::String, _) => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_syntax(value)
+        )),
+        (Scalar::Boolean, _) => Some(format!("expected boolean, got {}", go_pointer(value))),
+        (Scalar::Untyped, _) => Some(format!("expected any scalar, got {}", go_pointer(value))),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if integer(n).is_some() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The server prints a wrong value as the pointer to a struct that holds it.
+fn go_pointer(value: &Value) -> String {
+    format!("&{{{}}}", go_plain(value))
+}
+
+fn go_plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_plain).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let entries: Vec<_> = sorted(map)
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{}", go_plain(value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        scalar => crate::value::display(scalar),
+    }
+}
+
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entries: Vec<_> = sorted(map)
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", crate::value::quote(key), go_syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", entries.join(", "))
+        }
+        scalar => crate::value::display(scalar),
+    }
+}

@@ -1,0 +1,126 @@
+//! Ownership of what is written by other means than apply.
+
+use serde_json::{Map, Value, json};
+
+use crate::managed::{ManagedFields, ManagerId, Owned, keep_times};
+use crate::ownership::{Scope, Version};
+use crate::schema::Schema;
+use crate::set::FieldSet;
+use crate::typed::{Duplicates, validate};
+
+/// A create, update, or patch other than apply, after patching, defaulting and
+/// admission: the object is final but for its `managedFields`.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// The type of both objects.
+    pub schema: &'a Schema,
+    /// Other versions of the same resource; empty for built-in kinds.
+    pub versions: &'a [Version<'a>],
+    /// The object as it is stored; none when it is created.
+    pub live: Option<&'a Value>,
+    /// The object as it shall be stored. Its `managedFields` count as in the
+    /// server: an empty list drops all entries, absence keeps those of `live`,
+    /// anything else replaces them.
+    pub object: &'a Value,
+    /// `fieldManager`, or what stands for it (the first part of the user
+    /// agent).
+    pub manager: &'a str,
+    /// The subresource that the request goes to; empty for the object itself.
+    pub subresource: &'a str,
+    /// The time of the request, RFC 3339 to the second, in UTC.
+    pub now: &'a str,
+    /// Fields that this request cannot set; see [`crate::Apply::reset`].
+    pub reset: &'a FieldSet,
+}
+
+/// The object with the `managedFields` that it gets by this write.
+///
+/// It never fails: an object that does not fit its type loses its managed
+/// fields, as in the server. Times stay as they are when nothing else changes.
+pub fn update(request: Update<'_>) -> Value {
+    let Update { schema, .. } = request;
+    let mut object = request.object.clone();
+    let mut live = request
+        .live
+        .cloned()
+        .unwrap_or_else(|| json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] }));
+    let mut managers = starting_point(&live, &object, request.subresource);
+    ManagedFields::default().write_to(&mut live);
+    ManagedFields::default().write_to(&mut object);
+    schema.normalize(&mut live);
+    schema.normalize(&mut object);
+
+    // An object that exists without tracking stays so until the first apply.
+    let untracked = managers.is_empty() && live.pointer("/metadata/uid").is_some();
+    if !untracked && !track(&request, &live, &object, &mut managers) {
+        return object;
+    }
+    managers.write_to(&mut object);
+    if let Some(live) = request.live {
+        keep_times(live, &mut object);
+    }
+    object
+}
+
+/// Whether the objects could be compared.
+fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut ManagedFields) -> bool {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let scope = Scope {
+        schema: request.schema,
+        versions: request.versions,
+        api_version,
+        reset: request.reset,
+    };
+    let fits = |object| validate(request.schema, object, Duplicates::Allowed).is_ok();
+    if !fits(live) || !fits(object) {
+        return false;
+    }
+    let Ok(touched) = scope.update(live, object, managers) else {
+        return false;
+    };
+    if let Some(set) = touched {
+        let id = ManagerId::update(request.manager, api_version, request.subresource);
+        let set = match managers.0.get(&id) {
+            Some(before) => before.set.union(&set),
+            None => set,
+        };
+        managers.0.insert(
+            id,
+            Owned {
+                set,
+                api_version: api_version.to_owned(),
+                time: Some(request.now.to_owned()),
+            },
+        );
+    }
+    managers.cap_updates();
+    true
+}
+
+/// The entries before this write: those that the request brings, unless it
+/// has none, cannot be read, or goes to a subresource.
+fn starting_point(live: &Value, object: &Value, subresource: &str) -> ManagedFields {
+    let of_live = || ManagedFields::of(live).unwrap_or_default();
+    if !subresource.is_empty() {
+        return of_live();
+    }
+    if is_reset(object.pointer("/metadata/managedFields")) {
+        return ManagedFields::default();
+    }
+    match ManagedFields::of(object) {
+        Ok(managers) if !managers.is_empty() => managers,
+        _ => of_live(),
+    }
+}
+
+/// An empty list, or a list of one empty entry, asks to forget all owners.
+fn is_reset(entries: Option<&Value>) -> bool {
+    match entries {
+        Some(Value::Array(entries)) => match entries.as_slice() {
+            [] => true,
+            [one] => one.as_object().is_some_and(Map::is_empty),
+            _ => false,
+        },
+        _ => false,
+    }
+}
