@@ -125,7 +125,7 @@ impl Report {
             return;
         };
         match message {
-            Message::CompilerMessage { message } => {
+            Message::Diagnosed { message } => {
                 if let Some(rendered) = message.rendered {
                     if !quiet {
                         eprint!("{rendered}");
@@ -133,7 +133,7 @@ impl Report {
                     self.diagnostics.push_str(&rendered);
                 }
             }
-            Message::CompilerArtifact {
+            Message::Built {
                 manifest_path,
                 target,
                 filenames,
@@ -151,12 +151,14 @@ impl Report {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[serde(tag = "reason")]
 enum Message {
-    CompilerMessage {
+    #[serde(rename = "compiler-message")]
+    Diagnosed {
         message: Diagnostic,
     },
-    CompilerArtifact {
+    #[serde(rename = "compiler-artifact")]
+    Built {
         manifest_path: PathBuf,
         target: ArtifactTarget,
         filenames: Vec<PathBuf>,

@@ -1,3 +1,125 @@
-//! The project's own commands.
+//! The project's own commands: `cargo xtask <command>`.
+//!
+//! Everything a contributor or the build machine does goes through here, so that
+//! both run the same steps. This crate is compiled before anything else and keeps
+//! its dependencies few.
 
-fn main() {}
+mod components;
+mod lint;
+mod process;
+mod report;
+mod suite;
+mod test;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Commands for working on Reeve"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run Reeve on an embedded cluster, with hot reload of the plugins
+    ///
+    /// Builds the plugins and the agent, then becomes `reeve dev`. With `--once`
+    /// it exits when everything has converged; see `reeve dev --help` for the
+    /// other arguments, which are passed on.
+    Dev {
+        /// Arguments of `reeve dev`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Build every plugin and every guest of the tests into a component
+    ///
+    /// They are left in target/plugins/<name>.wasm and target/guests/<name>.wasm.
+    Plugins,
+    /// Run every check and every test, the real servers included
+    ///
+    /// Ends with a table of the steps and one line of counts. With CI=true the
+    /// tests against real servers must run; elsewhere they are skipped, loudly,
+    /// where the servers cannot be built.
+    Test {
+        /// Run only tests and scenarios with this in their name, and no checks
+        filter: Option<String>,
+    },
+    /// Measure, and print each figure beside its limit
+    Bench {
+        /// Arguments of the benchmarks
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Build the real servers for the tests into the user's cache folder, once
+    Parts,
+    /// Format the Rust and Go sources
+    Fmt,
+    /// Check formatting, lints, the state of the tree and the dependencies
+    Lint,
+    /// Write the generated CRDs into charts/reeve/crds
+    Crds {
+        /// Only say whether they are up to date
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    match command {
+        Command::Dev { arguments } => {
+            components::build_plugins(&workspace)?;
+            let reeve = workspace.build_reeve()?;
+            Err(process::become_program(&reeve, "dev", &arguments))
+        }
+        Command::Plugins => {
+            components::build_plugins(&workspace)?;
+            components::build_guests(&workspace)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Test { filter } => test::run(&workspace, filter.as_deref()),
+        Command::Bench { arguments } => {
+            components::build_plugins(&workspace)?;
+            components::build_guests(&workspace)?;
+            let mut bench = workspace.cargo(["run", "--profile", "dist"]);
+            bench
+                .args(["--package", "reeve-bench", "--"])
+                .args(arguments);
+            process::run(&mut bench).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Parts => {
+            for part in reeve_real::parts::ALL {
+                println!("{}", part.get()?.display());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Fmt => lint::format(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Lint => lint::run(&workspace),
+        Command::Crds { check } => {
+            let reeve = workspace.build_reeve()?;
+            lint::crds(&workspace, &reeve, check).map(|()| ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The tests of all crates, compiled at once and run one program at a time.
+//!
+//! Cargo could run them too, but it would not count, would not end a test that
+//! hangs, and could not leave out the tests against real servers without
+//! compiling half of the workspace a second time with other features.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::process::{self, Captured};
+use crate::report::Counts;
+use crate::workspace::{Workspace, executable_named};
+
+/// No program of tests takes nearly as long.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Everything the workspace compiles to, tests included.
+pub(crate) struct Suite {
+    /// The `reeve` binary, from the same compilation.
+    pub(crate) reeve: PathBuf,
+    programs: Vec<Program>,
+    logs: PathBuf,
+}
+
+/// One program of tests.
+struct Program {
+    package: String,
+    target: String,
+    executable: PathBuf,
+    /// Where tests expect to run.
+    folder: PathBuf,
+}
+
+impl Suite {
+    /// Compiles all targets of all crates, in one go: one set of features, one
+    /// profile, nothing twice.
+    pub(crate) fn build(workspace: &Workspace) -> Result<Self> {
+        let mut build = workspace.cargo(["build", "--workspace", "--all-targets"]);
+        let messages = process::messages(&mut build)?;
+        let logs = workspace.output("test-logs");
+        std::fs::create_dir_all(&logs)?;
+        Ok(Self {
+            reeve: executable_named(&messages, "reeve")?,
+            programs: messages.iter().filter_map(Program::from_message).collect(),
+            logs,
+        })
+    }
+
+    /// The packages that have tests, by name.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.programs.iter().map(|p| p.package.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Runs the tests of one package whose names contain `filter`.
+    pub(crate) fn run(&self, package: &str, filter: Option<&str>) -> Result<Counts> {
+        let mut total = Counts::default();
+        for program in self.of(package) {
+            total += program.run(&self.logs, filter)?;
+        }
+        Ok(total)
+    }
+
+    /// How many tests of one package would run.
+    pub(crate) fn count(&self, package: &str, filter: Option<&str>) -> Result<usize> {
+        let mut total = 0;
+        for program in self.of(package) {
+            let listing = program.command(filter).arg("--list").output()?;
+            let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+            total += listing
+                .lines()
+                .filter(|line| line.ends_with(": test"))
+                .count();
+        }
+        Ok(total)
+    }
+
+    fn of(&self, package: &str) -> impl Iterator<Item = &Program> {
+        let package = package.to_owned();
+        self.programs
+            .iter()
+            .filter(move |program| program.package == package)
+    }
+
+    /// The folder for what the tests print.
+    pub(crate) fn logs(&self) -> &Path {
+        &self.logs
+    }
+}
+
+impl Program {
+    fn from_message(message: &Value) -> Option<Self> {
+        if message["profile"]["test"] != true {
+            return None;
+        }
+        let manifest = Path::new(message["manifest_path"].as_str()?);
+        // "path+file:///…/core#reeve-core@0.1.0" or "path+file:///…/quotas#0.1.0".
+        let (path, fragment) = message["package_id"].as_str()?.rsplit_once('#')?;
+        let package = match fragment.split_once('@') {
+            Some((name, _)) => name,
+            None => path.rsplit('/').next()?,
+        };
+        Some(Self {
+            package: package.to_owned(),
+            target: message["target"]["name"].as_str()?.to_owned(),
+            executable: message["executable"].as_str()?.into(),
+            folder: manifest.parent()?.to_owned(),
+        })
+    }
+
+    fn command(&self, filter: Option<&str>) -> Command {
+        let mut command = Command::new(&self.executable);
+        command
+            .args(filter)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("RUST_BACKTRACE", "0");
+        command
+    }
+
+    fn run(&self, logs: &Path, filter: Option<&str>) -> Result<Counts> {
+        let what = if self.target.replace('_', "-") == self.package {
+            "unit tests".to_owned()
+        } else {
+            self.target.clone()
+        };
+        let log = logs.join(format!("{}-{}.log", self.package, self.target));
+        let captured = process::capture(&mut self.command(filter), &what, &log, LIMIT)
+            .with_context(|| format!("cannot run {}", self.executable.display()))?;
+        let counts = counts_of(&captured);
+        if counts.failed > 0 {
+            eprintln!("{}", captured.output);
+        }
+        if let Some(failure) = &captured.failure {
+            eprintln!("{what} of {} ended with {failure}", self.package);
+        }
+        eprintln!("  {what}: {counts}");
+        Ok(counts)
+    }
+}
+
+/// What the programs of tests in a captured output counted. One that ended badly
+/// without having counted a failure crashed, which is one.
+pub(crate) fn counts_of(captured: &Captured) -> Counts {
+    let mut counts = Counts::default();
+    for line in captured.output.lines() {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            counts += counts_in(result);
+        }
+    }
+    if captured.failure.is_some() && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    counts
+}
+
+/// Reads "ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; …".
+fn counts_in(result: &str) -> Counts {
+    let number_before = |word: &str| {
+        result
+            .split([';', '.'])
+            .filter_map(|part| part.trim().strip_suffix(word))
+            .find_map(|number| number.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    Counts {
+        passed: number_before("passed"),
+        failed: number_before("failed"),
+        skipped: number_before("ignored"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn captured(output: &str, failure: Option<&str>) -> Captured {
+        Captured {
+            output: output.to_owned(),
+            failure: failure.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn results_of_all_programs_are_added() {
+        let output = "test a ... ok\n\
+            test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.00s\n\
+            test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
+        let counts = counts_of(&captured(output, Some("exit status: 101")));
+        assert_eq!(counts.to_string(), "14 passed, 3 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_crash_is_a_failure() {
+        let counts = counts_of(&captured("", Some("signal: 6 (SIGABRT)")));
+        assert_eq!(counts, Counts::ONE_FAILED);
+        assert_eq!(counts_of(&captured("", None)), Counts::default());
+    }
+
+    #[test]
+    fn packages_are_found_in_both_forms_of_an_id() {
+        for (id, package) in [
+            ("path+file:///src/host/core#reeve-core@0.1.0", "reeve-core"),
+            ("path+file:///src/plugins/quotas#0.1.0", "quotas"),
+        ] {
+            let message = json!({
+                "package_id": id,
+                "manifest_path": "/src/x/Cargo.toml",
+                "target": { "name": "t" },
+                "profile": { "test": true },
+                "executable": "/src/target/t",
+            });
+            let program = Program::from_message(&message).unwrap();
+            assert_eq!(program.package, package);
+            assert_eq!(program.folder, Path::new("/src/x"));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `cargo xtask test`: everything that must hold.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::report::{Counts, Report};
+use crate::suite::{self, Suite};
+use crate::workspace::Workspace;
+use crate::{components, lint, process};
+
+/// Its tests need real servers.
+const REAL: &str = "reeve-real";
+
+/// Far more than all scenarios of one plugin take.
+const LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// Runs every step, also after one has failed. With a filter, only tests run.
+pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCode> {
+    let mut report = Report::default();
+    if filter.is_none() {
+        report.check("formatting", || lint::formatting(workspace));
+    }
+    report.check("build of plugins and guests", || {
+        components::build_plugins(workspace)?;
+        components::build_guests(workspace)
+    });
+    if let Some(suite) = report.check("build of all crates", || Suite::build(workspace)) {
+        crates(&mut report, &suite, filter);
+        doc_tests(&mut report, workspace, &suite, filter);
+        scenarios(&mut report, workspace, &suite, filter)?;
+        real_servers(&mut report, &suite, filter)?;
+        if filter.is_none() {
+            report.check("generated CRDs", || {
+                lint::crds(workspace, &suite.reeve, true)
+            });
+        }
+    }
+    if filter.is_none() {
+        report.check("clippy", || lint::clippy(workspace));
+        report.check("dependencies", || lint::dependencies(workspace));
+    }
+    println!("\n{report}");
+    Ok(lint::exit_code(&report))
+}
+
+fn crates(report: &mut Report, suite: &Suite, filter: Option<&str>) {
+    for package in suite.packages() {
+        if package != REAL {
+            report.count(&package, || suite.run(&package, filter));
+        }
+    }
+}
+
+/// The examples in documentation; cargo alone can compile these.
+fn doc_tests(report: &mut Report, workspace: &Workspace, suite: &Suite, filter: Option<&str>) {
+    report.count("examples in documentation", || {
+        let mut cargo = workspace.cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
+        cargo.arg("--").args(filter);
+        let log = suite.logs().join("doc-tests.log");
+        let captured = process::capture(&mut cargo, "rustdoc", &log, LIMIT)?;
+        let counts = suite::counts_of(&captured);
+        if counts.failed > 0 {
+            eprintln!("{}", captured.output);
+        }
+        eprintln!("  {counts}");
+        Ok(counts)
+    });
+}
+
+/// The scenarios beside each plugin, by the command that its author uses.
+fn scenarios(
+    report: &mut Report,
+    workspace: &Workspace,
+    suite: &Suite,
+    filter: Option<&str>,
+) -> Result<()> {
+    for plugin in workspace.folders_in("plugins")? {
+        let name = plugin.file_name().unwrap_or_default().to_string_lossy();
+        let step = format!("scenarios of {name}");
+        report.count(&step, || {
+            let results = suite.logs().join(format!("scenarios-{name}.xml"));
+            let mut test = Command::new(&suite.reeve);
+            test.arg("test")
+                .arg(&plugin)
+                .arg("--junit")
+                .arg(&results)
+                .current_dir(workspace.root());
+            if let Some(filter) = filter {
+                test.args(["--filter", filter]);
+            }
+            let log = suite.logs().join(format!("scenarios-{name}.log"));
+            let captured = process::capture(&mut test, &step, &log, LIMIT)?;
+            if captured.failure.is_some() {
+                eprintln!("{}", captured.output);
+            }
+            let counts = junit_counts(&results).with_context(|| captured.output.clone())?;
+            eprintln!("  {counts}");
+            Ok(counts)
+        });
+    }
+    Ok(())
+}
+
+/// Counts the cases in a JUnit file.
+fn junit_counts(path: &Path) -> Result<Counts> {
+    let text = std::fs::read_to_string(path).context("the run left no results")?;
+    let count = |tag: &str| text.matches(tag).count();
+    let (failed, skipped) = (count("<failure") + count("<error"), count("<skipped"));
+    Ok(Counts {
+        passed: count("<testcase").saturating_sub(failed + skipped),
+        failed,
+        skipped,
+    })
+}
+
+/// Builds the real servers, if need be, and runs the tests against them. On the
+/// build machine they must run; on others they cannot be had without Go.
+fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<()> {
+    let tests = suite.count(REAL, filter)?;
+    if tests == 0 {
+        return Ok(());
+    }
+    let built = reeve_real::parts::ALL
+        .iter()
+        .all(|part| part.is_built().unwrap_or(false));
+    let must_run = env::var_os("CI").is_some_and(|value| value == "true");
+    if !built && !must_run && !process::is_there("go", "version") {
+        let why = "Go is not installed, so the real servers cannot be built";
+        report.skip(REAL, tests, why);
+        return Ok(());
+    }
+    let parts = report.check("build of the real servers", || {
+        reeve_real::parts::ALL
+            .iter()
+            .try_for_each(|part| part.get().map(drop))
+    });
+    match parts {
+        Some(()) => report.count(REAL, || suite.run(REAL, filter)),
+        None => report.skip(REAL, tests, "the real servers could not be built"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_of_a_junit_file_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.xml");
+        let text = r#"<testsuites><testsuite name="quotas">
+            <testcase name="a"/>
+            <testcase name="b"><failure message="m">text</failure></testcase>
+            <testcase name="c"><skipped/></testcase>
+            <testcase name="d"></testcase>
+            </testsuite></testsuites>"#;
+        std::fs::write(&path, text).unwrap();
+        let counts = junit_counts(&path).unwrap();
+        assert_eq!(counts.to_string(), "2 passed, 1 failed, 1 skipped");
+        assert!(junit_counts(&folder.path().join("absent")).is_err());
+    }
+}
