@@ -1,1 +1,46 @@
-//! Runs plugins: wasmtime, limits, capabilities, artifact cache.
+//! Runs plugins: compiles components, keeps them within limits, shows them what
+//! a call may see and nothing else.
+//!
+//! ```text
+//! Engine ──load(bytes)──▶ Component ──metadata | describe | reconcile──▶ Called | Fault
+//!                                            ▲
+//!                                     View (the caller's)
+//! ```
+//!
+//! Every call runs on a fresh instance with its own store, so nothing is
+//! remembered and nothing leaks from one call to the next. The guest's only
+//! inputs are the request and what it reads through the caller's [`View`]; WASI
+//! is linked but empty (see [`capabilities`]). That is what makes a call a pure
+//! function, which the rest of the project builds on.
+//!
+//! The engine holds no handle of an async runtime: one [`Engine`] may serve many
+//! runtimes, also ones whose clock is paused.
+
+mod artifact;
+mod called;
+pub mod capabilities;
+mod component;
+mod config;
+mod engine;
+mod fault;
+mod generation;
+mod limits;
+mod load;
+mod meter;
+mod settings;
+mod state;
+mod ticker;
+mod view;
+mod world;
+
+pub use artifact::CacheError;
+pub use called::{Called, Level, LogLine, Usage};
+pub use component::{Component, ConfigError, Fact, Request};
+pub use config::{CompileLimits, EngineConfig};
+pub use engine::{Engine, EngineError, EngineStats};
+pub use fault::{Fault, FaultKind};
+pub use generation::Generation;
+pub use limits::{ByteSize, Limits};
+pub use load::LoadError;
+pub use view::{Document, ListQuery, ReadError, SourceError, View};
+pub use world::{Found, WorldProblem};

@@ -1,0 +1,300 @@
+//! Compiled components, kept from one start to the next.
+//!
+//! Loading machine code is running it, so the cache believes nothing that it has
+//! not written itself. Each entry carries a MAC over its name and contents, made
+//! with a key that only this installation has. An entry that is truncated,
+//! altered, moved under another name or made by another version is removed and
+//! the component compiled again. There is no way to put an entry in from outside.
+//!
+//! ```text
+//! folder/key                      32 random bytes, readable by the owner only
+//! folder/<component>-<settings>   MAC (32 bytes), then what wasmtime wrote
+//! ```
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, PermissionsExt};
+use hmac::{Hmac, Mac};
+use reeve_core::Digest;
+use sha2::{Digest as _, Sha256};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+const KEY_FILE: &str = "key";
+const KEY_BYTES: usize = 32;
+const MAC_BYTES: usize = 32;
+
+/// Machine code is some times larger than the component it comes from; an entry
+/// beyond this is not one of ours.
+const ENTRY_BYTES: u64 = 1 << 30;
+
+/// The cache folder.
+pub(crate) struct Cache {
+    folder: Dir,
+    key: [u8; KEY_BYTES],
+    /// Stands for everything besides the component that decides about the machine
+    /// code: wasmtime's version, its settings, this processor.
+    settings: String,
+    /// For the names of files that are being written.
+    writes: AtomicU64,
+}
+
+/// Why the cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The folder cannot be made or opened.
+    #[error("cannot open the folder {folder}")]
+    Open {
+        /// The folder.
+        folder: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The key cannot be read or made.
+    #[error("cannot read or make the key `{KEY_FILE}` in the folder {folder}")]
+    Key {
+        /// The folder.
+        folder: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Cache {
+    /// Opens a folder as cache, making it and its key where they are missing.
+    pub(crate) fn open(path: &Path, engine: &Engine) -> Result<Self, CacheError> {
+        let folder = open_folder(path).map_err(|source| CacheError::Open {
+            folder: path.display().to_string(),
+            source,
+        })?;
+        let key = read_or_make_key(&folder).map_err(|source| CacheError::Key {
+            folder: path.display().to_string(),
+            source,
+        })?;
+        Ok(Self {
+            folder,
+            key,
+            settings: settings(engine),
+            writes: AtomicU64::new(0),
+        })
+    }
+
+    /// The compiled form of a component, if there is a sound one.
+    pub(crate) fn get(&self, digest: Digest, engine: &Engine) -> Option<Component> {
+        let name = self.name(digest);
+        let entry = match self.read(&name) {
+            Ok(entry) => entry?,
+            Err(error) => {
+                tracing::warn!(%error, name, "cannot read a compiled component");
+                return None;
+            }
+        };
+        let component = self
+            .verified(&name, &entry)
+            .and_then(|contents| deserialize(engine, contents));
+        if component.is_none() {
+            tracing::warn!(
+                name,
+                "a compiled component was damaged or altered, discarding it"
+            );
+            if let Err(error) = self.folder.remove_file(&name) {
+                tracing::warn!(%error, name, "cannot remove a damaged compiled component");
+            }
+        }
+        component
+    }
+
+    /// Keeps the compiled form of a component. Without success nothing is lost
+    /// but time, so that is a line in the log.
+    pub(crate) fn put(&self, digest: Digest, component: &Component) {
+        let name = self.name(digest);
+        let written = component
+            .serialize()
+            .map_err(io::Error::other)
+            .and_then(|contents| self.write(&name, &contents));
+        if let Err(error) = written {
+            tracing::warn!(%error, name, "cannot keep a compiled component");
+        }
+    }
+
+    fn name(&self, digest: Digest) -> String {
+        format!("{}-{}", digest.hex(), self.settings)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.folder.open(name) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut entry = Vec::new();
+        file.take(ENTRY_BYTES).read_to_end(&mut entry)?;
+        Ok(Some(entry))
+    }
+
+    /// The contents of an entry, if we wrote it under this name.
+    fn verified<'a>(&self, name: &str, entry: &'a [u8]) -> Option<&'a [u8]> {
+        let (mac, contents) = entry.split_at_checked(MAC_BYTES)?;
+        self.mac(name, contents)?.verify_slice(mac).ok()?;
+        Some(contents)
+    }
+
+    fn mac(&self, name: &str, contents: &[u8]) -> Option<Hmac<Sha256>> {
+        // Names all have one length, so nothing can move from one to the other.
+        Hmac::new_from_slice(&self.key)
+            .ok()
+            .map(|mac: Hmac<Sha256>| mac.chain_update(name).chain_update(contents))
+    }
+
+    /// Whole or not at all, whoever else writes the same entry at this moment.
+    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        let mac = self
+            .mac(name, contents)
+            .ok_or_else(|| io::Error::other("no MAC with this key"))?
+            .finalize()
+            .into_bytes();
+        let temporary = format!(
+            "{}.{}.tmp",
+            std::process::id(),
+            self.writes.fetch_add(1, Ordering::Relaxed)
+        );
+        let written = create(&self.folder, &temporary, &[&mac, contents])
+            .and_then(|()| self.folder.rename(&temporary, &self.folder, name));
+        if written.is_err() {
+            // The first failure is the one to report.
+            let _ = self.folder.remove_file(&temporary);
+        }
+        written
+    }
+}
+
+/// The same machine code under another engine with equal settings.
+pub(crate) fn copy(component: &Component, engine: &Engine) -> wasmtime::Result<Component> {
+    let contents = component.serialize()?;
+    deserialize(engine, &contents)
+        .ok_or_else(|| wasmtime::format_err!("the engines of one process differ in their settings"))
+}
+
+/// Machine code from bytes that [`Component::serialize`] has made.
+///
+/// None when they come from another version or other settings.
+#[expect(
+    unsafe_code,
+    reason = "wasmtime cannot check machine code, so its author must be certain"
+)]
+fn deserialize(engine: &Engine, contents: &[u8]) -> Option<Component> {
+    // SAFETY: The bytes must be what `Component::serialize` returned, unaltered.
+    // There are two callers: `copy` passes what it has just been given by
+    // `serialize`, and `Cache::get` passes what `Cache::verified` let through: the
+    // bytes carry a MAC made with this installation's key, which only `Cache::put`
+    // does, on what `serialize` returned. They are in our own memory, so nobody
+    // can alter them between the check and here.
+    let component = unsafe { Component::deserialize(engine, contents) };
+    component
+        .inspect_err(|error| tracing::debug!(error = format!("{error:#}"), "not ours to run"))
+        .ok()
+}
+
+/// A name for everything that decides about the machine code.
+fn settings(engine: &Engine) -> String {
+    struct Bytes(Sha256);
+
+    impl Hasher for Bytes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            // The digest is read instead.
+            0
+        }
+    }
+
+    let mut bytes = Bytes(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut bytes);
+    bytes.0.finalize()[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn open_folder(path: &Path) -> io::Result<Dir> {
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+    match Dir::open_ambient_dir(path, ambient_authority()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Made for the owner alone; one that exists keeps its rights, since a
+            // mounted volume's are somebody else's business.
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let parent =
+                Dir::open_ambient_dir(parent.unwrap_or(Path::new(".")), ambient_authority())?;
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let mut builder = DirBuilder::new();
+            builder.mode(0o700);
+            parent.create_dir_with(name, &builder)?;
+            parent.open_dir(name)
+        }
+        result => result,
+    }
+}
+
+fn read_or_make_key(folder: &Dir) -> io::Result<[u8; KEY_BYTES]> {
+    if let Some(key) = read_key(folder)? {
+        return Ok(key);
+    }
+    let mut key = [0; KEY_BYTES];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    let temporary = format!("{KEY_FILE}.{}.tmp", std::process::id());
+    create(folder, &temporary, &[&key])?;
+    // Linking rather than renaming: of several processes that start at once, one
+    // makes the key and the others find it.
+    let linked = folder.hard_link(&temporary, folder, KEY_FILE);
+    folder.remove_file(&temporary)?;
+    match linked {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read_key(folder)?.ok_or_else(|| io::Error::other("somebody keeps making bad keys"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The key, if there is a good one. One that others can read, or of another
+/// length, is removed: all entries made with it are worth nothing from then on.
+fn read_key(folder: &Dir) -> io::Result<Option<[u8; KEY_BYTES]>> {
+    let file = match folder.open(KEY_FILE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_private = file.metadata()?.permissions().mode() & 0o077 == 0;
+    let mut bytes = Vec::new();
+    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    match <[u8; KEY_BYTES]>::try_from(bytes) {
+        Ok(key) if is_private => Ok(Some(key)),
+        _ => {
+            tracing::warn!("the key of the artifact cache was not private, making a new one");
+            folder.remove_file(KEY_FILE)?;
+            Ok(None)
+        }
+    }
+}
+
+fn create(folder: &Dir, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+    // Left behind by a process of the same number that was killed.
+    match folder.remove_file(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = folder.open_with(name, &options)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.sync_all()
+}

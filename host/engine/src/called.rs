@@ -1,0 +1,68 @@
+//! What a call gives back besides its answer.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A call that came back.
+#[derive(Clone, Debug)]
+pub struct Called<T> {
+    /// The guest's answer.
+    pub value: T,
+    /// What it logged, in order.
+    pub logs: Vec<LogLine>,
+    /// Whether lines were dropped because the limit was reached.
+    pub logs_dropped: bool,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// One line of a guest's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: Level,
+    /// The text, without a line break at its end.
+    pub message: String,
+}
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For the author.
+    Debug,
+    /// Ordinary; also standard output.
+    Info,
+    /// Unusual; also standard error.
+    Warn,
+    /// Broken.
+    Error,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// What a call used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// From the first instruction of the instance's making to the last of the
+    /// call, waiting included.
+    pub wall: Duration,
+    /// Time that the guest itself ran; this is what the run time limit bounds.
+    pub run_time: Duration,
+    /// Linear memories and tables at their largest.
+    pub memory_bytes: u64,
+    /// Calls of host functions, WASI included.
+    pub host_calls: u64,
+    /// Bytes that host functions returned.
+    pub host_call_bytes: u64,
+    /// Bytes that the guest returned: its objects and other texts.
+    pub output_bytes: u64,
+}

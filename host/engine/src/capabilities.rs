@@ -1,0 +1,14 @@
+//! What a guest can call, one file for each interface.
+//!
+//! Everything here speaks the project's own types; the modules of
+//! [`crate::Generation`] translate from and to the types of the contract.
+//!
+//! Deny by default: a guest reads what its caller's [`crate::View`] shows, logs
+//! into a bounded buffer, and finds a WASI without files, environment, network,
+//! time or chance.
+
+pub(crate) mod clock;
+pub(crate) mod cluster;
+pub(crate) mod log;
+pub(crate) mod sources;
+pub(crate) mod wasi;

@@ -1,0 +1,22 @@
+//! Words for the operator's log.
+
+use crate::called::Level;
+use crate::state::State;
+
+/// The longest reason of a trap that is kept: it goes into a condition, which
+/// people read in a table.
+const FAULT_MESSAGE_BYTES: usize = 4 << 10;
+
+/// Writes one line.
+pub(crate) fn write(state: &mut State, level: Level, message: String) {
+    state.log.write(level, message);
+}
+
+/// Says why the guest is about to trap. The last one counts.
+pub(crate) fn fault(state: &mut State, mut message: String) {
+    if message.len() > FAULT_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(FAULT_MESSAGE_BYTES));
+        message.push('…');
+    }
+    state.fault_message = Some(message);
+}

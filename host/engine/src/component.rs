@@ -1,0 +1,342 @@
+//! A loaded component and its calls.
+
+use crate::called::Called;
+use crate::capabilities::wasi;
+use crate::engine::{Engine, Runtime};
+use crate::fault::{Fault, FaultKind, frames};
+use crate::generation::{Generation, Guest, Prepared};
+use crate::limits::Limits;
+use crate::meter::Breach;
+use crate::settings;
+use crate::state::State;
+use crate::ticker::Running;
+use crate::view::View;
+use bytes::Bytes;
+use reeve_core::manifest::RawManifest;
+use reeve_core::{Digest, Failure, Metadata, Outcome};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
+
+/// A compiled component. Cheap to clone; all clones share the machine code.
+#[derive(Clone)]
+pub struct Component {
+    inner: Arc<Inner>,
+}
+
+/// What [`crate::Engine::load`] keeps a weak hold on, to share it.
+pub(crate) struct Inner {
+    engine: Engine,
+    digest: Digest,
+    size: usize,
+    generation: Generation,
+    compiled: wasmtime::component::Component,
+    prepared: Prepared,
+    /// The same code for the allocator without a pool, made when the pool is
+    /// first exhausted.
+    overflow: OnceLock<Prepared>,
+}
+
+/// One call of `reconcile`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The primary, stripped and projected: one JSON text.
+    pub primary: Bytes,
+    /// The configuration, checked against the schema: one JSON text.
+    pub config: Bytes,
+    /// Facts from finished actions.
+    pub facts: Vec<Fact>,
+}
+
+/// What a finished action left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The action's key.
+    pub key: String,
+    /// What it reported: one JSON text.
+    pub value: Bytes,
+}
+
+/// Configuration that fits the schema but makes no sense to the plugin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct ConfigError {
+    /// JSON Pointer into the configuration.
+    pub path: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl Component {
+    pub(crate) fn new(
+        engine: Engine,
+        digest: Digest,
+        size: usize,
+        generation: Generation,
+        compiled: wasmtime::component::Component,
+        prepared: Prepared,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                engine,
+                digest,
+                size,
+                generation,
+                compiled,
+                prepared,
+                overflow: OnceLock::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Digest of the bytes that were loaded.
+    pub fn digest(&self) -> Digest {
+        self.inner.digest
+    }
+
+    /// Number of the bytes that were loaded.
+    pub fn size(&self) -> usize {
+        self.inner.size
+    }
+
+    /// Which generation of the contract it speaks.
+    pub fn generation(&self) -> Generation {
+        self.inner.generation
+    }
+
+    /// Asks the component who it is. The answer is not checked.
+    ///
+    /// # Errors
+    ///
+    /// When the guest traps or goes beyond a limit.
+    pub async fn metadata(&self, limits: &Limits) -> Result<Called<Metadata>, Fault> {
+        let mut call = self.start("metadata", limits, None).await?;
+        let answer = call.guest.metadata(&mut call.store).await;
+        call.finish(answer)
+    }
+
+    /// Asks what the component is and may touch under a configuration. The
+    /// manifest is not checked.
+    ///
+    /// # Errors
+    ///
+    /// When the guest traps or goes beyond a limit. A guest that refuses its
+    /// configuration has answered: that is in the value.
+    pub async fn describe(
+        &self,
+        config: Bytes,
+        limits: &Limits,
+    ) -> Result<Called<Result<RawManifest, ConfigError>>, Fault> {
+        let mut call = self.start("describe", limits, None).await?;
+        let answer = call.guest.describe(&mut call.store, &config).await;
+        call.finish(answer)
+    }
+
+    /// Asks what should exist for a primary. The outcome is not checked.
+    ///
+    /// The future may be dropped at any time, which ends the guest. It yields to
+    /// its executor at each epoch that ends while the guest runs.
+    ///
+    /// # Errors
+    ///
+    /// When the guest traps or goes beyond a limit. A guest that reports a failure
+    /// has answered: that is in the value.
+    pub async fn reconcile(
+        &self,
+        request: Request,
+        view: Arc<dyn View>,
+        limits: &Limits,
+    ) -> Result<Called<Result<Outcome, Failure>>, Fault> {
+        let mut call = self.start("reconcile", limits, Some(view)).await?;
+        let answer = call.guest.reconcile(&mut call.store, &request).await;
+        call.finish(answer)
+    }
+
+    /// A fresh instance, from the pool if that has room.
+    async fn start(
+        &self,
+        function: &'static str,
+        limits: &Limits,
+        view: Option<Arc<dyn View>>,
+    ) -> Result<Call, Fault> {
+        let inner = &*self.inner;
+        let running = inner.engine.ticker().start();
+        let state = State::new(limits, view.clone(), inner.digest);
+        let mut store = new_store(inner.engine.primary(), state);
+        let error = match inner.prepared.instantiate(&mut store).await {
+            Ok(guest) => return Ok(Call::new(function, store, guest, running)),
+            Err(error) if error.is::<PoolConcurrencyLimitError>() => {
+                inner.engine.count_overflow();
+                let state = State::new(limits, view, inner.digest);
+                match inner.overflow() {
+                    Ok((runtime, prepared)) => {
+                        store = new_store(runtime, state);
+                        match prepared.instantiate(&mut store).await {
+                            Ok(guest) => return Ok(Call::new(function, store, guest, running)),
+                            Err(error) => error,
+                        }
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        Err(fault(function, &error, store.into_data()))
+    }
+}
+
+impl Inner {
+    fn overflow(&self) -> wasmtime::Result<(&Runtime, &Prepared)> {
+        let runtime = self.engine.overflow()?;
+        if let Some(prepared) = self.overflow.get() {
+            return Ok((runtime, prepared));
+        }
+        let copy = crate::artifact::copy(&self.compiled, runtime.wasm())?;
+        let prepared = self
+            .generation
+            .prepare(runtime.linker().instantiate_pre(&copy)?)?;
+        Ok((runtime, self.overflow.get_or_init(|| prepared)))
+    }
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Component")
+            .field("digest", &self.inner.digest)
+            .field("size", &self.inner.size)
+            .field("generation", &self.inner.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that has been started.
+struct Call {
+    function: &'static str,
+    store: Store<State>,
+    guest: Guest,
+    /// Keeps the epochs coming.
+    _running: Running,
+}
+
+impl Call {
+    fn new(function: &'static str, store: Store<State>, guest: Guest, running: Running) -> Self {
+        Self {
+            function,
+            store,
+            guest,
+            _running: running,
+        }
+    }
+
+    fn finish<T>(self, answer: wasmtime::Result<T>) -> Result<Called<T>, Fault> {
+        let mut state = self.store.into_data();
+        match answer {
+            Ok(value) => {
+                wasi::collect_output(&mut state);
+                let usage = state.meter.usage();
+                let (logs, logs_dropped) = state.log.finish();
+                Ok(Called {
+                    value,
+                    logs,
+                    logs_dropped,
+                    usage,
+                })
+            }
+            Err(error) => Err(fault(self.function, &error, state)),
+        }
+    }
+}
+
+fn new_store(runtime: &Runtime, state: State) -> Store<State> {
+    let mut store = Store::new(runtime.wasm(), state);
+    // None of these closures captures anything, so none of them is allocated.
+    store.limiter(|state| &mut state.meter);
+    store.call_hook(|mut store, hook| Ok(store.data_mut().meter.cross(hook)?));
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|store| {
+        store.data().meter.check_run_time()?;
+        // Tokio's own, since it lets timers and sockets have a turn too; outside
+        // of tokio it just wakes the task again.
+        Ok(UpdateDeadline::YieldCustom(
+            1,
+            Box::pin(tokio::task::yield_now()),
+        ))
+    });
+    let allowance = store.data().meter.lift_allowance();
+    store.set_hostcall_fuel(allowance);
+    store
+}
+
+fn fault(function: &'static str, error: &wasmtime::Error, mut state: State) -> Fault {
+    wasi::collect_output(&mut state);
+    let usage = state.meter.usage();
+    let kind = kind(error, state.fault_message, state.meter.limits());
+    let (logs, logs_dropped) = state.log.finish();
+    Fault {
+        function,
+        kind,
+        logs,
+        logs_dropped,
+        usage,
+    }
+}
+
+fn kind(error: &wasmtime::Error, message: Option<String>, limits: &Limits) -> FaultKind {
+    if let Some(Breach(kind)) = error.downcast_ref() {
+        return kind.clone();
+    }
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return FaultKind::Exit { code: *code };
+    }
+    let frames = frames(error);
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => {
+            return FaultKind::Stack {
+                limit: settings::WASM_STACK_BYTES as u64,
+                frames,
+            };
+        }
+        Some(trap) => {
+            return FaultKind::Trap {
+                message,
+                trap: trap.to_string(),
+                frames,
+            };
+        }
+        None => {}
+    }
+    let root = error.root_cause().to_string();
+    // The type is private to wasmtime, so its text has to do.
+    if root.contains("fuel allocated for hostcalls") {
+        return if frames.is_empty() {
+            // Nothing of the guest is on the stack: it has returned.
+            FaultKind::OutputBytes {
+                limit: limits.output_bytes,
+                got: None,
+            }
+        } else {
+            FaultKind::ArgumentBytes {
+                limit: limits.output_bytes,
+                frames,
+            }
+        };
+    }
+    if frames.is_empty() {
+        FaultKind::MalformedResult { reason: root }
+    } else {
+        FaultKind::Trap {
+            message,
+            trap: root,
+            frames,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The engine: what all components share.
+
+use crate::artifact::{Cache, CacheError};
+use crate::config::EngineConfig;
+use crate::generation::Generation;
+use crate::load::Loads;
+use crate::settings;
+use crate::state::State;
+use crate::ticker::Ticker;
+use crate::{Component, LoadError, capabilities};
+use bytes::Bytes;
+use std::error::Error;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use wasmtime::component::Linker;
+
+/// Compiles and runs components. Cheap to clone; a process needs one, which may
+/// serve any number of async runtimes.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: EngineConfig,
+    ticker: Ticker,
+    /// With a pool, if there is one.
+    primary: Runtime,
+    /// Without a pool; none when the primary already is.
+    overflow: OnceLock<Runtime>,
+    pooled: bool,
+    cache: Option<Cache>,
+    loads: Loads,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    compiled: AtomicU64,
+    cached: AtomicU64,
+    overflowed: AtomicU64,
+}
+
+/// What an engine has done since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineStats {
+    /// Components that were compiled.
+    pub compiled: u64,
+    /// Components that came from the artifact cache.
+    pub cached: u64,
+    /// Calls that found the pool exhausted and ran outside of it.
+    pub overflowed: u64,
+    /// Whether there is a pool.
+    pub pooled: bool,
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime does not run on this machine.
+    #[error("cannot set up wasmtime")]
+    Wasmtime {
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The thread that ends epochs cannot be started.
+    #[error("cannot start the thread that interrupts guests")]
+    Ticker {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The artifact cache cannot be used.
+    #[error("cannot use the artifact cache")]
+    Cache {
+        /// Why.
+        source: CacheError,
+    },
+}
+
+/// One allocator with the host functions linked for it.
+pub(crate) struct Runtime {
+    wasm: wasmtime::Engine,
+    linker: Linker<State>,
+}
+
+impl Engine {
+    /// Reserves memory, starts the thread that interrupts guests, opens the
+    /// artifact cache.
+    ///
+    /// Where the address space for the pool cannot be reserved, as in a process
+    /// with a limit on it, the engine does without a pool and says so in
+    /// [`EngineStats::pooled`].
+    ///
+    /// # Errors
+    ///
+    /// When wasmtime does not support this machine, no thread can be started, or
+    /// the cache folder cannot be used.
+    pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
+        let wasmtime_error = |source: wasmtime::Error| EngineError::Wasmtime {
+            source: source.into_boxed_dyn_error(),
+        };
+        let pooled = if config.max_instances == 0 {
+            None
+        } else {
+            match Runtime::new(&settings::pooled(config.max_instances)) {
+                Ok(runtime) => Some(runtime),
+                Err(error) => {
+                    tracing::warn!(
+                        error = format!("{error:#}"),
+                        "cannot reserve memory for guests, calls will be slower"
+                    );
+                    None
+                }
+            }
+        };
+        let is_pooled = pooled.is_some();
+        let primary = match pooled {
+            Some(runtime) => runtime,
+            None => Runtime::new(&settings::on_demand()).map_err(wasmtime_error)?,
+        };
+        let cache = match &config.cache {
+            Some(folder) => Some(
+                Cache::open(folder, &primary.wasm)
+                    .map_err(|source| EngineError::Cache { source })?,
+            ),
+            None => None,
+        };
+        let ticker = Ticker::new().map_err(|source| EngineError::Ticker { source })?;
+        ticker.add(&primary.wasm);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                config,
+                ticker,
+                primary,
+                overflow: OnceLock::new(),
+                pooled: is_pooled,
+                cache,
+                loads: Loads::default(),
+                counters: Counters::default(),
+            }),
+        })
+    }
+
+    /// Checks and compiles a component.
+    ///
+    /// Each component is compiled once: loads of the same bytes share one
+    /// compilation when they come at the same time and one component as long as
+    /// somebody holds it, and the artifact cache answers after a restart.
+    ///
+    /// The work is done on tokio's blocking threads, so this needs to be called
+    /// within a tokio runtime. A paused clock stays where it is meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no component that this engine can run; see
+    /// [`LoadError`].
+    pub async fn load(&self, bytes: Bytes) -> Result<Component, LoadError> {
+        let engine = self.clone();
+        match tokio::task::spawn_blocking(move || crate::load::load(&engine, &bytes)).await {
+            Ok(result) => result,
+            // A panic, or the end of the runtime.
+            Err(error) => Err(LoadError::Interrupted {
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// What the engine has done so far.
+    pub fn stats(&self) -> EngineStats {
+        let counters = &self.inner.counters;
+        EngineStats {
+            compiled: counters.compiled.load(Ordering::Relaxed),
+            cached: counters.cached.load(Ordering::Relaxed),
+            overflowed: counters.overflowed.load(Ordering::Relaxed),
+            pooled: self.inner.pooled,
+        }
+    }
+
+    pub(crate) fn config(&self) -> &EngineConfig {
+        &self.inner.config
+    }
+
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.inner.cache.as_ref()
+    }
+
+    pub(crate) fn loads(&self) -> &Loads {
+        &self.inner.loads
+    }
+
+    pub(crate) fn ticker(&self) -> &Ticker {
+        &self.inner.ticker
+    }
+
+    pub(crate) fn primary(&self) -> &Runtime {
+        &self.inner.primary
+    }
+
+    /// The allocator for calls that find the pool exhausted.
+    pub(crate) fn overflow(&self) -> wasmtime::Result<&Runtime> {
+        if let Some(runtime) = self.inner.overflow.get() {
+            return Ok(runtime);
+        }
+        let runtime = Runtime::new(&settings::on_demand())?;
+        Ok(self.inner.overflow.get_or_init(|| {
+            self.inner.ticker.add(&runtime.wasm);
+            runtime
+        }))
+    }
+
+    pub(crate) fn count_compiled(&self) {
+        self.inner.counters.compiled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_cached(&self) {
+        self.inner.counters.cached.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_overflow(&self) {
+        self.inner
+            .counters
+            .overflowed
+            .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Runtime {
+    fn new(config: &wasmtime::Config) -> wasmtime::Result<Self> {
+        let wasm = wasmtime::Engine::new(config)?;
+        let mut linker = Linker::new(&wasm);
+        capabilities::wasi::link(&mut linker)?;
+        for generation in Generation::ALL {
+            generation.link(&mut linker)?;
+        }
+        Ok(Self { wasm, linker })
+    }
+
+    pub(crate) fn wasm(&self) -> &wasmtime::Engine {
+        &self.wasm
+    }
+
+    pub(crate) fn linker(&self) -> &Linker<State> {
+        &self.linker
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("config", &self.inner.config)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

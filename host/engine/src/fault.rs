@@ -1,0 +1,208 @@
+//! Calls that did not come back with an answer.
+
+use crate::called::{LogLine, Usage};
+use crate::limits::ByteSize;
+use std::time::Duration;
+use wasmtime::WasmBacktrace;
+
+/// A call that did not come back with an answer: the guest trapped or went
+/// beyond a limit. Prints as what happened, where, and what to do about it.
+///
+/// Not to be confused with [`reeve_core::Failure`], which is an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{function}: {kind}")]
+pub struct Fault {
+    /// The function that was called.
+    pub function: &'static str,
+    /// What happened.
+    pub kind: FaultKind,
+    /// What the guest had logged until then, in order.
+    pub logs: Vec<LogLine>,
+    /// Whether lines were dropped because the limit was reached.
+    pub logs_dropped: bool,
+    /// What it had used until then.
+    pub usage: Usage,
+}
+
+impl Fault {
+    /// Whether the same call could end differently although nothing that it reads
+    /// has changed: only where this machine, not the plugin, is at fault.
+    pub fn retries(&self) -> bool {
+        matches!(
+            self.kind,
+            FaultKind::Host { .. } | FaultKind::Deadline { .. }
+        )
+    }
+}
+
+/// What ended a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultKind {
+    /// The guest gave up.
+    #[error("{}", trap_text(message.as_deref(), trap, frames))]
+    Trap {
+        /// What the guest said through `log.fault` before, such as a panic's
+        /// message.
+        message: Option<String>,
+        /// The kind of trap.
+        trap: String,
+        /// Functions on the guest's stack, innermost first. Components built for
+        /// release carry no names; their functions are numbers.
+        frames: Vec<String>,
+    },
+    /// The guest called WASI's `exit`.
+    #[error(
+        "the plugin called exit({code}); a plugin returns a failure instead of ending its process"
+    )]
+    Exit {
+        /// The exit code.
+        code: i32,
+    },
+    /// The guest ran too long.
+    #[error(
+        "the plugin ran for more than {}; look for an endless loop, or raise its run time limit",
+        show_time(limit)
+    )]
+    Deadline {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The guest asked for too much memory.
+    #[error(
+        "the plugin needs {}, more than its memory limit of {}; make it hold less at once, or raise the limit",
+        ByteSize(*wanted), ByteSize(*limit)
+    )]
+    Memory {
+        /// The limit.
+        limit: u64,
+        /// What it would have had.
+        wanted: u64,
+    },
+    /// The guest's calls are nested too deeply.
+    #[error(
+        "the plugin used up its stack of {}; look for an endless recursion, {}",
+        ByteSize(*limit), at(frames)
+    )]
+    Stack {
+        /// The limit.
+        limit: u64,
+        /// Functions on the guest's stack, innermost first.
+        frames: Vec<String>,
+    },
+    /// The answer is too large.
+    #[error(
+        "the plugin returned {}, more than its output limit of {}; return fewer or smaller objects, or raise the limit",
+        at_least(*got, *limit), ByteSize(*limit)
+    )]
+    OutputBytes {
+        /// The limit.
+        limit: u64,
+        /// The size, if the answer was small enough to be measured.
+        got: Option<u64>,
+    },
+    /// The answer has too many objects.
+    #[error(
+        "the plugin returned {got} objects, more than its limit of {limit}; return fewer, or raise the limit"
+    )]
+    OutputObjects {
+        /// The limit.
+        limit: u64,
+        /// How many there were.
+        got: u64,
+    },
+    /// The guest called host functions too often.
+    #[error(
+        "the plugin called the host more than {limit} times; list objects instead of getting each, or raise the limit"
+    )]
+    HostCalls {
+        /// The limit.
+        limit: u64,
+    },
+    /// The guest read too much.
+    #[error(
+        "the plugin read more than {} in one call; narrow its lists by namespace, selector or projection, or raise the limit",
+        ByteSize(*limit)
+    )]
+    HostCallBytes {
+        /// The limit.
+        limit: u64,
+    },
+    /// The guest passed too much to one host function.
+    #[error(
+        "the plugin passed more than {} to one host function, {}; pass less",
+        ByteSize(*limit), at(frames)
+    )]
+    ArgumentBytes {
+        /// The limit.
+        limit: u64,
+        /// Functions on the guest's stack, innermost first.
+        frames: Vec<String>,
+    },
+    /// The answer is no value of the declared type, such as a string that is not
+    /// UTF-8.
+    #[error(
+        "the plugin returned a malformed value: {reason}; this is a bug of the SDK it was built with"
+    )]
+    MalformedResult {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The guest asked for something that this function is not given.
+    #[error("the plugin called {what}, which answers only in `reconcile`")]
+    Refused {
+        /// What it called.
+        what: &'static str,
+    },
+    /// This machine could not run the guest.
+    #[error("the host could not run the plugin: {reason}")]
+    Host {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The functions on the guest's stack when an error left it, innermost first.
+pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+        return Vec::new();
+    };
+    backtrace
+        .frames()
+        .iter()
+        .map(|frame| match frame.func_name() {
+            Some(name) => name.to_owned(),
+            None => format!("function {}", frame.func_index()),
+        })
+        .collect()
+}
+
+fn trap_text(message: Option<&str>, trap: &str, frames: &[String]) -> String {
+    match message {
+        Some(message) => format!("the plugin gave up: {message}"),
+        None => format!("the plugin trapped: {trap}, {}", at(frames)),
+    }
+}
+
+fn at(frames: &[String]) -> String {
+    match frames {
+        [] => "at an unknown place".to_owned(),
+        [only] => format!("in {only}"),
+        [inner, outer, ..] => format!("in {inner}, called by {outer}"),
+    }
+}
+
+fn at_least(got: Option<u64>, limit: u64) -> String {
+    match got {
+        Some(got) => format!("{got} bytes"),
+        None => format!("far more than {limit} bytes"),
+    }
+}
+
+fn show_time(time: &Duration) -> String {
+    let millis = time.as_millis();
+    if millis.is_multiple_of(1000) {
+        format!("{} s", millis / 1000)
+    } else {
+        format!("{millis} ms")
+    }
+}

@@ -1,0 +1,117 @@
+//! How wasmtime is set up.
+//!
+//! What a guest may do and what an instruction gives is fixed here, not left to
+//! defaults: an upgrade of wasmtime must not change what a plugin computes.
+
+use std::num::NonZeroUsize;
+use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy};
+
+/// Stack of the guest. Twice what deeply nested JSON takes in a guest built
+/// without optimisation.
+pub(crate) const WASM_STACK_BYTES: usize = 512 << 10;
+
+/// Stack of the guest together with the host functions that it calls, which run
+/// on the same one. A [`crate::View`] has the rest of it: 1.5 MiB, as on a thread
+/// of its own.
+const FIBER_STACK_BYTES: usize = 2 << 20;
+
+/// Address space of each linear memory. With 4 GiB no access needs a bounds
+/// check; pages that are not touched cost nothing.
+const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
+
+/// Room before and after a memory into which no access with a small constant
+/// offset can miss.
+const MEMORY_GUARD_BYTES: u64 = 32 << 20;
+
+/// What an operator may raise a plugin's memory to.
+const MEMORY_CEILING_BYTES: usize = 1 << 30;
+
+/// Entries of one table in the pool. Plugins have one entry for each function
+/// whose address is taken; those made by interpreted languages have some
+/// thousand.
+const TABLE_ENTRIES: usize = 20_000;
+
+/// Core modules, memories and tables of one component, in the pool. The Rust SDK
+/// needs three, one and two; composed components need some times more.
+const PER_COMPONENT: u32 = 20;
+
+/// How deep into the guest's stack the report of a trap looks.
+const BACKTRACE_FRAMES: usize = 16;
+
+/// Memory of a slot that is cleared by writing zeroes when the slot is used
+/// again, rather than given back to the system: the whole of a small guest, so
+/// that most calls need no system call for it.
+const KEEP_RESIDENT_BYTES: usize = 256 << 10;
+
+/// Settings of the allocator that reserves slots beforehand.
+pub(crate) fn pooled(max_instances: u32) -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(max_instances)
+        .total_core_instances(max_instances.saturating_mul(4))
+        .total_memories(max_instances)
+        .total_tables(max_instances.saturating_mul(4))
+        .total_stacks(max_instances)
+        .max_core_instances_per_component(PER_COMPONENT)
+        .max_memories_per_component(PER_COMPONENT)
+        .max_tables_per_component(PER_COMPONENT)
+        .max_memory_size(MEMORY_CEILING_BYTES)
+        .table_elements(TABLE_ENTRIES)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .table_keep_resident(KEEP_RESIDENT_BYTES)
+        .async_stack_keep_resident(KEEP_RESIDENT_BYTES)
+        .max_unused_warm_slots(max_instances);
+    let mut config = common();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// Settings of the allocator that maps memory for each call.
+pub(crate) fn on_demand() -> Config {
+    let mut config = common();
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    config
+}
+
+/// What decides about the machine code, and so must be the same for both: a
+/// component is compiled once.
+fn common() -> Config {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        .cranelift_opt_level(OptLevel::Speed)
+        .parallel_compilation(true)
+        .memory_reservation(MEMORY_RESERVATION_BYTES)
+        .memory_guard_size(MEMORY_GUARD_BYTES)
+        .memory_init_cow(true)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(FIBER_STACK_BYTES)
+        // A stack is only ever read where it has been written.
+        .async_stack_zeroing(false)
+        .epoch_interruption(true)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES));
+    pin_features(&mut config);
+    config
+}
+
+/// The instructions that a guest may use, and their results.
+fn pin_features(config: &mut Config) {
+    config
+        // Results that differ between machines would make a call impure.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .relaxed_simd_deterministic(true)
+        .shared_memory(false)
+        // What compilers of Rust, C, Go, JavaScript and Python emit today.
+        .wasm_bulk_memory(true)
+        .wasm_multi_value(true)
+        .wasm_simd(true)
+        .wasm_extended_const(true)
+        .wasm_tail_call(true)
+        .wasm_component_model(true)
+        // Composed components have one memory for each part.
+        .wasm_multi_memory(true)
+        // Everything else is attack surface that no plugin needs.
+        .wasm_memory64(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_wide_arithmetic(false);
+}

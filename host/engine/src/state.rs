@@ -1,0 +1,82 @@
+//! What the store of one call holds.
+
+use crate::called::{Level, LogLine};
+use crate::capabilities::wasi::Wasi;
+use crate::limits::Limits;
+use crate::meter::Meter;
+use crate::view::View;
+use reeve_core::Digest;
+use std::sync::Arc;
+
+/// What the store of one call holds. Made for the call and dropped after it.
+pub(crate) struct State {
+    /// What the guest may read; none outside of `reconcile`.
+    pub(crate) view: Option<Arc<dyn View>>,
+    pub(crate) meter: Meter,
+    pub(crate) log: Log,
+    /// What the guest said before it trapped.
+    pub(crate) fault_message: Option<String>,
+    /// Where random numbers come from.
+    pub(crate) seed: Digest,
+    /// Made when the guest first calls WASI, which most never do.
+    pub(crate) wasi: Option<Box<Wasi>>,
+}
+
+impl State {
+    pub(crate) fn new(limits: &Limits, view: Option<Arc<dyn View>>, seed: Digest) -> Self {
+        Self {
+            view,
+            log: Log::new(limits.log_bytes),
+            meter: Meter::new(limits.clone()),
+            fault_message: None,
+            seed,
+            wasi: None,
+        }
+    }
+}
+
+/// The lines that a guest has logged, up to a limit.
+pub(crate) struct Log {
+    lines: Vec<LogLine>,
+    left: u64,
+    dropped: bool,
+}
+
+impl Log {
+    /// What a line costs beyond its text, so that empty lines are bounded too.
+    const LINE_COST: u64 = 32;
+
+    fn new(limit: u64) -> Self {
+        Self {
+            lines: Vec::new(),
+            left: limit,
+            dropped: false,
+        }
+    }
+
+    /// Keeps a line, or drops it when it does not fit. A line that does not fit
+    /// ends the log: what is kept is always a beginning.
+    pub(crate) fn write(&mut self, level: Level, message: String) {
+        let cost = message.len() as u64 + Self::LINE_COST;
+        if self.dropped || cost > self.left {
+            self.dropped = true;
+            return;
+        }
+        self.left -= cost;
+        self.lines.push(LogLine { level, message });
+    }
+
+    /// How many bytes of text still fit.
+    pub(crate) fn room(&self) -> u64 {
+        if self.dropped { 0 } else { self.left }
+    }
+
+    /// Notes that something was dropped before it became a line.
+    pub(crate) fn mark_dropped(&mut self) {
+        self.dropped = true;
+    }
+
+    pub(crate) fn finish(self) -> (Vec<LogLine>, bool) {
+        (self.lines, self.dropped)
+    }
+}

@@ -1,0 +1,120 @@
+//! Ends an epoch every ten milliseconds, but only while a guest runs.
+
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+use wasmtime::{Engine, EngineWeak};
+
+/// How long a guest has its thread for itself. A tenth of what a person notices,
+/// and a thousand times what changing over costs.
+pub(crate) const EPOCH: Duration = Duration::from_millis(10);
+
+/// The thread that ends epochs. It sleeps for good while no guest runs, so an
+/// idle agent wakes nothing; it ends with the ticker.
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Thread,
+}
+
+struct Shared {
+    engines: Mutex<Vec<EngineWeak>>,
+    running: AtomicUsize,
+    ended: AtomicBool,
+}
+
+/// A guest that is running, for as long as this lives.
+pub(crate) struct Running(Arc<Shared>);
+
+impl Ticker {
+    pub(crate) fn new() -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            engines: Mutex::new(Vec::new()),
+            running: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+        });
+        let handle = thread::Builder::new()
+            .name("reeve-epochs".to_owned())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || shared.tick()
+            })?;
+        Ok(Self {
+            shared,
+            thread: handle.thread().clone(),
+        })
+    }
+
+    /// Ends epochs of this engine too.
+    pub(crate) fn add(&self, engine: &Engine) {
+        self.shared.engines.lock().push(engine.weak());
+    }
+
+    /// Says that a guest runs now.
+    pub(crate) fn start(&self) -> Running {
+        if self.shared.running.fetch_add(1, Ordering::SeqCst) == 0 {
+            // Free unless the thread really is asleep.
+            self.thread.unpark();
+        }
+        Running(Arc::clone(&self.shared))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}
+
+impl Shared {
+    fn tick(&self) {
+        while !self.ended.load(Ordering::SeqCst) {
+            if self.running.load(Ordering::SeqCst) == 0 {
+                // A start in between has left its permit, so this returns at once.
+                thread::park();
+                continue;
+            }
+            thread::sleep(EPOCH);
+            for engine in self.engines.lock().iter() {
+                if let Some(engine) = engine.upgrade() {
+                    engine.increment_epoch();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_counts_as_running_until_it_is_dropped() {
+        let ticker = Ticker::new().unwrap();
+        let first = ticker.start();
+        let second = ticker.start();
+        assert_eq!(ticker.shared.running.load(Ordering::SeqCst), 2);
+        drop((first, second));
+        assert_eq!(ticker.shared.running.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn the_thread_ends_with_the_ticker() {
+        let ticker = Ticker::new().unwrap();
+        let shared = Arc::downgrade(&ticker.shared);
+        drop(ticker);
+        // The thread holds the last reference; it lets go when it ends.
+        while shared.strong_count() > 0 {
+            thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Is this a component of our world? Told before anything is compiled.
+
+use crate::generation::Generation;
+use std::fmt;
+use wasmparser::{Parser, Payload};
+
+/// What bytes are that are no component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No bytes at all.
+    Empty,
+    /// A core WebAssembly module.
+    CoreModule,
+    /// WebAssembly in text form.
+    Wat,
+    /// Machine code that wasmtime has compiled before.
+    Precompiled,
+    /// A gzip stream.
+    Gzip,
+    /// A zstd stream.
+    Zstd,
+    /// Text of some sort.
+    Text,
+    /// Something else.
+    Unknown,
+}
+
+/// What it is, and how to make a component of it.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "it is empty",
+            Self::CoreModule => {
+                "it is a core WebAssembly module; encode it with `wasm-tools component new`, \
+                 or build the plugin with `reeve plugin build`"
+            }
+            Self::Wat => "it is WebAssembly in text form; encode it with `wasm-tools parse`",
+            Self::Precompiled => {
+                "it is machine code compiled by wasmtime, which is never accepted; \
+                 deliver the component itself"
+            }
+            Self::Gzip => "it is a gzip stream; deliver it under the key `plugin.wasm.gz`",
+            Self::Zstd => "it is a zstd stream; deliver it under the key `plugin.wasm.zst`",
+            Self::Text => "it is text; deliver the component in binary form, as `binaryData`",
+            Self::Unknown => "it does not start as WebAssembly does",
+        })
+    }
+}
+
+/// Where a component and the world do not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorldProblem {
+    /// It does not export what makes a plugin.
+    #[error("it does not export `{name}`; build it for the world `controller` of `reeve:plugin`")]
+    MissingExport {
+        /// The interface.
+        name: &'static str,
+    },
+    /// It speaks a generation of the contract that this host does not.
+    #[error(
+        "it exports `{found}`, but this version of reeve speaks {}; build it with a matching SDK",
+        generations()
+    )]
+    OtherGeneration {
+        /// The interface that it exports.
+        found: String,
+    },
+    /// It has outside effects, which this host does not serve.
+    #[error(
+        "it exports `{name}`: this version of reeve does not serve actions; build it for the world `controller`"
+    )]
+    Actions {
+        /// The interface.
+        name: String,
+    },
+    /// It imports something that the host does not have.
+    #[error("it imports `{name}`, which a plugin cannot have{}", hint(name))]
+    UnknownImport {
+        /// The interface or function.
+        name: String,
+    },
+    /// An import or export has the right name and the wrong type.
+    #[error("{detail}")]
+    WrongType {
+        /// Which, and how it differs.
+        detail: String,
+    },
+}
+
+/// Packages of WASI 0.2 of which the host has every interface.
+const WASI: [&str; 6] = [
+    "wasi:cli/",
+    "wasi:clocks/",
+    "wasi:filesystem/",
+    "wasi:io/",
+    "wasi:random/",
+    "wasi:sockets/",
+];
+
+/// Interfaces of ours that a plugin may import, without their version.
+const OURS: [&str; 5] = [
+    "reeve:plugin/types",
+    "reeve:plugin/cluster",
+    "reeve:plugin/sources",
+    "reeve:plugin/clock",
+    "reeve:plugin/log",
+];
+
+/// Tells what bytes are that are no component, from how they start.
+pub(crate) fn identify(bytes: &[u8]) -> Result<(), Found> {
+    if Parser::is_component(bytes) {
+        return Ok(());
+    }
+    let start = bytes.trim_ascii_start();
+    Err(match bytes {
+        [] => Found::Empty,
+        _ if Parser::is_core_wasm(bytes) => Found::CoreModule,
+        _ if wasmtime::Engine::detect_precompiled(bytes).is_some() => Found::Precompiled,
+        [0x1f, 0x8b, ..] => Found::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Found::Zstd,
+        _ if start.starts_with(b"(component") || start.starts_with(b"(module") => Found::Wat,
+        _ if std::str::from_utf8(bytes).is_ok() => Found::Text,
+        _ => Found::Unknown,
+    })
+}
+
+/// Compares the names of a component's imports and exports with the world's.
+///
+/// Types are compared by wasmtime after compiling; see [`WorldProblem::WrongType`].
+pub(crate) fn check(
+    bytes: &[u8],
+) -> Result<Result<Generation, Vec<WorldProblem>>, wasmparser::BinaryReaderError> {
+    let mut problems = Vec::new();
+    let mut exports = Vec::new();
+    let mut depth = 0u32;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    let name = import?.name.name;
+                    if !is_known_import(name) {
+                        problems.push(WorldProblem::UnknownImport {
+                            name: name.to_owned(),
+                        });
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    exports.push(export?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(name) = exports
+        .iter()
+        .find(|name| is(name, "reeve:plugin/actions-api"))
+    {
+        problems.push(WorldProblem::Actions { name: name.clone() });
+    }
+    let generation = Generation::ALL.into_iter().find(|generation| {
+        exports
+            .iter()
+            .any(|name| compatible(name, generation.export()))
+    });
+    Ok(match generation {
+        Some(generation) if problems.is_empty() => Ok(generation),
+        Some(_) => Err(problems),
+        None => {
+            let found = exports
+                .into_iter()
+                .find(|name| is(name, "reeve:plugin/controller-api"));
+            problems.push(match found {
+                Some(found) => WorldProblem::OtherGeneration { found },
+                None => WorldProblem::MissingExport {
+                    name: Generation::ALL[0].export(),
+                },
+            });
+            Err(problems)
+        }
+    })
+}
+
+fn is_known_import(name: &str) -> bool {
+    let wasi = WASI.iter().any(|package| name.starts_with(package));
+    if wasi {
+        return split(name).1.starts_with("0.2.");
+    }
+    let (interface, _) = split(name);
+    OURS.contains(&interface)
+        && Generation::ALL
+            .iter()
+            .any(|generation| same_line(split(name).1, split(generation.export()).1))
+}
+
+fn is(name: &str, interface: &str) -> bool {
+    split(name).0 == interface
+}
+
+/// Whether one interface can stand for the other: only the patch level differs.
+fn compatible(name: &str, other: &str) -> bool {
+    split(name).0 == split(other).0 && same_line(split(name).1, split(other).1)
+}
+
+fn same_line(version: &str, other: &str) -> bool {
+    let line = |version: &str| version.rsplit_once('.').map(|(line, _)| line.to_owned());
+    line(version).is_some() && line(version) == line(other)
+}
+
+fn split(name: &str) -> (&str, &str) {
+    name.split_once('@').unwrap_or((name, ""))
+}
+
+fn generations() -> String {
+    Generation::ALL
+        .map(|generation| generation.to_string())
+        .join(", ")
+}
+
+fn hint(name: &str) -> &'static str {
+    if name.starts_with("wasi:http/") {
+        "; this version of reeve does not serve outgoing HTTP"
+    } else if name.starts_with("wasi:") {
+        "; WASI 0.2 without HTTP is there, other versions are not"
+    } else if name.starts_with("reeve:plugin/") {
+        "; it belongs to a version of the contract that this reeve does not speak"
+    } else {
+        "; plugins import interfaces of `reeve:plugin` and WASI 0.2 only"
+    }
+}
