@@ -1,1 +1,8 @@
 //! What tests share: finding built components, waiting, sample objects.
+
+mod components;
+mod eventually;
+pub mod samples;
+
+pub use components::{component, guest};
+pub use eventually::{Pending, eventually};
