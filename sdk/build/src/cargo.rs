@@ -154,9 +154,7 @@ impl Report {
 #[serde(tag = "reason")]
 enum Message {
     #[serde(rename = "compiler-message")]
-    Diagnosed {
-        message: Diagnostic,
-    },
+    Diagnosed { message: Diagnostic },
     #[serde(rename = "compiler-artifact")]
     Built {
         manifest_path: PathBuf,

@@ -25,12 +25,12 @@ impl Component {
         module: &[u8],
         profile: Profile,
     ) -> Result<Self, BuildError> {
-        let module =
-            drop_custom_sections(module, profile).map_err(|source| BuildError::Malformed {
-                name: name.to_owned(),
-                source,
-            })?;
-        let bytes = ComponentEncoder::default()
+        let malformed = |source| BuildError::Malformed {
+            name: name.to_owned(),
+            source,
+        };
+        let module = drop_custom_sections(module, profile).map_err(malformed)?;
+        let component = ComponentEncoder::default()
             .validate(true)
             .module(&module)
             .and_then(|mut encoder| encoder.encode())
@@ -38,6 +38,8 @@ impl Component {
                 name: name.to_owned(),
                 reason: format!("{reason:#}"),
             })?;
+        // The encoder adds names of its own.
+        let bytes = drop_custom_sections(&component, profile).map_err(malformed)?;
         Ok(Self {
             name: name.to_owned(),
             bytes,
@@ -98,33 +100,43 @@ fn write_whole(destination: &Path, bytes: &[u8]) -> io::Result<()> {
     result
 }
 
-/// Copies a module without the custom sections that nobody reads.
+/// The length of the magic number and the version, in modules and components.
+const PREAMBLE: usize = 8;
+
+/// Copies a module or component without the custom sections that nobody reads.
+/// Those of modules within a component stay.
 ///
 /// `component-type` sections stay, since they say what the module implements and
 /// the encoder consumes them. Symbol names stay in a development build, where
 /// they make stack traces readable.
 fn drop_custom_sections(
-    module: &[u8],
+    binary: &[u8],
     profile: Profile,
 ) -> Result<Vec<u8>, wasmparser::BinaryReaderError> {
     let keep = |name: &str| {
-        name.starts_with("component-type") || (profile == Profile::Dev && name == "name")
+        name.starts_with("component-type")
+            || (profile == Profile::Dev && matches!(name, "name" | "component-name"))
     };
-    let mut kept = wasm_encoder::Module::HEADER.to_vec();
-    for payload in Parser::new(0).parse_all(module) {
+    let mut kept = binary.get(..PREAMBLE).unwrap_or_default().to_vec();
+    // The parser goes on into modules and components within; they are copied as
+    // the sections that they are.
+    let mut depth = 0;
+    for payload in Parser::new(0).parse_all(binary) {
         let payload = payload?;
-        if let Payload::CustomSection(section) = &payload
-            && !keep(section.name())
-        {
-            continue;
+        let is_ours = depth == 0;
+        match &payload {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::CustomSection(section) if is_ours && !keep(section.name()) => continue,
+            _ => {}
         }
-        if let Some((id, range)) = payload.as_section() {
-            let section = RawSection {
+        if let Some((id, range)) = payload.as_section().filter(|_| is_ours) {
+            kept.push(id);
+            RawSection {
                 id,
-                data: &module[range],
-            };
-            kept.push(section.id);
-            section.encode(&mut kept);
+                data: &binary[range],
+            }
+            .encode(&mut kept);
         }
     }
     Ok(kept)
@@ -156,6 +168,28 @@ mod tests {
             let stripped = drop_custom_sections(&module(&all), profile).unwrap();
             assert_eq!(stripped, module(kept), "{profile:?}");
         }
+    }
+
+    #[test]
+    fn modules_within_a_component_are_copied_whole() {
+        let inner = module(&["name", "other"]);
+        let component = |custom: &[&str]| {
+            let mut component = wasm_encoder::Component::new();
+            component.section(&RawSection {
+                id: wasm_encoder::ComponentSectionId::CoreModule.into(),
+                data: &inner,
+            });
+            for name in custom {
+                component.section(&CustomSection {
+                    name: (*name).into(),
+                    data: b"abc"[..].into(),
+                });
+            }
+            component.finish()
+        };
+        let all = component(&["component-name", "producers"]);
+        let stripped = drop_custom_sections(&all, Profile::Release).unwrap();
+        assert_eq!(stripped, component(&[]));
     }
 
     #[test]
