@@ -1,7 +1,9 @@
 //! The ground itself: the servers start, answer as the versions they claim to
 //! be, know who is asking, survive an outage and end with the test.
 
-use std::process::Command;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -111,5 +113,40 @@ fn nothing_stays_behind() -> Result<()> {
     drop(cluster);
     assert_eq!(processes_using(&name)?, 0);
     assert!(!folder.exists());
+    Ok(())
+}
+
+/// Set in the process that is there to be killed.
+const VICTIM: &str = "REEVE_REAL_VICTIM";
+
+#[test]
+fn servers_of_a_killed_test_end() -> Result<()> {
+    if std::env::var_os(VICTIM).is_some() {
+        let cluster = ControlPlane::builder().controllers([]).start()?;
+        println!("\nfolder {}", cluster.folder().display());
+        sleep(Duration::from_secs(600));
+        bail!("nobody killed this process");
+    }
+
+    let mut victim = Command::new(std::env::current_exe()?)
+        .args(["--exact", "--nocapture", "servers_of_a_killed_test_end"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let output = BufReader::new(victim.stdout.take().context("no output")?);
+    let folder = output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("folder ").map(str::to_owned))
+        .context("the victim did not start its servers")?;
+    assert_eq!(processes_using(&folder)?, 4);
+
+    victim.kill()?;
+    victim.wait()?;
+    until("the servers to end", || {
+        processes_using(&folder).is_ok_and(|left| left == 0)
+    })?;
+    // Nobody was left to do this.
+    fs::remove_dir_all(folder)?;
     Ok(())
 }
