@@ -1,9 +1,11 @@
 //! Writes the table of built-in types from a server's OpenAPI v3 documents.
 //!
-//! Usage: `cargo run -p reeve-ssa --example builtin_table FOLDER > table.txt`,
+//! Usage: `cargo run -p reeve-ssa --example builtin_table FOLDER SHAPES`,
 //! where the folder holds the answers of `/openapi/v3/api/v1`,
 //! `/openapi/v3/apis/apps/v1` and so on, one a file, any names ending in
-//! `.json`. The grammar is described in `src/schema/table.rs`.
+//! `.json`; and SHAPES is what the program in `examples/shapes` prints of the
+//! same version. The table goes to standard output; its grammar is described
+//! in `src/schema/table.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -14,11 +16,13 @@ use serde_json::{Map, Value};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
-    let folder = std::env::args()
-        .nth(1)
-        .ok_or("usage: builtin_table FOLDER")?;
+    let mut arguments = std::env::args().skip(1);
+    let (Some(folder), Some(shapes)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: builtin_table FOLDER SHAPES".into());
+    };
     let components = read(Path::new(&folder))?;
-    print!("{}", render(&components)?);
+    let shapes = serde_json::from_slice(&std::fs::read(shapes)?)?;
+    print!("{}", render(&components, &shapes)?);
     Ok(())
 }
 
@@ -41,7 +45,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, Value>> {
     Ok(components)
 }
 
-fn render(components: &BTreeMap<String, Value>) -> Result<String> {
+fn render(components: &BTreeMap<String, Value>, shapes: &Value) -> Result<String> {
     let mut kinds = BTreeSet::new();
     let mut wanted: BTreeSet<&str> = BTreeSet::from([OBJECT_META]);
     for (name, schema) in components {
@@ -74,7 +78,7 @@ fn render(components: &BTreeMap<String, Value>) -> Result<String> {
         let (_, schema) = components
             .get_key_value(name)
             .ok_or_else(|| format!("no schema for {name}"))?;
-        definitions.insert(short(name), definition(name, schema)?);
+        definitions.insert(short(name), definition(name, schema, shapes)?);
         let mut names = Vec::new();
         references(schema, &mut names);
         queue.extend(names);
@@ -97,7 +101,7 @@ fn render(components: &BTreeMap<String, Value>) -> Result<String> {
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// All that follows the name of a type.
-fn definition(name: &str, schema: &Value) -> Result<String> {
+fn definition(name: &str, schema: &Value, shapes: &Value) -> Result<String> {
     // The server knows these two by name, whatever their schema says.
     match name {
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => return Ok(" = scalar\n".to_owned()),
@@ -111,21 +115,28 @@ fn definition(name: &str, schema: &Value) -> Result<String> {
         return Err(format!("{name}: both properties and additionalProperties").into());
     }
     let mark = if map_type(schema)? { " atomic" } else { "" };
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let shape = &shapes[short(name)];
+    if shape.is_null() {
+        return Err(format!("no shape for {name}").into());
+    }
     let mut out = format!("{mark}\n");
     for (field, schema) in sorted(properties) {
-        let default = match schema.get("default") {
-            Some(default) => format!(" {default}"),
-            None if required.contains(&field.as_str()) => " null".to_owned(),
-            None => String::new(),
-        };
-        out.push_str(&format!("  {field} {}{default}\n", expression(schema)?));
+        out.push_str(&format!("  {field} {}", expression(schema)?));
+        match shape["present"].get(field) {
+            // What is inside follows from the type of the field.
+            Some(zero) if zero.is_object() => out.push_str(" +{}"),
+            Some(zero) => out.push_str(&format!(" +{zero}")),
+            None => {}
+        }
+        let dropped = shape["dropped"].as_array();
+        if dropped.is_some_and(|names| names.iter().any(|name| name == field)) {
+            out.push_str(" -");
+        }
+        // Only defaults of key fields matter, and those are scalars.
+        if let Some(default) = schema.get("default").filter(|default| !default.is_object()) {
+            out.push_str(&format!(" ={default}"));
+        }
+        out.push('\n');
     }
     Ok(out)
 }

@@ -128,22 +128,22 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     }
 
     let id = ManagerId::apply(request.manager, request.subresource);
-    let mut applied = scope.apply(&live, config, &mut managers.clone(), &id, request.force);
-    let mut owners = managers.clone();
-    let mut force = request.force;
+    let attempt = |force| {
+        let mut owners = managers.clone();
+        let object = scope.apply(&live, config, &mut owners, &id, force)?;
+        Ok((object, owners))
+    };
+    let mut applied = attempt(request.force);
     if let Err(Failure::Conflict(conflicts)) = &applied
         && last_applied::manages(request.manager)
         && let Some(allowed) = last_applied::unchanged_fields(schema, &live, scope.api_version)
     {
-        match conflicts.outside(&allowed) {
-            Some(left) => applied = Err(Failure::Conflict(left)),
-            None => force = true,
-        }
+        applied = match conflicts.outside(&allowed) {
+            Some(left) => Err(Failure::Conflict(left)),
+            None => attempt(true),
+        };
     }
-    if force || applied.is_ok() {
-        applied = scope.apply(&live, config, &mut owners, &id, force);
-    }
-    let mut object = applied.map_err(|failure| match failure {
+    let (mut object, mut owners) = applied.map_err(|failure| match failure {
         Failure::Conflict(conflicts) => ApplyError::Conflict(conflicts),
         Failure::Type(errors) => ApplyError::Merge(errors),
     })?;

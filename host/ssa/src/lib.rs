@@ -11,6 +11,7 @@
 //! | [`schema`], [`builtin`] | types: of custom resources, of built-in kinds |
 //! | [`typed`] | merge, compare and remove on objects of a type |
 //! | [`managed`] | entries of `managedFields` |
+//! | [`reset`] | what a request cannot set, by kind and subresource |
 //! | [`mod@apply`], [`mod@update`], [`conflict`] | the two operations |
 //! | [`mod@covers`] | ownership without a schema |
 
@@ -24,6 +25,7 @@ mod last_applied;
 pub mod managed;
 mod ownership;
 pub mod path;
+pub mod reset;
 pub mod schema;
 pub mod set;
 mod time;

@@ -8,8 +8,11 @@ use crate::schema::Schema;
 use crate::set::FieldSet;
 use crate::typed::{Duplicates, validate};
 
-/// A create, update, or patch other than apply, after patching, defaulting and
-/// admission: the object is final but for its `managedFields`.
+/// A create, update, or patch other than apply.
+///
+/// A server calls this when the request is decoded, patched and defaulted, and
+/// before admission and before it fills in what it decides itself, so that
+/// those belong to nobody.
 #[derive(Clone, Copy, Debug)]
 pub struct Update<'a> {
     /// The type of both objects.
@@ -18,8 +21,9 @@ pub struct Update<'a> {
     pub versions: &'a [Version<'a>],
     /// The object as it is stored; none when it is created.
     pub live: Option<&'a Value>,
-    /// The object as it shall be stored. Its `managedFields` count as in the
-    /// server: an empty list drops all entries, absence keeps those of `live`,
+    /// The object as it shall be stored, as far as the request decides it. Its
+    /// `managedFields` count: an empty list (for custom resources, a list of
+    /// one empty entry) drops all entries, absence keeps those of `live`,
     /// anything else replaces them.
     pub object: &'a Value,
     /// `fieldManager`, or what stands for it (the first part of the user
@@ -44,7 +48,7 @@ pub fn update(request: Update<'_>) -> Value {
         .live
         .cloned()
         .unwrap_or_else(|| json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] }));
-    let mut managers = starting_point(&live, &object, request.subresource);
+    let mut managers = starting_point(&live, &object, request.subresource, schema.is_native());
     ManagedFields::default().write_to(&mut live);
     ManagedFields::default().write_to(&mut object);
     schema.normalize(&mut live);
@@ -99,12 +103,12 @@ fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut Mana
 
 /// The entries before this write: those that the request brings, unless it
 /// has none, cannot be read, or goes to a subresource.
-fn starting_point(live: &Value, object: &Value, subresource: &str) -> ManagedFields {
+fn starting_point(live: &Value, object: &Value, subresource: &str, native: bool) -> ManagedFields {
     let of_live = || ManagedFields::of(live).unwrap_or_default();
     if !subresource.is_empty() {
         return of_live();
     }
-    if is_reset(object.pointer("/metadata/managedFields")) {
+    if is_reset(object.pointer("/metadata/managedFields"), native) {
         return ManagedFields::default();
     }
     match ManagedFields::of(object) {
@@ -114,10 +118,11 @@ fn starting_point(live: &Value, object: &Value, subresource: &str) -> ManagedFie
 }
 
 /// An empty list, or a list of one empty entry, asks to forget all owners.
-fn is_reset(entries: Option<&Value>) -> bool {
+fn is_reset(entries: Option<&Value>, native: bool) -> bool {
     match entries {
         Some(Value::Array(entries)) => match entries.as_slice() {
-            [] => true,
+            // Reading a custom resource drops an empty list on the way.
+            [] => native,
             [one] => one.as_object().is_some_and(Map::is_empty),
             _ => false,
         },

@@ -6,9 +6,10 @@
 //! index, so they may be recursive and cost nothing to share.
 
 mod crd;
+mod native;
 pub(crate) mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -78,10 +79,12 @@ pub(crate) struct Map {
     /// The type of fields that are not named; none are allowed without it.
     pub(crate) element: Option<TypeRef>,
     pub(crate) atomic: bool,
-    /// Whether the server keeps such objects as Go structs.
+    /// Whether the server keeps such objects as Go structs and maps.
     pub(crate) native: bool,
     /// Fields of a native struct that are never absent, with their zero value.
     pub(crate) zero: BTreeMap<String, Value>,
+    /// Scalars of a native struct that are left out when they are zero.
+    pub(crate) dropped: BTreeSet<String>,
 }
 
 impl Schema {
@@ -99,71 +102,16 @@ impl Schema {
         &self.types[ty.0 as usize]
     }
 
+    /// Whether this is the type of a built-in kind.
+    pub(crate) fn is_native(&self) -> bool {
+        let map = self.atom(self.root).map.as_ref();
+        map.is_some_and(|map| map.native)
+    }
+
     /// Whether fields of this type were never declared, so that nothing can be
     /// said about a change of the schema.
     pub(crate) fn is_deduced_map(map: &Map) -> bool {
         map.element == Some(DEDUCED) && map.fields.is_empty()
-    }
-
-    /// Brings an object into the form in which the server keeps it.
-    ///
-    /// Built-in kinds are Go structs there: some fields, such as an empty
-    /// `status`, are never absent, while null, and an empty list or map, is
-    /// the same as nothing. Ownership follows from that form. Objects of
-    /// custom resources are kept as they are.
-    pub fn normalize(&self, object: &mut Value) {
-        self.normalize_at(self.root, object);
-    }
-
-    fn normalize_at(&self, ty: TypeRef, value: &mut Value) {
-        let atom = self.atom(ty);
-        match (value, &atom.map, &atom.list) {
-            (Value::Object(object), Some(map), _) if map.native => {
-                object.retain(|name, item| {
-                    let absent = item.is_null()
-                        || map
-                            .type_of(name)
-                            .is_some_and(|ty| self.is_empty_container(ty, item));
-                    !absent
-                });
-                for (name, zero) in &map.zero {
-                    if !object.contains_key(name) {
-                        object.insert(name.clone(), zero.clone());
-                    }
-                }
-                for (name, item) in object.iter_mut() {
-                    if let Some(ty) = map.type_of(name) {
-                        self.normalize_at(ty, item);
-                    }
-                }
-            }
-            (Value::Object(object), Some(map), _) => {
-                for (name, item) in object.iter_mut() {
-                    if let Some(ty) = map.type_of(name) {
-                        self.normalize_at(ty, item);
-                    }
-                }
-            }
-            (Value::Array(items), _, Some(list)) => {
-                for item in items {
-                    self.normalize_at(list.element, item);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// An empty list or map, as opposed to an empty struct, which may be the
-    /// choice of a variant.
-    fn is_empty_container(&self, ty: TypeRef, value: &Value) -> bool {
-        let atom = self.atom(ty);
-        match value {
-            Value::Array(items) => items.is_empty() && atom.list.is_some(),
-            Value::Object(entries) => {
-                entries.is_empty() && atom.map.as_ref().is_some_and(|map| !map.native)
-            }
-            _ => false,
-        }
     }
 }
 

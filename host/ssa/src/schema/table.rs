@@ -7,19 +7,19 @@
 //!   ports [port,protocol]core.v1.ServicePort
 //!   selector {!}string
 //! core.v1.ServicePort
-//!   port number 0
-//!   protocol string "TCP"
+//!   port number +0 =0
+//!   protocol string - ="TCP"
 //! meta.v1.Time = scalar
 //! ```
 //!
 //! A type is a struct with indented fields (`atomic` behind its name when it
 //! is taken whole), or `=` another type. Types in fields:
 //! `string`, `number`, `boolean`, `scalar` (any of them), `any` (unknown: maps
-//! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list,
-//! `[=]T` set, `[a,b]T` list keyed by a and b, `{}T` granular map, `{!}T`
-//! atomic map, or the name of a type, with `!` behind it when the field makes
-//! it atomic. The rest of the line is the default as JSON. A zero value or
-//! null as default means that the field is always present.
+//! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list, `[=]T` set, `[a,b]T`
+//! list keyed by a and b, `{}T` granular map, `{!}T` atomic map, or the name of
+//! a type, with `!` behind it when the field makes it atomic. Behind the type:
+//! `+` and the value that the field has when nobody set it, as JSON; `-` when
+//! the field is left out while it is zero; `=` and its default as JSON.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,33 @@ struct Definition<'t> {
 struct Field<'t> {
     name: &'t str,
     ty: &'t str,
+    present: Option<Value>,
+    dropped: bool,
     default: Option<Value>,
+}
+
+impl<'t> Field<'t> {
+    fn parse(line: &'t str) -> Option<Self> {
+        let (line, default) = match line.split_once(" =") {
+            Some((line, default)) => (line, Some(default)),
+            None => (line, None),
+        };
+        let mut parts = line.split(' ');
+        let mut field = Field {
+            name: parts.next()?,
+            ty: parts.next()?,
+            present: None,
+            dropped: false,
+            default: default.and_then(|json| serde_json::from_str(json).ok()),
+        };
+        for part in parts {
+            match part.strip_prefix('+') {
+                Some(json) => field.present = serde_json::from_str(json).ok(),
+                None => field.dropped = part == "-",
+            }
+        }
+        Some(field)
+    }
 }
 
 impl<'t> Table<'t> {
@@ -60,16 +86,9 @@ impl<'t> Table<'t> {
         let mut current = "";
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             if let Some(field) = line.strip_prefix("  ") {
-                let mut parts = field.splitn(3, ' ');
-                if let (Some(name), Some(ty), Some(definition)) = (
-                    parts.next(),
-                    parts.next(),
-                    table.definitions.get_mut(current),
-                ) {
-                    let default = parts
-                        .next()
-                        .and_then(|json| serde_json::from_str(json).ok());
-                    definition.fields.push(Field { name, ty, default });
+                let definition = table.definitions.get_mut(current);
+                if let (Some(field), Some(definition)) = (Field::parse(field), definition) {
+                    definition.fields.push(field);
                 }
                 continue;
             }
@@ -163,6 +182,7 @@ impl Instance<'_, '_> {
                 map: Some(Map {
                     element: Some(self.expression(element)),
                     atomic: mark == "!",
+                    native: true,
                     ..Map::default()
                 }),
                 ..Atom::default()
@@ -199,8 +219,11 @@ impl Instance<'_, '_> {
         for field in &definition.fields {
             let ty = self.expression(field.ty);
             map.fields.insert(field.name.to_owned(), ty);
-            if let Some(zero) = field.default.as_ref().filter(|value| is_zero(value)) {
+            if let Some(zero) = &field.present {
                 map.zero.insert(field.name.to_owned(), zero.clone());
+            }
+            if field.dropped {
+                map.dropped.insert(field.name.to_owned());
             }
         }
         Atom {
@@ -243,15 +266,4 @@ impl Instance<'_, '_> {
 /// `[inside]rest` as (inside, rest).
 fn split(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     text.strip_prefix(open)?.split_once(close)
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(s) => s.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-    }
 }

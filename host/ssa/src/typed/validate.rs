@@ -182,9 +182,10 @@ impl Walk<'_> {
 pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
     match (scalar, value) {
         (_, Value::Null)
-        | (Scalar::Numeric | Scalar::Untyped, Value::Number(_))
-        | (Scalar::String | Scalar::Untyped, Value::String(_))
-        | (Scalar::Boolean | Scalar::Untyped, Value::Bool(_)) => None,
+        | (Scalar::Numeric, Value::Number(_))
+        | (Scalar::String, Value::String(_))
+        | (Scalar::Boolean, Value::Bool(_))
+        | (Scalar::Untyped, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
         (Scalar::Numeric, _) => Some(format!(
             "expected numeric (int or float), got {}",
             go_type(value)
