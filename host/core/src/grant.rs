@@ -35,6 +35,20 @@ pub enum Subject<'a> {
     User(&'a str),
 }
 
+impl Subject<'_> {
+    /// The subject as a binding names it.
+    fn value(self, namespace: &str) -> Value {
+        match self {
+            Self::ServiceAccount(name) => {
+                json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
+            }
+            Self::User(name) => {
+                json!({"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"})
+            }
+        }
+    }
+}
+
 /// One verb on one resource in one place: what a missing grant is made of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
@@ -135,14 +149,7 @@ pub fn objects(
         "name": grantee.service_account,
         "namespace": grantee.namespace,
     });
-    let agent = match grantee.agent {
-        Subject::ServiceAccount(name) => {
-            json!({"kind": "ServiceAccount", "name": name, "namespace": grantee.namespace})
-        }
-        Subject::User(name) => {
-            json!({"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"})
-        }
-    };
+    let agent = grantee.agent.value(grantee.namespace);
     let name = role_name(grantee.plugin);
     let mut objects = vec![json!({
         "apiVersion": "v1",
@@ -180,6 +187,32 @@ pub fn objects(
             ));
         }
     }
+    objects
+}
+
+/// What the agent needs before there is any plugin: to see what is installed, to
+/// say how it is, and to ask what is granted. No write in the name of a plugin.
+pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
+    let subject = agent.value(namespace);
+    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let local = json!([
+        rule("", "configmaps", &READ_VERBS),
+        rule("", "serviceaccounts", &["get"]),
+        rule("reeve.dev", "plugins", &["get", "list", "watch", "create"]),
+        rule("reeve.dev", "plugins/status", &["patch"]),
+        rule(
+            "reeve.dev",
+            "units",
+            &["get", "list", "watch", "create", "patch", "delete"]
+        ),
+        rule("reeve.dev", "units/status", &["patch"]),
+    ]);
+    let wide = json!([
+        rule("", "events", &["create", "get", "patch"]),
+        rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    ]);
+    let mut objects = role_and_binding("reeve-agent", Some(namespace), &local, &subject).to_vec();
+    objects.extend(role_and_binding("reeve-agent", None, &wide, &subject));
     objects
 }
 
@@ -324,5 +357,25 @@ mod tests {
     fn the_agent_may_watch_and_never_write() {
         let rules = agent_rules(&manifest(Scope::Cluster), plural);
         assert!(rules.iter().all(|rule| READ_VERBS.contains(&rule.verb)));
+    }
+
+    #[test]
+    fn without_plugins_the_agent_writes_only_its_own_kinds() {
+        let objects = agent_base("reeve-system", Subject::User("reeve"));
+        let rules = objects
+            .iter()
+            .filter_map(|o| o["rules"].as_array())
+            .flatten();
+        for rule in rules {
+            let writes = rule["verbs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|verb| !READ_VERBS.contains(&verb.as_str().unwrap()));
+            let own = rule["apiGroups"] == json!(["reeve.dev"])
+                || rule["resources"] == json!(["events"])
+                || rule["resources"] == json!(["subjectaccessreviews"]);
+            assert!(!writes || own, "{rule}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
-use crate::selector::is_qualified_part;
+use crate::selector::{Selector, is_qualified_part};
 use crate::unit::UnitKey;
 use serde_json::{Map, Value, json};
 
@@ -71,8 +71,8 @@ pub fn unit_label(unit: &UnitKey) -> String {
 }
 
 /// Selector of all that a plugin owns.
-pub fn plugin_selector(plugin: &str) -> String {
-    format!("{PLUGIN_LABEL}={}", plugin_label(plugin))
+pub fn plugin_selector(plugin: &str) -> Selector {
+    Selector::label(PLUGIN_LABEL, &plugin_label(plugin))
 }
 
 /// The primary as far as ownership needs it.

@@ -290,7 +290,7 @@ mod tests {
             .annotations
             .insert(APPLIED_ANNOTATION.into(), "sha256:other".into());
         let mut drifted = applied(&stamped);
-        drifted.owned_fields.as_mut().unwrap()["f:data"] = json!({});
+        drifted.owned_fields.as_mut().unwrap()["f:data"] = json!({"f:b": {}});
         for (observed, expected) in [
             (vec![], ApplyReason::Absent),
             (vec![changed], ApplyReason::Changed),

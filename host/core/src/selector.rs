@@ -36,6 +36,17 @@ pub struct SelectorError {
 }
 
 impl Selector {
+    /// Selects what carries this label with this value.
+    pub fn label(key: &str, value: &str) -> Self {
+        let requirement = Requirement {
+            key: key.to_owned(),
+            operator: Operator::In(vec![value.to_owned()]),
+        };
+        Self {
+            requirements: vec![requirement],
+        }
+    }
+
     /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
