@@ -279,7 +279,7 @@ fn new_store(runtime: &Runtime, state: State) -> Store<State> {
 fn fault(function: &'static str, error: &wasmtime::Error, mut state: State) -> Fault {
     wasi::collect_output(&mut state);
     let usage = state.meter.usage();
-    let kind = kind(error, state.fault_message, state.meter.limits());
+    let kind = Box::new(kind(error, state.fault_message, state.meter.limits()));
     let (logs, logs_dropped) = state.log.finish();
     Fault {
         function,

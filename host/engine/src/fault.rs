@@ -15,7 +15,7 @@ pub struct Fault {
     /// The function that was called.
     pub function: &'static str,
     /// What happened.
-    pub kind: FaultKind,
+    pub kind: Box<FaultKind>,
     /// What the guest had logged until then, in order.
     pub logs: Vec<LogLine>,
     /// Whether lines were dropped because the limit was reached.
@@ -29,7 +29,7 @@ impl Fault {
     /// has changed: only where this machine, not the plugin, is at fault.
     pub fn retries(&self) -> bool {
         matches!(
-            self.kind,
+            *self.kind,
             FaultKind::Host { .. } | FaultKind::Deadline { .. }
         )
     }
