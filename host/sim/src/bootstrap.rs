@@ -1,0 +1,223 @@
+//! What every cluster starts with: namespaces, their service accounts, and the
+//! roles that people rely on.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::server::Shared;
+use crate::store::TableName;
+
+const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Stores the first objects of a new server.
+///
+/// They are written as they are, past the write path: making a server must be
+/// cheap, and they are known to be right.
+pub(crate) fn fill(shared: &Arc<Shared>) {
+    let now = shared.clock.timestamp();
+    let put = |table: &str, namespace: Option<&str>, mut object: Value| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let key = match namespace {
+            Some(namespace) => {
+                object["metadata"]["namespace"] = json!(namespace);
+                format!("{namespace}/{name}")
+            }
+            None => name,
+        };
+        object["metadata"]["uid"] = json!(shared.random.uid());
+        object["metadata"]["creationTimestamp"] = json!(now);
+        // The store is empty: the key is free.
+        let _ = shared.store.create(&TableName::from(table), &key, object);
+    };
+    for name in NAMESPACES {
+        put("namespaces", None, namespace(name));
+    }
+    for name in NAMESPACES {
+        put("serviceaccounts", Some(name), service_account());
+    }
+    for (name, rules) in roles() {
+        put("clusterroles.rbac.authorization.k8s.io", None, cluster_role(name, &rules));
+    }
+    for (name, role, group) in BINDINGS {
+        put(
+            "clusterrolebindings.rbac.authorization.k8s.io",
+            None,
+            cluster_role_binding(name, role, group),
+        );
+    }
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    })
+}
+
+/// The service account that pods of a namespace run as.
+pub(crate) fn service_account() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "default"},
+    })
+}
+
+/// Cluster role binding, role, group.
+const BINDINGS: &[(&str, &str, &str)] = &[
+    ("cluster-admin", "cluster-admin", "system:masters"),
+    ("system:basic-user", "system:basic-user", "system:authenticated"),
+    ("system:discovery", "system:discovery", "system:authenticated"),
+    ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
+];
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
+
+/// The objects of a namespace that its users work with.
+const NAMESPACED: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "configmaps",
+            "endpoints",
+            "persistentvolumeclaims",
+            "pods",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
+            "serviceaccounts",
+            "services",
+        ],
+    ),
+    (
+        "apps",
+        &[
+            "controllerrevisions",
+            "daemonsets",
+            "deployments",
+            "deployments/scale",
+            "replicasets",
+            "replicasets/scale",
+            "statefulsets",
+            "statefulsets/scale",
+        ],
+    ),
+    ("autoscaling", &["horizontalpodautoscalers"]),
+    ("batch", &["cronjobs", "jobs"]),
+    ("networking.k8s.io", &["ingresses", "networkpolicies"]),
+    ("policy", &["poddisruptionbudgets"]),
+];
+
+fn roles() -> Vec<(&'static str, Vec<Value>)> {
+    let rules = |verbs: &[&str]| -> Vec<Value> {
+        let rows = NAMESPACED.iter();
+        rows.map(|(group, resources)| rule(group, resources, verbs)).collect()
+    };
+    let mut view = rules(READ);
+    view.push(rule("", &["events", "limitranges", "namespaces", "pods/log", "resourcequotas"], READ));
+    let mut edit = view.clone();
+    edit.extend(rules(WRITE));
+    edit.push(rule("", &["secrets"], READ));
+    edit.push(rule("", &["secrets"], WRITE));
+    edit.push(rule("", &["serviceaccounts"], &["impersonate"]));
+    edit.push(rule("", &["serviceaccounts/token"], &["create"]));
+    edit.push(rule("coordination.k8s.io", &["leases"], READ));
+    edit.push(rule("coordination.k8s.io", &["leases"], WRITE));
+    let mut admin = edit.clone();
+    let rbac = ["rolebindings", "roles"];
+    admin.push(rule("rbac.authorization.k8s.io", &rbac, READ));
+    admin.push(rule("rbac.authorization.k8s.io", &rbac, WRITE));
+    admin.push(rule("authorization.k8s.io", &["localsubjectaccessreviews"], &["create"]));
+    vec![
+        (
+            "cluster-admin",
+            vec![rule("*", &["*"], &["*"]), path_rule(&["*"], &["*"])],
+        ),
+        ("admin", admin),
+        ("edit", edit),
+        ("view", view),
+        (
+            "system:basic-user",
+            vec![
+                rule(
+                    "authorization.k8s.io",
+                    &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+                    &["create"],
+                ),
+                rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
+            ],
+        ),
+        (
+            "system:discovery",
+            vec![path_rule(
+                &[
+                    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
+                    "/openapi/*", "/readyz", "/version", "/version/",
+                ],
+                &["get"],
+            )],
+        ),
+        (
+            "system:public-info-viewer",
+            vec![path_rule(
+                &["/healthz", "/livez", "/readyz", "/version", "/version/"],
+                &["get"],
+            )],
+        ),
+    ]
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn path_rule(paths: &[&str], verbs: &[&str]) -> Value {
+    json!({"nonResourceURLs": paths, "verbs": verbs})
+}
+
+const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
+
+fn cluster_role(name: &str, rules: &[Value]) -> Value {
+    let mut role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": name,
+            "labels": {BOOTSTRAPPING: "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        },
+        "rules": rules,
+    });
+    // The roles for users take in what other roles say they add to them.
+    if matches!(name, "admin" | "edit" | "view") {
+        let label = format!("rbac.authorization.k8s.io/aggregate-to-{name}");
+        role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
+    }
+    role
+}
+
+fn cluster_role_binding(name: &str, role: &str, group: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {
+            "name": name,
+            "labels": {BOOTSTRAPPING: "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": role,
+        },
+        "subjects": [{
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Group",
+            "name": group,
+        }],
+    })
+}

@@ -1,0 +1,95 @@
+//! The clock that timestamps come from.
+//!
+//! The server never reads the wall clock itself: a test or a scenario hands in
+//! its own clock, so that two runs give the same objects.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use k8s_openapi::jiff::Timestamp;
+
+/// A source of the present time; cheap to clone.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Clock {
+    /// A clock that asks `now` each time.
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Clock(Arc::new(now))
+    }
+
+    /// The wall clock.
+    pub fn system() -> Self {
+        Clock::new(SystemTime::now)
+    }
+
+    /// A clock that reads `start` now and moves with tokio's, so that it stands
+    /// still and jumps as a paused runtime does.
+    pub fn following_tokio(start: SystemTime) -> Self {
+        let origin = tokio::time::Instant::now();
+        Clock::new(move || start + origin.elapsed())
+    }
+
+    /// The present time.
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    /// The present time as `metadata.creationTimestamp` writes it: RFC 3339, UTC,
+    /// whole seconds.
+    pub fn timestamp(&self) -> String {
+        rfc3339(self.now())
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock::system()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.timestamp()).finish()
+    }
+}
+
+/// `time` in RFC 3339, UTC, whole seconds. Times before 1970 are shown as 1970.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds)
+        .unwrap_or(Timestamp::MAX)
+        .to_string()
+}
+
+/// The time that an RFC 3339 text names; `None` when it names none.
+pub(crate) fn parse_rfc3339(text: &str) -> Option<SystemTime> {
+    let timestamp: Timestamp = text.parse().ok()?;
+    let seconds = u64::try_from(timestamp.as_second()).ok()?;
+    Some(UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_whole_seconds_in_utc() {
+        let clock = Clock::new(|| UNIX_EPOCH + Duration::from_millis(1_700_000_000_900));
+        assert_eq!(clock.timestamp(), "2023-11-14T22:13:20Z");
+        assert_eq!(
+            parse_rfc3339("2023-11-14T23:13:20+01:00"),
+            Some(UNIX_EPOCH + Duration::from_secs(1_700_000_000))
+        );
+        assert_eq!(parse_rfc3339("yesterday"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_following_clock_moves_with_the_runtime() {
+        let clock = Clock::following_tokio(UNIX_EPOCH);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(clock.timestamp(), "1970-01-01T00:01:01Z");
+    }
+}

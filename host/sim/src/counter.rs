@@ -1,0 +1,101 @@
+//! How often the server was asked for what, so that a test can say "no writes".
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use crate::http::route::Verb;
+
+/// One sort of request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// The verb.
+    pub verb: Verb,
+    /// The resource with group and subresource: `pods/status`,
+    /// `deployments.apps`.
+    pub resource: String,
+    /// Whether it was only tried.
+    pub dry_run: bool,
+}
+
+/// Counts of requests since the server was made, or since
+/// [`crate::Server::reset_requests`]. Refused requests count too; those to paths
+/// that are no resource do not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Requests(BTreeMap<Call, u64>);
+
+impl Requests {
+    /// How often `verb` was asked of `resource`, tries included.
+    pub fn count(&self, verb: Verb, resource: &str) -> u64 {
+        self.sum(|call| call.verb == verb && call.resource == resource)
+    }
+
+    /// How many requests would have changed a stored object: no dry runs, and no
+    /// reviews or tokens, which are created but not stored.
+    pub fn writes(&self) -> u64 {
+        self.sum(|call| call.verb.is_write() && !call.dry_run && !is_review(&call.resource))
+    }
+
+    /// All requests.
+    pub fn total(&self) -> u64 {
+        self.sum(|_| true)
+    }
+
+    /// The counts, by call.
+    pub fn iter(&self) -> impl Iterator<Item = (&Call, u64)> {
+        self.0.iter().map(|(call, count)| (call, *count))
+    }
+
+    fn sum(&self, which: impl Fn(&Call) -> bool) -> u64 {
+        self.iter().filter(|(call, _)| which(call)).map(|(_, count)| count).sum()
+    }
+}
+
+fn is_review(resource: &str) -> bool {
+    resource.ends_with(".authorization.k8s.io")
+        || resource.ends_with(".authentication.k8s.io")
+        || resource == "serviceaccounts/token"
+}
+
+/// The counter itself.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(Mutex<Requests>);
+
+impl Counter {
+    pub(crate) fn record(&self, call: Call) {
+        *self.0.lock().0.entry(call).or_insert(0) += 1;
+    }
+
+    pub(crate) fn snapshot(&self) -> Requests {
+        self.0.lock().clone()
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.lock().0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reviews_and_tries_are_no_writes() {
+        let counter = Counter::default();
+        for (verb, resource, dry_run) in [
+            (Verb::Create, "configmaps", false),
+            (Verb::Patch, "configmaps", true),
+            (Verb::Create, "subjectaccessreviews.authorization.k8s.io", false),
+            (Verb::Get, "configmaps", false),
+            (Verb::Get, "configmaps", false),
+        ] {
+            counter.record(Call { verb, resource: resource.to_owned(), dry_run });
+        }
+        let requests = counter.snapshot();
+        assert_eq!(requests.writes(), 1);
+        assert_eq!(requests.total(), 5);
+        assert_eq!(requests.count(Verb::Get, "configmaps"), 2);
+        counter.reset();
+        assert_eq!(counter.snapshot().total(), 0);
+    }
+}

@@ -1,0 +1,156 @@
+//! The life of CustomResourceDefinitions: served at once, established, and at
+//! the end gone with all objects of their kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::crd::{self, Names};
+use crate::registry::definition;
+use crate::resource::Resource;
+use crate::rest::meta;
+use crate::rest::write::{Part, Proposal, Writer};
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::{Object, Range};
+
+/// The table of definitions.
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// What holds a definition back until the objects of its kind are gone.
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Who writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+/// Whether a resource is that of definitions.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    *resource.table == *TABLE
+}
+
+/// Serves what a definition that was just written defines.
+pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
+    if removed {
+        shared.registry.forget(object.name());
+        return;
+    }
+    let value = object.value();
+    if meta::is_terminating(&value) {
+        return;
+    }
+    establish(shared, object.key());
+    if let Some(established) = shared.store.get(TABLE, object.key()) {
+        let value = established.value();
+        let conditions = value.pointer("/status/conditions").and_then(Value::as_array);
+        let served = conditions.into_iter().flatten().any(is_established);
+        // A definition that has lost a name to another one goes on as it was.
+        if served {
+            shared.registry.serve(object.name(), definition::resources(&value));
+        }
+    }
+}
+
+fn is_established(condition: &Value) -> bool {
+    condition["type"] == "Established" && condition["status"] == "True"
+}
+
+/// Gives a definition its names, where nobody else has them, and says in its
+/// status that it is served.
+fn establish(shared: &Arc<Shared>, key: &str) {
+    let Some(resource) = shared.registry.find_table(TABLE) else {
+        return;
+    };
+    let writer = Writer {
+        server: shared,
+        resource: &resource,
+        part: Part::Status,
+        manager: MANAGER,
+        dry_run: false,
+    };
+    let now = shared.clock.timestamp();
+    let written = writer.update(key, |live| {
+        let mut object = live.clone();
+        meta::of_mut(&mut object).remove("resourceVersion");
+        crd::accept_names(&mut object, &taken(shared, live), &now);
+        crd::establish(&mut object, &now);
+        Ok(Proposal { object, owned: false })
+    });
+    if let Err(error) = written {
+        tracing::warn!(%error, definition = key, "definition not established");
+    }
+}
+
+/// The names that the other definitions of the group have.
+fn taken(shared: &Shared, definition: &Value) -> Names {
+    let mut names = Names::default();
+    let page = shared.store.list(TABLE, &Range::default(), None);
+    for other in page.map(|page| page.objects).unwrap_or_default() {
+        let value = other.value();
+        let same_group = value["spec"]["group"] == definition["spec"]["group"];
+        if same_group && other.name() != meta::text(definition, "name") {
+            names.add_accepted(&value);
+        }
+    }
+    names
+}
+
+/// Deletes the objects of a definition that is ending, and lets it end when they
+/// are gone.
+pub(crate) fn finish(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
+    let Some(table) = shared.registry.find_table(key) else {
+        return release(shared, key);
+    };
+    let writer = Writer {
+        server: shared,
+        resource: &table,
+        part: Part::Whole,
+        manager: MANAGER,
+        dry_run: false,
+    };
+    let everything = Range::default();
+    let page = shared.store.list(&table.table, &everything, None);
+    for object in page.map(|page| page.objects).unwrap_or_default() {
+        match writer.delete(object.key(), &Default::default()) {
+            Err(error) if error.code() != 404 => return Err(error),
+            _ => {}
+        }
+    }
+    if shared.store.any(&table.table, &everything) {
+        return Ok(());
+    }
+    release(shared, key)
+}
+
+fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
+    let Some(resource) = shared.registry.find_table(TABLE) else {
+        return Ok(());
+    };
+    let writer = Writer {
+        server: shared,
+        resource: &resource,
+        part: Part::Whole,
+        manager: MANAGER,
+        dry_run: false,
+    };
+    let written = writer.update(key, |live| {
+        let mut object = live.clone();
+        let metadata = meta::of_mut(&mut object);
+        metadata.remove("resourceVersion");
+        if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+        }
+        Ok(Proposal { object, owned: false })
+    });
+    match written {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl Shared {
+    /// The schema of one version of a definition.
+    pub(crate) fn definition_schema(&self, name: &str, version: &str) -> Option<Value> {
+        let definition = self.store.get(TABLE, name)?.value();
+        let versions = definition.pointer("/spec/versions")?.as_array()?;
+        let found = versions.iter().find(|v| v["name"] == version)?;
+        found.pointer("/schema/openAPIV3Schema").cloned()
+    }
+}

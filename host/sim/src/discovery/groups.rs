@@ -1,0 +1,142 @@
+//! Discovery as separate documents: groups, versions, resources.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::http::response::{self, Answer};
+use crate::resource::Resource;
+use crate::server::Shared;
+
+/// A group with its versions, the most preferred first.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) versions: Vec<String>,
+}
+
+/// The groups other than core, in the order in which they are served.
+pub(super) fn all(shared: &Shared) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for resource in shared.registry.all() {
+        if resource.group.is_empty() {
+            continue;
+        }
+        match groups.iter_mut().find(|group| group.name == resource.group) {
+            Some(group) if group.versions.contains(&resource.version) => {}
+            Some(group) => group.versions.push(resource.version.clone()),
+            None => groups.push(Group {
+                name: resource.group.clone(),
+                versions: vec![resource.version.clone()],
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.versions.sort_by(|a, b| super::compare_versions(b, a));
+    }
+    groups
+}
+
+/// The resources of one group and version, in order of their names.
+pub(super) fn of_version(shared: &Shared, group: &str, version: &str) -> Vec<Arc<Resource>> {
+    let mut resources = shared.registry.all();
+    resources.retain(|r| r.group == group && r.version == version);
+    resources.sort_by(|a, b| a.plural.cmp(&b.plural));
+    resources
+}
+
+/// `/`: all paths.
+pub(super) fn root(shared: &Shared) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for group in all(shared) {
+        paths.push(format!("/apis/{}", group.name));
+        paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
+    }
+    for path in ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"] {
+        paths.push(path.to_owned());
+    }
+    json!({"paths": paths})
+}
+
+/// `/api`.
+pub(super) fn core_versions() -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [],
+    })
+}
+
+/// `/apis`.
+pub(super) fn groups(shared: &Shared) -> Value {
+    let groups: Vec<Value> = all(shared).iter().map(describe).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`.
+pub(super) fn group(shared: &Shared, name: &str) -> Option<Answer> {
+    let groups = all(shared);
+    let mut value = describe(groups.iter().find(|group| group.name == name)?);
+    value["kind"] = json!("APIGroup");
+    value["apiVersion"] = json!("v1");
+    Some(response::json(StatusCode::OK, &value))
+}
+
+fn describe(group: &Group) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            json!({"groupVersion": format!("{}/{version}", group.name), "version": version})
+        })
+        .collect();
+    json!({"name": group.name, "preferredVersion": versions.first(), "versions": versions})
+}
+
+/// `/api/v1`, `/apis/GROUP/VERSION`.
+pub(super) fn resources(shared: &Shared, group: &str, version: &str) -> Option<Answer> {
+    let found = of_version(shared, group, version);
+    let group_version = found.first()?.api_version.clone();
+    let mut resources = Vec::new();
+    for resource in found {
+        resources.push(entry(&resource));
+        for sub in &resource.subresources {
+            let mut value = json!({
+                "name": format!("{}/{}", resource.plural, sub.name),
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": sub.body.map_or(resource.kind.as_str(), |(_, _, kind)| kind),
+                "verbs": sub.verbs,
+            });
+            if let Some((group, version, _)) = sub.body {
+                value["group"] = json!(group);
+                value["version"] = json!(version);
+            }
+            resources.push(value);
+        }
+    }
+    let list = json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": resources,
+    });
+    Some(response::json(StatusCode::OK, &list))
+}
+
+fn entry(resource: &Resource) -> Value {
+    let mut value = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs.names(),
+    });
+    if !resource.short_names.is_empty() {
+        value["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        value["categories"] = json!(resource.categories);
+    }
+    value
+}

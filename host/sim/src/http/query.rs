@@ -1,0 +1,135 @@
+//! Query parameters, and the options that requests are made with.
+
+use crate::status::{About, ApiError};
+use crate::field::{Errors, FieldError, Path};
+
+/// The decoded parameters of one request, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Parses the part after the question mark. Nothing is refused: a broken
+    /// escape stands for itself.
+    pub(crate) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        Query(
+            pairs
+                .map(|pair| {
+                    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (decode(key, true), decode(value, true))
+                })
+                .collect(),
+        )
+    }
+
+    /// The first value of `key`; an empty one counts as absent.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        let pair = self.0.iter().find(|(k, _)| k == key)?;
+        (!pair.1.is_empty()).then_some(pair.1.as_str())
+    }
+
+    /// All values of `key`.
+    pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let pairs = self.0.iter().filter(move |(k, _)| k == key);
+        pairs.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether `key` is given and means yes. As in the real server, only `0` and
+    /// `false` mean no.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        let pair = self.0.iter().find(|(k, _)| k == key);
+        pair.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
+    }
+
+    /// The number of `key`.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.get(key) else {
+            return Ok(None);
+        };
+        text.parse().map(Some).map_err(|_| {
+            ApiError::bad_request(format!(
+                "strconv.ParseInt: parsing {text:?}: invalid syntax"
+            ))
+        })
+    }
+
+    /// Whether the write is only to be tried.
+    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+        let mut dry = false;
+        for value in self.all("dryRun") {
+            if value != "All" {
+                let mut errors = Errors::new();
+                let asked = serde_json::json!([value]);
+                errors.push(FieldError::not_supported(&Path::new("dryRun"), &asked, &["All"]));
+                return Err(invalid_options("CreateOptions", &errors));
+            }
+            dry = true;
+        }
+        Ok(dry)
+    }
+}
+
+/// 422 about the options of a request.
+pub(crate) fn invalid_options(kind: &str, errors: &Errors) -> ApiError {
+    let about = About {
+        group: "meta.k8s.io",
+        resource: kind,
+        name: "",
+    };
+    ApiError::invalid(about, errors)
+}
+
+/// Percent-decodes `text`, with `+` for a space where `plus` says so.
+pub(crate) fn decode(text: &str, plus: bool) -> String {
+    if !text.contains('%') && !(plus && text.contains('+')) {
+        return text.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        match first {
+            b'+' if plus => bytes.push(b' '),
+            b'%' => match escaped(tail) {
+                Some(byte) => {
+                    bytes.push(byte);
+                    rest = tail.get(2..).unwrap_or_default();
+                }
+                None => bytes.push(b'%'),
+            },
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn escaped(tail: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = Query::parse("labelSelector=a%3Db%2Cc+in+%28d%29&watch=1&empty=&x=%zz&dryRun=All");
+        assert_eq!(query.get("labelSelector"), Some("a=b,c in (d)"));
+        assert_eq!(query.get("empty"), None);
+        assert_eq!(query.get("x"), Some("%zz"));
+        assert!(query.flag("watch"));
+        assert!(!query.flag("follow"));
+        assert_eq!(query.dry_run(), Ok(true));
+    }
+
+    #[test]
+    fn numbers_and_flags_are_read_as_the_server_reads_them() {
+        let query = Query::parse("limit=abc&watch=false&force");
+        let error = query.number("limit").unwrap_err();
+        assert_eq!(error.message(), "strconv.ParseInt: parsing \"abc\": invalid syntax");
+        assert!(!query.flag("watch"));
+        assert!(query.flag("force"));
+        assert!(Query::parse("dryRun=some").dry_run().is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Answers: a body of bytes or a stream that ends when it ends.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::Value;
+
+use super::negotiate::Encoding;
+use crate::status::ApiError;
+
+/// A failure in the middle of an answer.
+pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
+/// The body of every answer.
+pub(crate) type Body = UnsyncBoxBody<Bytes, BodyError>;
+/// Every answer.
+pub(crate) type Answer = Response<Body>;
+
+/// An answer of `bytes` of a media type.
+pub(crate) fn bytes(code: StatusCode, media: &'static str, bytes: impl Into<Bytes>) -> Answer {
+    let body = Full::new(bytes.into()).map_err(|never: Infallible| match never {});
+    with_body(code, media, body.boxed_unsync())
+}
+
+/// An answer of plain text.
+pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Answer {
+    bytes(code, "text/plain; charset=utf-8", text)
+}
+
+/// An answer of a JSON value.
+pub(crate) fn json(code: StatusCode, value: &Value) -> Answer {
+    bytes(code, "application/json", value.to_string())
+}
+
+/// An answer of a value in the encoding that was asked for.
+pub(crate) fn encoded(code: StatusCode, encoding: Encoding, value: &Value) -> Answer {
+    match encoding {
+        Encoding::Json => json(code, value),
+        Encoding::Yaml => match serde_saphyr::to_string(value) {
+            Ok(yaml) => bytes(code, "application/yaml", yaml),
+            Err(error) => refusal(&ApiError::internal(error.to_string())),
+        },
+    }
+}
+
+/// An answer of a stream of watch events.
+pub(crate) fn stream<S>(media: &'static str, frames: S) -> Answer
+where
+    S: Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+{
+    let body = StreamBody::new(frames.map(|frame| frame.map(Frame::data)));
+    with_body(StatusCode::OK, media, BodyExt::boxed_unsync(body))
+}
+
+/// The answer to a refused request.
+pub(crate) fn refusal(error: &ApiError) -> Answer {
+    let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(code, &error.to_value());
+    if let Some(seconds) = error.retry_after() {
+        answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    answer
+}
+
+/// Adds warnings for the person at the other end.
+pub(crate) fn warn(answer: &mut Answer, warnings: &[String]) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
+            answer.headers_mut().append(WARNING, value);
+        }
+    }
+}
+
+fn with_body(code: StatusCode, media: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = code;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    answer
+}
+
+/// No body.
+pub(crate) fn empty() -> Body {
+    Full::new(Bytes::new())
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync()
+}

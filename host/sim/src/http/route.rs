@@ -1,0 +1,220 @@
+//! What a method and a path ask for.
+
+use http::Method;
+
+use super::query::{Query, decode};
+
+/// The target of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Route {
+    /// `/api/v1/…` or `/apis/GROUP/VERSION/…` below the list of resources.
+    Resource(ResourcePath),
+    /// Any other path: discovery, health, OpenAPI, or nothing at all. Decoded
+    /// segments.
+    Other(Vec<String>),
+}
+
+/// The parts of a path to a resource.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ResourcePath {
+    /// The API group; empty for core.
+    pub(crate) group: String,
+    /// The version.
+    pub(crate) version: String,
+    /// The namespace; absent for cluster scope and for all namespaces.
+    pub(crate) namespace: Option<String>,
+    /// The plural resource.
+    pub(crate) resource: String,
+    /// The object's name.
+    pub(crate) name: Option<String>,
+    /// What comes after the name.
+    pub(crate) subresource: Option<String>,
+}
+
+/// What is done with a resource: the verbs of RBAC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read many.
+    List,
+    /// Follow changes.
+    Watch,
+    /// Make one.
+    Create,
+    /// Replace one.
+    Update,
+    /// Change a part of one.
+    Patch,
+    /// Delete one.
+    Delete,
+    /// Delete many.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb as RBAC rules spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// Whether it changes anything.
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Verb::Get | Verb::List | Verb::Watch)
+    }
+}
+
+impl Route {
+    /// Splits a path.
+    pub(crate) fn parse(path: &str) -> Self {
+        let segments: Vec<String> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| decode(segment, false))
+            .collect();
+        match resource_path(&segments) {
+            Some(path) => Route::Resource(path),
+            None => Route::Other(segments),
+        }
+    }
+}
+
+fn resource_path(segments: &[String]) -> Option<ResourcePath> {
+    let (group, version, rest) = match segments {
+        [api, version, rest @ ..] if api == "api" => ("", version, rest),
+        [apis, group, version, rest @ ..] if apis == "apis" => (group.as_str(), version, rest),
+        _ => return None,
+    };
+    let mut path = ResourcePath {
+        group: group.to_owned(),
+        version: version.clone(),
+        ..ResourcePath::default()
+    };
+    // A path under a namespace is one to the Namespace itself when what follows
+    // is nothing or a subresource of it.
+    let rest = match rest {
+        [namespaces, name, rest @ ..] if namespaces == "namespaces" => match rest {
+            [] => {
+                path.resource = "namespaces".to_owned();
+                path.namespace = Some(name.clone());
+                path.name = Some(name.clone());
+                return Some(path);
+            }
+            [sub] if sub == "status" || sub == "finalize" => {
+                path.resource = "namespaces".to_owned();
+                path.namespace = Some(name.clone());
+                path.name = Some(name.clone());
+                path.subresource = Some(sub.clone());
+                return Some(path);
+            }
+            rest => {
+                path.namespace = Some(name.clone());
+                rest
+            }
+        },
+        rest => rest,
+    };
+    let mut rest = rest.iter();
+    path.resource = rest.next()?.clone();
+    path.name = rest.next().cloned();
+    path.subresource = rest.next().cloned();
+    match rest.next() {
+        Some(_) => None,
+        None => Some(path),
+    }
+}
+
+impl ResourcePath {
+    /// The verb that the method means here; `None` where it means nothing.
+    pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
+        let named = self.name.is_some();
+        Some(match *method {
+            Method::GET | Method::HEAD if named => Verb::Get,
+            Method::GET | Method::HEAD if query.flag("watch") => Verb::Watch,
+            Method::GET | Method::HEAD => Verb::List,
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE if named => Verb::Delete,
+            Method::DELETE => Verb::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    /// `group/version`, or `version` in core.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `resource` or `resource/subresource`.
+    pub(crate) fn full_resource(&self) -> String {
+        match &self.subresource {
+            None => self.resource.clone(),
+            Some(sub) => format!("{}/{sub}", self.resource),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: Option<(&str, &str, &str, &str, &str)>) {
+        let shown = match Route::parse(path) {
+            Route::Other(_) => None,
+            Route::Resource(p) => Some((
+                p.api_version(),
+                p.namespace.unwrap_or_default(),
+                p.resource,
+                p.name.unwrap_or_default(),
+                p.subresource.unwrap_or_default(),
+            )),
+        };
+        let shown = shown
+            .as_ref()
+            .map(|(a, b, c, d, e)| (a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()));
+        assert_eq!(shown, expected, "{path}");
+    }
+
+    #[test]
+    fn paths_name_resources() {
+        check("/api/v1/pods", Some(("v1", "", "pods", "", "")));
+        check("/api/v1/namespaces/a/pods/b/status", Some(("v1", "a", "pods", "b", "status")));
+        check("/api/v1/namespaces/a", Some(("v1", "a", "namespaces", "a", "")));
+        check("/api/v1/namespaces/a/finalize", Some(("v1", "a", "namespaces", "a", "finalize")));
+        check(
+            "/apis/apps/v1/namespaces/a/deployments",
+            Some(("apps/v1", "a", "deployments", "", "")),
+        );
+        check("/apis/apps/v1/deployments/x%3Ay", Some(("apps/v1", "", "deployments", "x:y", "")));
+        check("/apis/apps/v1", None);
+        check("/api", None);
+        check("/healthz", None);
+    }
+
+    #[test]
+    fn methods_mean_verbs() {
+        let verb = |method, path, query| match Route::parse(path) {
+            Route::Resource(path) => path.verb(&method, &Query::parse(query)),
+            Route::Other(_) => None,
+        };
+        assert_eq!(verb(Method::GET, "/api/v1/pods", ""), Some(Verb::List));
+        assert_eq!(verb(Method::GET, "/api/v1/pods", "watch=true"), Some(Verb::Watch));
+        assert_eq!(verb(Method::GET, "/api/v1/nodes/a", ""), Some(Verb::Get));
+        assert_eq!(verb(Method::DELETE, "/api/v1/nodes", ""), Some(Verb::DeleteCollection));
+        assert_eq!(verb(Method::OPTIONS, "/api/v1/nodes", ""), None);
+    }
+}

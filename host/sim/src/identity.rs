@@ -1,0 +1,90 @@
+//! Who makes a request.
+
+use std::collections::BTreeMap;
+
+/// A known caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The user name.
+    pub name: String,
+    /// The user's UID; empty where there is none.
+    pub uid: String,
+    /// The groups, `system:authenticated` included.
+    pub groups: Vec<String>,
+    /// Further attributes.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The group of everybody who is known.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group that may do everything.
+pub(crate) const MASTERS: &str = "system:masters";
+
+impl Identity {
+    /// A user in `groups` and in `system:authenticated`.
+    pub fn user<G: Into<String>>(
+        name: impl Into<String>,
+        groups: impl IntoIterator<Item = G>,
+    ) -> Self {
+        let mut groups: Vec<String> = groups.into_iter().map(Into::into).collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Identity {
+            name: name.into(),
+            groups,
+            ..Identity::default()
+        }
+    }
+
+    /// The administrator: in `system:masters`, whom no rule binds.
+    pub fn admin() -> Self {
+        Identity::user("kubernetes-admin", [MASTERS])
+    }
+
+    /// A service account, with the groups that it always has.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Identity::user(
+            format!("system:serviceaccount:{namespace}:{name}"),
+            service_account_groups(namespace),
+        )
+    }
+
+    /// The namespace and name of the service account that `name` means.
+    pub(crate) fn parse_service_account(name: &str) -> Option<(&str, &str)> {
+        let (namespace, account) = name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        (!namespace.is_empty() && !account.is_empty()).then_some((namespace, account))
+    }
+
+    /// Whether no rule binds this caller.
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+}
+
+/// The groups of every service account of a namespace.
+pub(crate) fn service_account_groups(namespace: &str) -> [String; 2] {
+    [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_are_users_with_groups() {
+        let sa = Identity::service_account("ns", "bot");
+        assert_eq!(sa.name, "system:serviceaccount:ns:bot");
+        assert_eq!(
+            sa.groups,
+            ["system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED]
+        );
+        assert_eq!(Identity::parse_service_account(&sa.name), Some(("ns", "bot")));
+        assert_eq!(Identity::parse_service_account("system:serviceaccount:ns:"), None);
+        assert_eq!(Identity::parse_service_account("joe"), None);
+        assert!(Identity::admin().is_master());
+    }
+}

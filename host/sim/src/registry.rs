@@ -1,0 +1,130 @@
+//! Which resources are served: the built-in ones, the same for every server, and
+//! the custom ones of this server.
+
+pub(crate) mod custom;
+pub(crate) mod definition;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::RwLock;
+
+use crate::kinds::{self, Kind};
+use crate::resource::{Nature, Resource};
+use crate::status::qualified;
+
+/// The resources of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    custom: RwLock<Arc<Customs>>,
+}
+
+/// The custom resources, by the name of their definition.
+type Customs = BTreeMap<String, Vec<Arc<Resource>>>;
+
+/// The built-in resources, made once a process.
+struct Builtins {
+    all: Vec<Arc<Resource>>,
+    index: HashMap<(&'static str, &'static str, &'static str), Arc<Resource>>,
+}
+
+static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
+    let all: Vec<Arc<Resource>> = kinds::all().map(|kind| Arc::new(builtin(kind))).collect();
+    let index = kinds::all()
+        .zip(&all)
+        .map(|(kind, resource)| ((kind.group, kind.version, kind.plural), resource.clone()))
+        .collect();
+    Builtins { all, index }
+});
+
+impl Registry {
+    /// The resource that a path names.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        if let Some(found) = BUILTINS.index.get(&(group, version, plural)) {
+            return Some(found.clone());
+        }
+        let custom = self.custom.read();
+        let mut resources = custom.get(&qualified(group, plural))?.iter();
+        resources.find(|resource| resource.version == version).cloned()
+    }
+
+    /// The resource of a kind, as references name it.
+    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let is = |r: &&Arc<Resource>| r.kind == kind && r.api_version == api_version;
+        if let Some(found) = BUILTINS.all.iter().find(is) {
+            return Some(found.clone());
+        }
+        self.custom.read().values().flatten().find(is).cloned()
+    }
+
+    /// A resource, in any version, that is stored in `table`.
+    pub(crate) fn find_table(&self, table: &str) -> Option<Arc<Resource>> {
+        let is = |r: &&Arc<Resource>| *r.table == *table && r.is_stored();
+        if let Some(found) = BUILTINS.all.iter().find(is) {
+            return Some(found.clone());
+        }
+        self.custom.read().get(table)?.first().cloned()
+    }
+
+    /// Everything that is served, built-in first.
+    pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
+        let custom = self.custom.read().clone();
+        let builtin = BUILTINS.all.iter().cloned();
+        builtin.chain(custom.values().flatten().cloned()).collect()
+    }
+
+    /// The custom resources.
+    pub(crate) fn customs(&self) -> Vec<Arc<Resource>> {
+        self.custom.read().values().flatten().cloned().collect()
+    }
+
+    /// Serves the resources of a definition, in place of those it had.
+    pub(crate) fn serve(&self, definition: &str, resources: Vec<Arc<Resource>>) {
+        let mut custom = self.custom.write();
+        Arc::make_mut(&mut *custom).insert(definition.to_owned(), resources);
+    }
+
+    /// Stops serving the resources of a definition.
+    pub(crate) fn forget(&self, definition: &str) {
+        let mut custom = self.custom.write();
+        Arc::make_mut(&mut *custom).remove(definition);
+    }
+}
+
+fn builtin(kind: &'static Kind) -> Resource {
+    Resource {
+        group: kind.group.to_owned(),
+        version: kind.version.to_owned(),
+        api_version: kind.api_version(),
+        plural: kind.plural.to_owned(),
+        singular: kind.singular(),
+        kind: kind.kind.to_owned(),
+        list_kind: kind.list_kind(),
+        namespaced: kind.namespaced,
+        short_names: kind.short_names.iter().map(|&name| name.to_owned()).collect(),
+        categories: kind.categories.iter().map(|&name| name.to_owned()).collect(),
+        verbs: kind.verbs,
+        subresources: kind.subresources.to_vec(),
+        fields: Arc::new(kind.fields.clone()),
+        table: qualified(kind.group, kind.plural).into(),
+        nature: Nature::Builtin(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_resources_are_found_by_path_kind_and_table() {
+        let registry = Registry::default();
+        let deployments = registry.find("apps", "v1", "deployments").unwrap();
+        assert_eq!(deployments.kind, "Deployment");
+        assert_eq!(&*deployments.table, "deployments.apps");
+        let found = registry.find_kind("apps/v1", "Deployment").unwrap();
+        assert_eq!(found.plural, "deployments");
+        let found = registry.find_table("configmaps").unwrap();
+        assert_eq!(found.kind, "ConfigMap");
+        assert!(registry.find("apps", "v2", "deployments").is_none());
+    }
+}

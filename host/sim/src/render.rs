@@ -1,0 +1,169 @@
+//! How objects are shown: as they are, as rows of a table, or as metadata only.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::http::negotiate::Form;
+use crate::http::query::Query;
+use crate::resource::{Nature, Resource};
+use crate::rest::Listed;
+use crate::store::Object;
+use crate::table::{self, Table};
+
+/// The form of the objects of one answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Rendering {
+    resource: Arc<Resource>,
+    form: Form,
+    clock: Clock,
+    /// What the rows of a table carry: `Metadata`, `Object` or `None`.
+    include: table::Include,
+    /// Whether the columns of the table were described already, which in a watch
+    /// is done once.
+    described: bool,
+}
+
+impl Rendering {
+    /// The form that the caller asked for.
+    pub(crate) fn new(resource: Arc<Resource>, form: Form, clock: &Clock, query: &Query) -> Self {
+        let include = match query.get("includeObject") {
+            Some("None") => table::Include::None,
+            Some("Object") => table::Include::Object,
+            _ => table::Include::Metadata,
+        };
+        Rendering {
+            resource,
+            form,
+            clock: clock.clone(),
+            include,
+            described: false,
+        }
+    }
+
+    /// One object.
+    pub(crate) fn one(&self, object: &Object) -> Value {
+        let value = object.value_as(&self.resource.api_version);
+        match self.form {
+            Form::Object => value,
+            Form::Metadata => partial(value),
+            Form::Table => {
+                let metadata = json!({"resourceVersion": object.version().to_string()});
+                self.table(vec![value], metadata)
+            }
+        }
+    }
+
+    /// A list of whole objects, as JSON, without parsing any.
+    pub(crate) fn list_json(&self, listed: &Listed) -> Bytes {
+        let head = json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.list_kind,
+            "metadata": list_metadata(listed),
+        })
+        .to_string();
+        let items = listed.items_json(&self.resource.api_version);
+        let size = items.iter().map(|item| item.len() + 1).sum::<usize>();
+        let mut body = BytesMut::with_capacity(head.len() + size + 16);
+        body.put_slice(head.trim_end_matches('}').as_bytes());
+        // The head ends in the metadata and itself: two braces, one put back.
+        body.put_slice(b"},\"items\":[");
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                body.put_u8(b',');
+            }
+            body.put_slice(item);
+        }
+        body.put_slice(b"]}");
+        body.freeze()
+    }
+
+    /// A list, in the form that was asked for.
+    pub(crate) fn list(&self, listed: &Listed) -> Value {
+        let values = listed.objects.iter().map(|o| o.value_as(&self.resource.api_version));
+        match self.form {
+            Form::Object => json!({
+                "kind": self.resource.list_kind,
+                "apiVersion": self.resource.api_version,
+                "metadata": list_metadata(listed),
+                "items": values.collect::<Vec<_>>(),
+            }),
+            Form::Metadata => json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": list_metadata(listed),
+                "items": values.map(partial).collect::<Vec<_>>(),
+            }),
+            Form::Table => self.table(values.collect(), list_metadata(listed)),
+        }
+    }
+
+    /// One object of a watch, as JSON.
+    pub(crate) fn event(&mut self, object: &Object) -> Bytes {
+        if self.form == Form::Object {
+            return object.json(&self.resource.api_version);
+        }
+        let mut value = self.one(object);
+        self.describe_once(&mut value);
+        Bytes::from(value.to_string())
+    }
+
+    /// The object of a bookmark, as JSON: nothing but a version.
+    pub(crate) fn bookmark(&mut self, version: u64, end_of_initial_events: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if end_of_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({
+            "kind": self.resource.kind,
+            "apiVersion": self.resource.api_version,
+            "metadata": metadata,
+        });
+        let mut value = match self.form {
+            Form::Object => object,
+            Form::Metadata => partial(object),
+            Form::Table => self.table(vec![object], json!({"resourceVersion": version.to_string()})),
+        };
+        self.describe_once(&mut value);
+        Bytes::from(value.to_string())
+    }
+
+    fn describe_once(&mut self, value: &mut Value) {
+        if self.form == Form::Table {
+            if self.described {
+                value["columnDefinitions"] = Value::Null;
+            }
+            self.described = true;
+        }
+    }
+
+    fn table(&self, objects: Vec<Value>, metadata: Value) -> Value {
+        let table = match &self.resource.nature {
+            Nature::Builtin(kind) => Table::of_kind(kind),
+            Nature::Custom(custom) => Table::of_columns(&custom.columns),
+        };
+        table.render(&objects, metadata, self.include, self.clock.now())
+    }
+}
+
+/// The metadata of an object, as an object of its own.
+pub(crate) fn partial(mut object: Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"].take(),
+    })
+}
+
+fn list_metadata(listed: &Listed) -> Value {
+    let mut metadata = json!({"resourceVersion": listed.version.to_string()});
+    if !listed.next.is_empty() {
+        metadata["continue"] = json!(listed.next);
+    }
+    if let Some(remaining) = listed.remaining {
+        metadata["remainingItemCount"] = json!(remaining);
+    }
+    metadata
+}

@@ -1,0 +1,171 @@
+//! What the verbs do: one file each, over one write path.
+
+mod create;
+pub(crate) mod delete;
+mod delete_collection;
+mod get;
+pub(crate) mod list;
+mod manage;
+pub(crate) mod meta;
+pub(crate) mod options;
+mod patch;
+mod scale;
+mod update;
+pub(crate) mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use crate::http::negotiate::{Accepted, Encoding, Form};
+use crate::http::query::Query;
+use crate::http::response::{self, Answer};
+use crate::http::route::{ResourcePath, Verb};
+use crate::identity::Identity;
+use crate::render::Rendering;
+use crate::resource::Resource;
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::Object;
+
+pub(crate) use list::Listed;
+pub(crate) use write::{Part, Writer};
+
+/// One authorised request to a resource.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The server it was sent to.
+    pub(crate) server: Arc<Shared>,
+    /// The resource that the path names.
+    pub(crate) resource: Arc<Resource>,
+    /// The path.
+    pub(crate) path: ResourcePath,
+    /// The parameters.
+    pub(crate) query: Query,
+    /// The headers.
+    pub(crate) headers: HeaderMap,
+    /// The body.
+    pub(crate) body: Bytes,
+    /// The caller.
+    pub(crate) user: Identity,
+    /// The form of the answer.
+    pub(crate) accepted: Accepted,
+}
+
+/// Does what was asked.
+pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError> {
+    call.check_path(verb)?;
+    match verb {
+        Verb::Get => get::get(call),
+        Verb::List => list::list(call).await,
+        Verb::Watch => list::watch(call),
+        Verb::Create => create::create(call),
+        Verb::Update => update::update(call),
+        Verb::Patch => patch::patch(call),
+        Verb::Delete => delete::delete(call),
+        Verb::DeleteCollection => delete_collection::delete_collection(call),
+    }
+}
+
+impl Call {
+    /// Refuses what no path of the resource allows.
+    fn check_path(&self, verb: Verb) -> Result<(), ApiError> {
+        let resource = &self.resource;
+        if let Some(name) = &self.path.subresource {
+            let sub = resource.subresource(name).ok_or_else(ApiError::no_such_resource)?;
+            if !sub.verbs.contains(&verb.as_str()) {
+                return Err(ApiError::method_not_allowed());
+            }
+        } else if !resource.verbs.names().contains(&verb.as_str()) {
+            return Err(ApiError::method_not_allowed());
+        }
+        // All namespaces at once can be read, not written.
+        let everywhere = resource.namespaced && self.path.namespace.is_none();
+        if everywhere && self.path.name.is_some() {
+            return Err(ApiError::no_such_resource());
+        }
+        if everywhere && !matches!(verb, Verb::List | Verb::Watch) {
+            return Err(ApiError::method_not_allowed());
+        }
+        if self.path.name.is_none() && matches!(verb, Verb::Update | Verb::Patch) {
+            return Err(ApiError::method_not_allowed());
+        }
+        // Nothing of the cluster lives under a namespace but the Namespace itself.
+        let inside = !resource.namespaced && self.path.namespace.is_some();
+        if inside && resource.plural != "namespaces" {
+            return Err(ApiError::no_such_resource());
+        }
+        Ok(())
+    }
+
+    /// The namespace; empty for a resource of the cluster.
+    pub(crate) fn namespace(&self) -> &str {
+        if self.resource.namespaced {
+            self.path.namespace.as_deref().unwrap_or_default()
+        } else {
+            ""
+        }
+    }
+
+    /// The name in the path; empty where there is none.
+    pub(crate) fn name(&self) -> &str {
+        self.path.name.as_deref().unwrap_or_default()
+    }
+
+    /// The key of the object that the path names.
+    pub(crate) fn key(&self) -> String {
+        self.resource.key(self.namespace(), self.name())
+    }
+
+    /// The subresource, where the path names one.
+    pub(crate) fn subresource(&self) -> Option<&str> {
+        self.path.subresource.as_deref()
+    }
+
+    /// The object that the path names.
+    pub(crate) fn live(&self) -> Result<Arc<Object>, ApiError> {
+        let found = self.server.store.get(&self.resource.table, &self.key());
+        found.ok_or_else(|| ApiError::not_found(self.resource.about(self.name())))
+    }
+
+    /// The name under which the written fields are owned: the parameter, or the
+    /// program that the caller says it is.
+    pub(crate) fn manager(&self) -> &str {
+        if let Some(manager) = self.query.get("fieldManager") {
+            return manager;
+        }
+        let agent = self.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok());
+        match agent.and_then(|agent| agent.split('/').next()) {
+            Some(program) if !program.is_empty() => program,
+            _ => "unknown",
+        }
+    }
+
+    /// The write path for what this request names.
+    pub(crate) fn writer(&self) -> Result<Writer<'_>, ApiError> {
+        Ok(Writer {
+            server: &self.server,
+            resource: &self.resource,
+            part: Part::of(self.subresource()),
+            manager: self.manager(),
+            dry_run: self.query.dry_run()?,
+        })
+    }
+
+    /// How objects of the resource are shown to this caller.
+    pub(crate) fn rendering(&self) -> Rendering {
+        Rendering::new(self.resource.clone(), self.accepted.form, &self.server.clock, &self.query)
+    }
+
+    /// The answer that is one object.
+    pub(crate) fn answer(&self, code: StatusCode, object: &Object) -> Answer {
+        let plain = self.accepted.form == Form::Object && self.accepted.encoding == Encoding::Json;
+        if plain {
+            let json = object.json(&self.resource.api_version);
+            return response::bytes(code, "application/json", json);
+        }
+        let value = self.rendering().one(object);
+        response::encoded(code, self.accepted.encoding, &value)
+    }
+}

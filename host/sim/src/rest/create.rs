@@ -1,0 +1,43 @@
+//! Create.
+
+use http::StatusCode;
+
+use super::write::Proposal;
+use super::{Call, meta};
+use crate::http::negotiate;
+use crate::http::response::{self, Answer};
+use crate::status::ApiError;
+use crate::{reviews, tokens};
+
+/// Stores the object in the body, or answers the question that it is.
+pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
+    let resource = &call.resource;
+    let body = |kind| negotiate::parse_body(&call.headers, &call.body, kind);
+    match call.subresource() {
+        None if !resource.is_stored() => {
+            let question = body(&resource.kind)?;
+            let answer = reviews::answer(call, question)?;
+            return Ok(response::encoded(StatusCode::CREATED, call.accepted.encoding, &answer));
+        }
+        None => {}
+        Some("token") if resource.plural == "serviceaccounts" => {
+            let answer = tokens::request(call, body("TokenRequest")?)?;
+            return Ok(response::encoded(StatusCode::CREATED, call.accepted.encoding, &answer));
+        }
+        Some(_) => return Err(ApiError::method_not_allowed()),
+    }
+    if call.path.name.is_some() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let mut object = body(&resource.kind)?;
+    resource.check_type(&mut object)?;
+    if resource.namespaced && call.namespace().is_empty() {
+        return Err(ApiError::method_not_allowed());
+    }
+    meta::of_mut(&mut object);
+    let proposal = Proposal { object, owned: false };
+    let written = call.writer()?.create(call.namespace(), proposal)?;
+    let mut answer = call.answer(StatusCode::CREATED, &written.object);
+    response::warn(&mut answer, &written.warnings);
+    Ok(answer)
+}

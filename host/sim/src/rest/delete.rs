@@ -1,0 +1,192 @@
+//! Delete: marking an object for deletion, and removing it once nothing holds it.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::options::{DeleteOptions, Propagation};
+use super::{Call, Writer, meta};
+use crate::definitions;
+use crate::http::response::{self, Answer};
+use crate::resource::Resource;
+use crate::status::{About, ApiError};
+use crate::store::{Object, Refused};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+/// How often a deletion without preconditions is tried again.
+const ATTEMPTS: usize = 50;
+
+/// What a deletion came to.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// The object is gone; its last state.
+    Gone(Arc<Object>),
+    /// The object goes when its finalizers are removed.
+    Terminating(Arc<Object>),
+}
+
+/// Deletes the object that the path names.
+pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
+    if call.subresource().is_some() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let options = DeleteOptions::parse(call)?;
+    let resource = &call.resource;
+    Ok(match call.writer()?.delete(&call.key(), &options)? {
+        Deleted::Terminating(object) => call.answer(StatusCode::OK, &object),
+        Deleted::Gone(object) => {
+            let mut details = json!({"name": object.name(), "kind": resource.plural, "uid": object.uid()});
+            if !resource.group.is_empty() {
+                details["group"] = json!(resource.group);
+            }
+            let status = json!({
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Success",
+                "details": details,
+            });
+            response::encoded(StatusCode::OK, call.accepted.encoding, &status)
+        }
+    })
+}
+
+impl Writer<'_> {
+    /// Deletes the object of `key`, or begins to.
+    pub(crate) fn delete(&self, key: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        let resource = self.resource;
+        let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+        let store = &self.server.store;
+        let missing = || ApiError::not_found(resource.about(name));
+        forbid_built_in_namespaces(resource, name)?;
+        for _ in 0..ATTEMPTS {
+            let live = store.get(&resource.table, key).ok_or_else(missing)?;
+            check_preconditions(resource, &live, options)?;
+            let before = live.value_as(&resource.api_version);
+            let after = self.marked(&before, options);
+            if meta::may_end(resource, &after) {
+                if self.dry_run || options.dry_run {
+                    return Ok(Deleted::Gone(live));
+                }
+                match store.remove(&resource.table, key, live.version()) {
+                    Ok(object) => {
+                        self.server.committed(resource, &object, true);
+                        return Ok(Deleted::Gone(object));
+                    }
+                    Err(Refused::Missing) => return Err(missing()),
+                    Err(_) => continue,
+                }
+            }
+            if after == before {
+                return Ok(Deleted::Terminating(live));
+            }
+            if self.dry_run || options.dry_run {
+                return Ok(Deleted::Terminating(Arc::new(Object::unstored(key, &after))));
+            }
+            match store.replace(&resource.table, key, live.version(), after) {
+                Ok(object) => {
+                    self.server.committed(resource, &object, false);
+                    return Ok(Deleted::Terminating(object));
+                }
+                Err(Refused::Missing) => return Err(missing()),
+                Err(_) => {}
+            }
+        }
+        Err(ApiError::modified(resource.about(name)))
+    }
+
+    /// The object with the marks of a deletion that has begun.
+    fn marked(&self, before: &Value, options: &DeleteOptions) -> Value {
+        let mut after = before.clone();
+        set_policy_finalizer(&mut after, options.propagation);
+        if meta::is_terminating(before) {
+            return after;
+        }
+        if definitions::is_definition(self.resource) {
+            add_finalizer(&mut after, definitions::FINALIZER);
+        }
+        let now = self.server.clock.timestamp();
+        let metadata = meta::of_mut(&mut after);
+        metadata.insert("deletionTimestamp".to_owned(), json!(now));
+        let is_namespace = self.resource.plural == "namespaces" && self.resource.group.is_empty();
+        if is_namespace {
+            after["status"]["phase"] = json!("Terminating");
+            return after;
+        }
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            metadata.insert("generation".to_owned(), json!(generation + 1));
+        }
+        after
+    }
+}
+
+/// The policy is kept as a finalizer, which the garbage collector acts upon. A
+/// later deletion with another policy replaces it.
+fn set_policy_finalizer(object: &mut Value, policy: Option<Propagation>) {
+    let Some(policy) = policy else { return };
+    let metadata = meta::of_mut(object);
+    let finalizers = metadata.get("finalizers").and_then(Value::as_array);
+    let mut finalizers: Vec<Value> = finalizers.cloned().unwrap_or_default();
+    let wanted = match policy {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FOREGROUND),
+        Propagation::Orphan => Some(ORPHAN),
+    };
+    finalizers.retain(|f| Some(f.as_str().unwrap_or_default()) == wanted || (f != ORPHAN && f != FOREGROUND));
+    if let Some(wanted) = wanted
+        && !finalizers.iter().any(|finalizer| finalizer == wanted)
+    {
+        finalizers.push(json!(wanted));
+    }
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
+    }
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = meta::of_mut(object).entry("finalizers").or_insert_with(|| json!([]));
+    if let Value::Array(finalizers) = finalizers
+        && !finalizers.iter().any(|present| present == finalizer)
+    {
+        finalizers.push(json!(finalizer));
+    }
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    live: &Object,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != live.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            live.uid()
+        );
+        return Err(ApiError::conflict(resource.about_kind(live.name()), &why));
+    }
+    let version = live.version().to_string();
+    if let Some(asked) = options.version.as_deref().filter(|asked| *asked != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(ApiError::conflict(resource.about_kind(live.name()), &why));
+    }
+    Ok(())
+}
+
+/// The namespaces that a cluster cannot be without.
+fn forbid_built_in_namespaces(resource: &Resource, name: &str) -> Result<(), ApiError> {
+    let forbidden = resource.plural == "namespaces"
+        && resource.group.is_empty()
+        && matches!(name, "default" | "kube-system" | "kube-public");
+    if forbidden {
+        let about = About { group: "", resource: "namespaces", name };
+        return Err(ApiError::forbidden(about, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! Get: one object, or one of its subresources.
+
+use http::StatusCode;
+
+use super::{Call, scale};
+use crate::http::response::{self, Answer};
+use crate::status::ApiError;
+
+/// Answers one object. Every read is of the latest version: there is no cache
+/// that could be behind.
+pub(super) fn get(call: &Call) -> Result<Answer, ApiError> {
+    let object = call.live()?;
+    match call.subresource() {
+        Some("scale") => {
+            let scale = scale::read(&call.resource, &object.value_as(&call.resource.api_version))?;
+            Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &scale))
+        }
+        Some("log") => Ok(response::text(StatusCode::OK, "")),
+        _ => Ok(call.answer(StatusCode::OK, &object)),
+    }
+}

@@ -1,0 +1,186 @@
+//! List and watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use super::Call;
+use super::options::{ListOptions, VersionMatch};
+use crate::http::negotiate::{Encoding, Form};
+use crate::http::response::{self, Answer};
+use crate::selection::Selection;
+use crate::status::ApiError;
+use crate::store::{Object, Range};
+use crate::watch::{self, Start};
+
+/// How long a list waits for a version that has not been reached yet.
+const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
+
+/// Where the next page starts, as handed to the caller.
+#[derive(Debug, Serialize, Deserialize)]
+struct Continue {
+    v: String,
+    rv: u64,
+    start: String,
+}
+
+/// Part of a list: the objects of a page, at one version.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// The version.
+    pub(crate) version: u64,
+    /// The token of the next page; empty at the end.
+    pub(crate) next: String,
+    /// How many objects are left, where that is known.
+    pub(crate) remaining: Option<usize>,
+    /// The objects.
+    pub(crate) objects: Vec<Arc<Object>>,
+}
+
+/// Answers the selected objects, a page at a time where that is asked.
+pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let options = ListOptions::parse(&call.query, false)?;
+    if let Some(version) = options.version {
+        wait_for(call, version).await?;
+    }
+    let listed = select(call, &options)?;
+    let rendering = call.rendering();
+    if call.accepted.encoding == Encoding::Json && call.accepted.form == Form::Object {
+        let body = rendering.list_json(&listed);
+        return Ok(response::bytes(StatusCode::OK, "application/json", body));
+    }
+    let value = rendering.list(&listed);
+    Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &value))
+}
+
+/// Reads the objects of one page.
+pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiError> {
+    let selection = selection(call, options)?;
+    let token = options.token.as_deref().map(decode).transpose()?;
+    let (at, after) = match &token {
+        Some(token) => ((token.rv > 0).then_some(token.rv), token.start.as_str()),
+        None if options.matching == Some(VersionMatch::Exact) => (options.version, ""),
+        None => (None, ""),
+    };
+    let after = if after.is_empty() {
+        String::new()
+    } else {
+        format!("{}{after}", selection.prefix())
+    };
+    let range = Range {
+        prefix: selection.prefix(),
+        after: &after,
+    };
+    let page = call.server.store.list(&call.resource.table, &range, at).map_err(|_| {
+        if token.is_some() {
+            ApiError::expired(
+                "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
+            )
+        } else {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+    })?;
+    let version = page.version;
+    let mut objects = page.objects;
+    if !selection.is_whole() {
+        objects.retain(|object| selection.matches(object));
+    }
+    let (mut next, mut remaining) = (String::new(), None);
+    if let Some(limit) = options.limit.filter(|limit| objects.len() > *limit) {
+        // With selectors the real server does not count what it has not read.
+        remaining = selection.is_whole().then(|| objects.len() - limit);
+        objects.truncate(limit);
+        if let Some(last) = objects.last() {
+            let start = last.key().get(selection.prefix().len()..).unwrap_or_default();
+            next = encode(version, start);
+        }
+    }
+    Ok(Listed {
+        version,
+        next,
+        remaining,
+        objects,
+    })
+}
+
+/// Answers a stream of changes to the selected objects.
+pub(super) fn watch(call: &Call) -> Result<Answer, ApiError> {
+    let options = ListOptions::parse(&call.query, true)?;
+    let selection = selection(call, &options)?;
+    let start = match (options.initial_events, options.version) {
+        (Some(true), _) if options.bookmarks => Start::PresentThenBookmark,
+        (Some(true), _) => Start::Present,
+        (Some(false), None | Some(0)) => Start::After(call.server.store.version()),
+        (None, None | Some(0)) => Start::Present,
+        (_, Some(version)) => Start::After(version),
+    };
+    let stream = watch::stream(
+        call.server.store.clone(),
+        call.server.faults.watches(),
+        watch::Request {
+            table: call.resource.table.clone(),
+            selection,
+            rendering: call.rendering(),
+            start,
+            timeout: options.timeout,
+            bookmarks: options.bookmarks.then_some(call.server.bookmark_interval),
+        },
+    );
+    Ok(response::stream("application/json", stream))
+}
+
+fn selection(call: &Call, options: &ListOptions) -> Result<Selection, ApiError> {
+    let namespace = call.namespace();
+    Selection::parse(
+        (!namespace.is_empty()).then_some(namespace),
+        options.labels.as_deref(),
+        options.fields.as_deref(),
+        &call.resource.fields,
+    )
+}
+
+/// Waits until `version` has been written, for a while.
+async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
+    let mut latest = call.server.store.follow_all();
+    let reached = latest.wait_for(|now| *now >= version);
+    match tokio::time::timeout(WAIT_FOR_VERSION, reached).await {
+        Ok(Ok(_)) => Ok(()),
+        _ => Err(ApiError::version_too_large(version, call.server.store.version())),
+    }
+}
+
+fn encode(version: u64, start: &str) -> String {
+    let token = Continue {
+        v: "meta.k8s.io/v1".to_owned(),
+        rv: version,
+        start: format!("{start}\0"),
+    };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
+}
+
+fn decode(text: &str) -> Result<Continue, ApiError> {
+    let bad = |why: String| {
+        ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| bad(error.to_string()))?;
+    let mut token: Continue =
+        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    if token.v != "meta.k8s.io/v1" {
+        return Err(bad(format!("server does not recognize this encoded version {:?}", token.v)));
+    }
+    // The next key is the last one and a zero byte, the smallest that is larger.
+    token.start.truncate(token.start.trim_end_matches('\0').len());
+    Ok(token)
+}
+
+impl Listed {
+    /// The JSON of the objects, joined by commas.
+    pub(crate) fn items_json(&self, api_version: &str) -> Vec<Bytes> {
+        self.objects.iter().map(|object| object.json(api_version)).collect()
+    }
+}

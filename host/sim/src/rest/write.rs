@@ -1,0 +1,253 @@
+//! The one path of all writes: decode, own, restore, validate, store.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{manage, meta};
+use crate::resource::Resource;
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::{Object, Refused};
+
+/// How often a write whose caller named no version is tried again when another
+/// one came in between.
+const ATTEMPTS: usize = 50;
+
+/// Which part of an object a write is to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but the status, where that has a path of its own.
+    Whole,
+    /// The status.
+    Status,
+    /// The whole by way of another subresource, which is noted with the owner.
+    Other(String),
+}
+
+impl Part {
+    /// The part that a subresource means.
+    pub(crate) fn of(subresource: Option<&str>) -> Self {
+        match subresource {
+            None => Part::Whole,
+            Some("status") => Part::Status,
+            Some(other) => Part::Other(other.to_owned()),
+        }
+    }
+
+    /// The subresource, as `managedFields` name it.
+    pub(crate) fn subresource(&self) -> Option<&str> {
+        match self {
+            Part::Whole => None,
+            Part::Status => Some("status"),
+            Part::Other(other) => Some(other),
+        }
+    }
+}
+
+/// Writes objects of one resource for one caller.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    /// The server.
+    pub(crate) server: &'a Arc<Shared>,
+    /// The resource.
+    pub(crate) resource: &'a Resource,
+    /// The part that is written.
+    pub(crate) part: Part,
+    /// Who owns what is written.
+    pub(crate) manager: &'a str,
+    /// Whether nothing is stored.
+    pub(crate) dry_run: bool,
+}
+
+/// An object that is to replace the live one.
+#[derive(Debug)]
+pub(crate) struct Proposal {
+    /// The object.
+    pub(crate) object: Value,
+    /// Whether its `managedFields` already account for the change.
+    pub(crate) owned: bool,
+}
+
+/// What a write left behind.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// The object.
+    pub(crate) object: Arc<Object>,
+    /// What the caller should be told.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    /// Stores a new object in `namespace`. An object made by apply brings its
+    /// ownership; for others it is the caller's.
+    pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
+        let Proposal { mut object, owned } = proposal;
+        let resource = self.resource;
+        meta::place(&mut object, resource, namespace)?;
+        if !matches!(meta::text(&object, "resourceVersion"), "" | "0") {
+            return Err(ApiError::internal(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        meta::of_mut(&mut object).remove("resourceVersion");
+        let warnings = resource.decode(&mut object)?;
+        meta::birth(&mut object, self.server);
+        self.check_namespace(namespace, meta::text(&object, "name"))?;
+        resource.admit(&mut object);
+        if !owned {
+            object = manage::update(self, None, object)?;
+        }
+        resource.prepare_create(&mut object);
+        let errors = resource.validate_create(&object);
+        let name = meta::text(&object, "name").to_owned();
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(resource.about_kind(&name), &errors));
+        }
+        let key = resource.key(namespace, &name);
+        let about = resource.about(&name);
+        if self.dry_run {
+            if self.server.store.get(&resource.table, &key).is_some() {
+                return Err(ApiError::already_exists(about));
+            }
+            let object = Arc::new(Object::unstored(&key, &object));
+            return Ok(Written { object, warnings });
+        }
+        let created = self.server.store.create(&resource.table, &key, object);
+        let object = created.map_err(|_| ApiError::already_exists(about))?;
+        self.server.committed(resource, &object, false);
+        Ok(Written { object, warnings })
+    }
+
+    /// Replaces the object of `key` by what `propose` makes of it.
+    pub(crate) fn update(
+        &self,
+        key: &str,
+        mut propose: impl FnMut(&Value) -> Result<Proposal, ApiError>,
+    ) -> Result<Written, ApiError> {
+        let resource = self.resource;
+        let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+        for _ in 0..ATTEMPTS {
+            let live = self.server.store.get(&resource.table, key);
+            let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
+            let before = live.value_as(&resource.api_version);
+            let proposal = propose(&before)?;
+            let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
+            let (after, warnings) = self.next(&before, &live, proposal)?;
+            if same(&before, &after) {
+                return Ok(Written { object: live, warnings });
+            }
+            if self.dry_run {
+                let object = Arc::new(Object::unstored(key, &after));
+                return Ok(Written { object, warnings });
+            }
+            let ends = meta::is_terminating(&after) && meta::may_end(resource, &after);
+            let store = &self.server.store;
+            let written = if ends {
+                store.remove(&resource.table, key, live.version())
+            } else {
+                store.replace(&resource.table, key, live.version(), after)
+            };
+            match written {
+                Ok(object) => {
+                    self.server.committed(resource, &object, ends);
+                    return Ok(Written { object, warnings });
+                }
+                Err(Refused::Changed) if !conditional => {}
+                Err(Refused::Missing) => return Err(ApiError::not_found(resource.about(name))),
+                Err(_) => return Err(ApiError::modified(resource.about(name))),
+            }
+        }
+        Err(ApiError::modified(resource.about(name)))
+    }
+
+    /// What is to be stored in place of `live`.
+    fn next(
+        &self,
+        before: &Value,
+        live: &Object,
+        proposal: Proposal,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let resource = self.resource;
+        let Proposal { object: mut after, owned } = proposal;
+        let name = live.name();
+        meta::place(&mut after, resource, live.namespace())?;
+        self.check_identity(&after, live)?;
+        let warnings = resource.decode(&mut after)?;
+        meta::preserve(&mut after, before);
+        if !owned {
+            after = manage::update(self, Some(before), after)?;
+        }
+        match self.part {
+            Part::Status => resource.prepare_status(&mut after, before),
+            Part::Whole | Part::Other(_) => resource.prepare_update(&mut after, before),
+        }
+        let version = live.version().to_string();
+        meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
+        let errors = match self.part {
+            Part::Status => resource.validate_status_update(&after, before),
+            Part::Whole | Part::Other(_) => resource.validate_update(&after, before),
+        };
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(resource.about_kind(name), &errors));
+        }
+        Ok((after, warnings))
+    }
+
+    /// Refuses an object that was read in another version, or is another one.
+    fn check_identity(&self, after: &Value, live: &Object) -> Result<(), ApiError> {
+        let about = self.resource.about(live.name());
+        let uid = meta::text(after, "uid");
+        if !uid.is_empty() && uid != live.uid() {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                self.resource.plural,
+                live.key(),
+                live.uid()
+            );
+            return Err(ApiError::conflict(about, &why));
+        }
+        match meta::text(after, "resourceVersion") {
+            "" | "0" => Ok(()),
+            version if version == live.version().to_string() => Ok(()),
+            _ => Err(ApiError::modified(about)),
+        }
+    }
+
+    /// Refuses new objects where there is no namespace, or none for long.
+    fn check_namespace(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        let Some(found) = self.server.store.get("namespaces", namespace) else {
+            return Err(ApiError::not_found(crate::status::About {
+                group: "",
+                resource: "namespaces",
+                name: namespace,
+            }));
+        };
+        if meta::is_terminating(&found.value()) {
+            return Err(ApiError::namespace_terminating(self.resource.about(name), namespace));
+        }
+        Ok(())
+    }
+}
+
+/// Whether nothing changed that is worth a write: the times in `managedFields`
+/// alone are not.
+fn same(before: &Value, after: &Value) -> bool {
+    if before == after {
+        return true;
+    }
+    let strip = |value: &Value| {
+        let mut value = value.clone();
+        let entries = value.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+        }
+        value
+    };
+    strip(before) == strip(after)
+}

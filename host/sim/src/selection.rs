@@ -1,0 +1,63 @@
+//! Which objects of a table a list, a watch or a deletion is about.
+
+use std::sync::Arc;
+
+use crate::selector::{FieldLabels, FieldSelector, LabelSelector};
+use crate::status::ApiError;
+use crate::store::Object;
+
+/// A namespace and two selectors.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    known_fields: Arc<FieldLabels>,
+}
+
+impl Selection {
+    /// Reads the selectors of a request in `namespace` (all when absent).
+    pub(crate) fn parse(
+        namespace: Option<&str>,
+        labels: Option<&str>,
+        fields: Option<&str>,
+        known_fields: &Arc<FieldLabels>,
+    ) -> Result<Self, ApiError> {
+        let bad = |error: &dyn std::fmt::Display| ApiError::bad_request(error.to_string());
+        Ok(Selection {
+            prefix: namespace.map_or_else(String::new, |ns| format!("{ns}/")),
+            labels: LabelSelector::parse(labels.unwrap_or_default()).map_err(|e| bad(&e))?,
+            fields: FieldSelector::parse(fields.unwrap_or_default(), known_fields)
+                .map_err(|e| bad(&e))?,
+            known_fields: known_fields.clone(),
+        })
+    }
+
+    /// What the keys of all selected objects start with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether everything in the namespace is selected.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether the object is selected.
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        object.key().starts_with(&self.prefix)
+            && self.labels.requirements().iter().all(|r| r.holds(object.label(r.key())))
+            && self.matches_fields(object)
+    }
+
+    fn matches_fields(&self, object: &Object) -> bool {
+        if self.fields.is_empty() {
+            return true;
+        }
+        // Watches of one object by its name are many; do not parse the others.
+        if self.fields.name().is_some_and(|name| name != object.name()) {
+            return false;
+        }
+        self.fields.matches(&object.value(), &self.known_fields)
+    }
+}

@@ -1,0 +1,153 @@
+//! The server: what all requests share, and how it is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::{self, InProcess};
+use crate::clock::Clock;
+use crate::controllers::Controllers;
+use crate::counter::{Counter, Requests};
+use crate::faults::Faults;
+use crate::identity::Identity;
+use crate::random::Random;
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::store::{Object, Store};
+use crate::tokens::Tokens;
+use crate::{bootstrap, definitions};
+
+/// How a server is made. `Config::default()` is a server on the wall clock.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where timestamps come from.
+    pub clock: Clock,
+    /// Where UIDs, name suffixes and tokens come from: the same seed gives the
+    /// same ones. Chance when absent.
+    pub seed: Option<u64>,
+    /// How many changes of each resource are kept for watches, pages and exact
+    /// reads; what is older has expired.
+    pub history: usize,
+    /// How often a watch that allows bookmarks gets one.
+    pub bookmark_interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            clock: Clock::system(),
+            seed: None,
+            history: 10_000,
+            bookmark_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A Kubernetes API server in this process. Cheap to clone; the clones are one
+/// server, which ends with the last of them and of its clients.
+///
+/// Making one needs no runtime. Its background controllers (garbage collection,
+/// namespace lifecycle, service accounts) start with the first request, on the
+/// runtime that the request runs on, and end with the server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) tokens: Tokens,
+    pub(crate) faults: Faults,
+    pub(crate) counter: Counter,
+    pub(crate) controllers: Controllers,
+    pub(crate) bookmark_interval: Duration,
+}
+
+impl Server {
+    /// A server with the namespaces, roles and service accounts that every
+    /// cluster starts with.
+    pub fn new(config: Config) -> Self {
+        let shared = Arc::new(Shared {
+            store: Arc::new(Store::new(config.history)),
+            registry: Registry::default(),
+            clock: config.clock,
+            random: Random::new(config.seed),
+            tokens: Tokens::default(),
+            faults: Faults::new(),
+            counter: Counter::default(),
+            controllers: Controllers::default(),
+            bookmark_interval: config.bookmark_interval,
+        });
+        bootstrap::fill(&shared);
+        Server { shared }
+    }
+
+    /// A client with all rights, without a socket in between.
+    pub fn client(&self) -> kube::Client {
+        self.client_of(Identity::admin())
+    }
+
+    /// A client of `user` in `groups` (and in `system:authenticated`). A service
+    /// account is named `system:serviceaccount:NAMESPACE:NAME` and brings its
+    /// groups itself when none are given.
+    pub fn client_as<G: Into<String>>(
+        &self,
+        user: &str,
+        groups: impl IntoIterator<Item = G>,
+    ) -> kube::Client {
+        self.client_of(client::identity(user, groups))
+    }
+
+    /// A client of a caller described in full.
+    pub fn client_of(&self, identity: Identity) -> kube::Client {
+        kube::Client::new(InProcess::new(self.shared.clone(), identity), "default")
+    }
+
+    /// A new bearer token, for a client over a socket.
+    pub fn token(&self, identity: Identity) -> String {
+        let token = self.shared.random.token();
+        self.shared.tokens.grant(token.clone(), identity, None);
+        token
+    }
+
+    /// The switches that make the server fail.
+    pub fn faults(&self) -> Faults {
+        self.shared.faults.clone()
+    }
+
+    /// What was asked of the server so far.
+    pub fn requests(&self) -> Requests {
+        self.shared.counter.snapshot()
+    }
+
+    /// Starts counting requests from zero.
+    pub fn reset_requests(&self) {
+        self.shared.counter.reset();
+    }
+
+    /// Forgets the history of all resources, as etcd's compaction does: watches
+    /// that start at an older version, and pages of older lists, get 410.
+    pub fn compact(&self) {
+        self.shared.store.compact();
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server::new(Config::default())
+    }
+}
+
+impl Shared {
+    /// Follows up a write, before its caller is answered: a definition is served
+    /// from then on.
+    pub(crate) fn committed(self: &Arc<Self>, resource: &Resource, object: &Object, removed: bool) {
+        if definitions::is_definition(resource) {
+            definitions::committed(self, object, removed);
+        }
+    }
+}

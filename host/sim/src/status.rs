@@ -1,0 +1,366 @@
+//! API errors: the `Status` object that a refused request is answered with, in
+//! the real server's words.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::Errors;
+
+/// A refused request. Boxed, since nearly every function here can return one.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct ApiError(Box<Status>);
+
+/// The parts of a failure `Status`.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Status {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Option<Details>,
+}
+
+/// `Status.details`: what the failure is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Details {
+    name: String,
+    group: String,
+    kind: String,
+    causes: Vec<Value>,
+    retry_after: u32,
+}
+
+/// A resource or kind with its group, as messages print it: `pods`,
+/// `deployments.apps`.
+pub(crate) fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() {
+        resource.to_owned()
+    } else {
+        format!("{resource}.{group}")
+    }
+}
+
+/// What a request was about: the group with its resource or kind, and a name.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The API group; empty for core.
+    pub group: &'a str,
+    /// The plural resource, or the kind where the real server says the kind.
+    pub resource: &'a str,
+    /// The object's name; empty when the request names none.
+    pub name: &'a str,
+}
+
+impl About<'_> {
+    fn qualified(&self) -> String {
+        qualified(self.group, self.resource)
+    }
+
+    fn details(&self) -> Details {
+        Details {
+            name: self.name.to_owned(),
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            ..Details::default()
+        }
+    }
+}
+
+/// The sentence of an optimistic locking failure.
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+impl ApiError {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        ApiError(Box::new(Status {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }))
+    }
+
+    fn with(mut self, details: Details) -> Self {
+        self.0.details = Some(details);
+        self
+    }
+
+    /// 404: the object is not there.
+    pub fn not_found(about: About<'_>) -> Self {
+        let message = format!("{} {:?} not found", about.qualified(), about.name);
+        Self::new(404, "NotFound", message).with(about.details())
+    }
+
+    /// 404: the path names no resource that is served.
+    pub fn no_such_resource() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::new(404, "NotFound", message).with(Details::default())
+    }
+
+    /// 409: an object of that name is there already.
+    pub fn already_exists(about: About<'_>) -> Self {
+        let message = format!("{} {:?} already exists", about.qualified(), about.name);
+        Self::new(409, "AlreadyExists", message).with(about.details())
+    }
+
+    /// 409: the resource version that was sent is not the current one.
+    pub fn modified(about: About<'_>) -> Self {
+        Self::conflict(about, MODIFIED)
+    }
+
+    /// 409: the write contradicts the state of the object, and why.
+    pub fn conflict(about: About<'_>, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {:?}: {why}",
+            about.qualified(),
+            about.name
+        );
+        Self::new(409, "Conflict", message).with(about.details())
+    }
+
+    /// 409: an apply would change fields of other managers; `causes` are the
+    /// fields, ready for `details.causes`.
+    pub fn apply_conflict(message: impl Into<String>, causes: Vec<Value>) -> Self {
+        Self::new(409, "Conflict", message).with(Details {
+            causes,
+            ..Details::default()
+        })
+    }
+
+    /// 422: the object breaks the rules of its kind. `about.resource` is the kind.
+    pub fn invalid(about: About<'_>, errors: &Errors) -> Self {
+        let message = errors.message(&about.qualified(), about.name);
+        let mut details = about.details();
+        details.causes = errors.causes();
+        Self::new(422, "Invalid", message).with(details)
+    }
+
+    /// 422: a patch cannot be applied to the object as it is.
+    pub fn patch_rejected() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::new(422, "Invalid", message).with(Details::default())
+    }
+
+    /// 400: the request itself is malformed.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 401: the caller is not known.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403: the caller may not, or nobody may, and why.
+    pub fn forbidden(about: About<'_>, why: &str) -> Self {
+        let message = if about.resource.is_empty() {
+            format!("forbidden: {why}")
+        } else if about.name.is_empty() {
+            format!("{} is forbidden: {why}", about.qualified())
+        } else {
+            format!("{} {:?} is forbidden: {why}", about.qualified(), about.name)
+        };
+        Self::new(403, "Forbidden", message).with(about.details())
+    }
+
+    /// 403 of namespace lifecycle: nothing new in a namespace that is ending.
+    pub fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut error = Self::forbidden(about, &why);
+        if let Some(details) = &mut error.0.details {
+            details.causes = vec![json!({
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            })];
+        }
+        error
+    }
+
+    /// 405: the resource does not know this verb.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).with(Details::default())
+    }
+
+    /// 406: no media type that the caller accepts can be given.
+    pub fn not_acceptable() -> Self {
+        Self::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml",
+        )
+    }
+
+    /// 410: the resource version is older than the history that is kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 413: the body is longer than the server reads.
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message).with(Details::default())
+    }
+
+    /// 415: the body is in a format that the server does not read here.
+    pub fn unsupported_media_type(accepted: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 500 with no reason, as the real server answers where it lacks a typed error.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// 503: the server does not serve at present.
+    pub fn unavailable() -> Self {
+        let message = "the server is currently unable to handle the request";
+        Self::new(503, "ServiceUnavailable", message).with(Details {
+            retry_after: 1,
+            ..Details::default()
+        })
+    }
+
+    /// 504: the asked-for resource version lies in the future.
+    pub fn version_too_large(asked: u64, current: u64) -> Self {
+        let message =
+            format!("Timeout: Too large resource version: {asked}, current: {current}");
+        Self::new(504, "Timeout", message).with(Details {
+            causes: vec![json!({
+                "reason": "ResourceVersionTooLarge",
+                "message": "Too large resource version",
+            })],
+            retry_after: 1,
+            ..Details::default()
+        })
+    }
+
+    /// The HTTP status code.
+    pub fn code(&self) -> u16 {
+        self.0.code
+    }
+
+    /// The `reason`; empty where the real server gives none.
+    pub fn reason(&self) -> &str {
+        self.0.reason
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Seconds after which to try again, where the answer says so.
+    pub fn retry_after(&self) -> Option<u32> {
+        let seconds = self.0.details.as_ref()?.retry_after;
+        (seconds > 0).then_some(seconds)
+    }
+
+    /// The `Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.0.message,
+            "code": self.0.code,
+        });
+        if !self.0.reason.is_empty() {
+            status["reason"] = json!(self.0.reason);
+        }
+        if let Some(details) = &self.0.details {
+            status["details"] = details.to_value();
+        }
+        status
+    }
+}
+
+impl Details {
+    fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        for (key, text) in [
+            ("name", &self.name),
+            ("group", &self.group),
+            ("kind", &self.kind),
+        ] {
+            if !text.is_empty() {
+                map.insert(key.to_owned(), json!(text));
+            }
+        }
+        if !self.causes.is_empty() {
+            map.insert("causes".to_owned(), json!(self.causes));
+        }
+        if self.retry_after > 0 {
+            map.insert("retryAfterSeconds".to_owned(), json!(self.retry_after));
+        }
+        Value::Object(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDGET: About<'static> = About {
+        group: "example.com",
+        resource: "widgets",
+        name: "a",
+    };
+    const CONFIG: About<'static> = About {
+        group: "",
+        resource: "configmaps",
+        name: "a",
+    };
+
+    fn check(error: &ApiError, code: u16, reason: &str, message: &str) {
+        assert_eq!(
+            (error.code(), error.reason(), error.message()),
+            (code, reason, message)
+        );
+        assert_eq!(error.to_value()["message"], message);
+    }
+
+    #[test]
+    fn errors_are_worded_as_the_server_words_them() {
+        check(
+            &ApiError::not_found(WIDGET),
+            404,
+            "NotFound",
+            "widgets.example.com \"a\" not found",
+        );
+        check(
+            &ApiError::already_exists(CONFIG),
+            409,
+            "AlreadyExists",
+            "configmaps \"a\" already exists",
+        );
+        check(
+            &ApiError::modified(CONFIG),
+            409,
+            "Conflict",
+            "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again",
+        );
+        check(
+            &ApiError::forbidden(About { name: "", ..CONFIG }, "no"),
+            403,
+            "Forbidden",
+            "configmaps is forbidden: no",
+        );
+    }
+
+    #[test]
+    fn details_leave_out_what_is_empty() {
+        assert_eq!(
+            ApiError::not_found(CONFIG).to_value()["details"],
+            json!({"name": "a", "kind": "configmaps"})
+        );
+        assert_eq!(ApiError::no_such_resource().to_value()["details"], json!({}));
+        assert_eq!(ApiError::bad_request("x").to_value().get("details"), None);
+        assert_eq!(ApiError::internal("x").to_value().get("reason"), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! Objects, versions and history: what etcd and the watch cache are together.
+//!
+//! One counter numbers all writes. Every write is a compare-and-swap on one
+//! object, and is kept in the history of its table for watches, for lists that
+//! continue at an older version, and for exact reads. The history is bounded;
+//! a version older than it is [`Compacted`].
+
+mod object;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+
+pub(crate) use object::Object;
+pub(crate) use table::{Change, Compacted, Page, Range};
+use table::Table;
+
+/// The table of one resource: `configmaps`, `widgets.example.com`. All versions
+/// of a resource share a table.
+pub(crate) type TableName = Arc<str>;
+
+/// All objects of one server.
+#[derive(Debug)]
+pub(crate) struct Store {
+    state: Mutex<State>,
+    /// Announces the version of the latest write to whoever follows everything.
+    latest: watch::Sender<u64>,
+    history: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    version: u64,
+    tables: HashMap<TableName, Table>,
+}
+
+/// Why a compare-and-swap did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// An object of that key is there already.
+    Exists,
+    /// No object of that key is there.
+    Missing,
+    /// The object is there in another version than was expected.
+    Changed,
+}
+
+impl Store {
+    /// An empty store that keeps the last `history` changes of each table.
+    pub(crate) fn new(history: usize) -> Self {
+        Store {
+            state: Mutex::new(State {
+                version: 0,
+                tables: HashMap::new(),
+            }),
+            latest: watch::Sender::new(0),
+            history: history.max(1),
+        }
+    }
+
+    /// The version of the latest write.
+    pub(crate) fn version(&self) -> u64 {
+        self.state.lock().version
+    }
+
+    /// A receiver of the version of each write to any table.
+    pub(crate) fn follow_all(&self) -> watch::Receiver<u64> {
+        self.latest.subscribe()
+    }
+
+    /// A receiver of the version of each write to `table`.
+    pub(crate) fn follow(&self, table: &TableName) -> watch::Receiver<u64> {
+        let mut state = self.state.lock();
+        state.table(table, self.history).follow()
+    }
+
+    /// The present object of `key`.
+    pub(crate) fn get(&self, table: &str, key: &str) -> Option<Arc<Object>> {
+        self.state.lock().tables.get(table)?.get(key)
+    }
+
+    /// Whether the table holds anything in `range`.
+    pub(crate) fn any(&self, table: &str, range: &Range<'_>) -> bool {
+        let state = self.state.lock();
+        state.tables.get(table).is_some_and(|t| t.any(range))
+    }
+
+    /// The names of the tables that hold at least one object.
+    pub(crate) fn tables(&self) -> Vec<TableName> {
+        let state = self.state.lock();
+        let filled = state.tables.iter().filter(|(_, table)| !table.is_empty());
+        filled.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The objects of `range`, in key order, as they were at `at` (now when
+    /// absent). `at` must not lie in the future.
+    pub(crate) fn list(
+        &self,
+        table: &str,
+        range: &Range<'_>,
+        at: Option<u64>,
+    ) -> Result<Page, Compacted> {
+        let state = self.state.lock();
+        let version = at.unwrap_or(state.version);
+        let objects = match state.tables.get(table) {
+            None => Vec::new(),
+            Some(table) if version >= table.version() => table.current(range),
+            Some(table) => table.at(range, version)?,
+        };
+        Ok(Page { version, objects })
+    }
+
+    /// The changes of `table` after version `after`, oldest first, with the
+    /// version up to which they are complete.
+    pub(crate) fn changes(
+        &self,
+        table: &str,
+        after: u64,
+    ) -> Result<(u64, Vec<Arc<Change>>), Compacted> {
+        let state = self.state.lock();
+        let changes = match state.tables.get(table) {
+            None => Vec::new(),
+            Some(table) => table.since(after)?,
+        };
+        Ok((state.version, changes))
+    }
+
+    /// Stores a new object.
+    pub(crate) fn create(
+        &self,
+        table: &TableName,
+        key: &str,
+        value: Value,
+    ) -> Result<Arc<Object>, Refused> {
+        self.write(table, key, |present| match present {
+            Some(_) => Err(Refused::Exists),
+            None => Ok(Some(value)),
+        })
+    }
+
+    /// Replaces the object that was read at `expected`.
+    pub(crate) fn replace(
+        &self,
+        table: &TableName,
+        key: &str,
+        expected: u64,
+        value: Value,
+    ) -> Result<Arc<Object>, Refused> {
+        self.write(table, key, |present| match present {
+            None => Err(Refused::Missing),
+            Some(object) if object.version() != expected => Err(Refused::Changed),
+            Some(_) => Ok(Some(value)),
+        })
+    }
+
+    /// Removes the object that was read at `expected`. The answer is its last
+    /// state, with the version of the removal.
+    pub(crate) fn remove(
+        &self,
+        table: &TableName,
+        key: &str,
+        expected: u64,
+    ) -> Result<Arc<Object>, Refused> {
+        self.write(table, key, |present| match present {
+            None => Err(Refused::Missing),
+            Some(object) if object.version() != expected => Err(Refused::Changed),
+            Some(_) => Ok(None),
+        })
+    }
+
+    /// Forgets all history: watches and pages at older versions have expired.
+    pub(crate) fn compact(&self) {
+        let mut state = self.state.lock();
+        let version = state.version;
+        for table in state.tables.values_mut() {
+            table.compact(version);
+        }
+    }
+
+    fn write(
+        &self,
+        table: &TableName,
+        key: &str,
+        decide: impl FnOnce(Option<&Object>) -> Result<Option<Value>, Refused>,
+    ) -> Result<Arc<Object>, Refused> {
+        let mut state = self.state.lock();
+        let version = state.version + 1;
+        let rows = state.table(table, self.history);
+        let present = rows.get(key);
+        let object = match (decide(present.as_deref())?, present) {
+            (Some(value), _) => rows.put(Arc::new(Object::new(key, version, value))),
+            (None, Some(last)) => rows.take(Arc::new(last.restamped(version))),
+            (None, None) => return Err(Refused::Missing),
+        };
+        state.version = version;
+        // Told under the lock, so that versions are announced in order.
+        self.latest.send_replace(version);
+        Ok(object)
+    }
+}
+
+impl State {
+    fn table(&mut self, name: &TableName, history: usize) -> &mut Table {
+        let version = self.version;
+        self.tables
+            .entry(name.clone())
+            .or_insert_with(|| Table::new(history, version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(x: u64) -> Value {
+        json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "n"}, "x": x})
+    }
+
+    fn names(page: &Page) -> Vec<&str> {
+        page.objects.iter().map(|o| o.key()).collect()
+    }
+
+    #[test]
+    fn one_counter_numbers_the_writes_of_all_tables() {
+        let store = Store::new(10);
+        let (a, b) = (TableName::from("as"), TableName::from("bs"));
+        assert_eq!(store.create(&a, "x", object(1)).unwrap().version(), 1);
+        assert_eq!(store.create(&b, "x", object(1)).unwrap().version(), 2);
+        assert_eq!(store.create(&a, "x", object(1)), Err(Refused::Exists));
+        assert_eq!(store.replace(&a, "x", 2, object(2)), Err(Refused::Changed));
+        assert_eq!(store.replace(&a, "y", 2, object(2)), Err(Refused::Missing));
+        assert_eq!(store.replace(&a, "x", 1, object(2)).unwrap().version(), 3);
+        let last = store.remove(&a, "x", 3).unwrap();
+        assert_eq!(last.version(), 4);
+        assert_eq!(last.value()["metadata"]["resourceVersion"], "4");
+        assert_eq!(store.get("as", "x"), None);
+        assert_eq!(store.version(), 4);
+    }
+
+    #[test]
+    fn a_list_can_be_read_as_it_was() {
+        let store = Store::new(10);
+        let t = TableName::from("as");
+        for key in ["ns/a", "ns/b", "ns-2/c"] {
+            store.create(&t, key, object(1)).unwrap();
+        }
+        store.remove(&t, "ns/a", 1).unwrap();
+        store.replace(&t, "ns/b", 2, object(2)).unwrap();
+        let all = Range::default();
+        assert_eq!(names(&store.list("as", &all, None).unwrap()), ["ns-2/c", "ns/b"]);
+        let then = store.list("as", &all, Some(2)).unwrap();
+        assert_eq!(names(&then), ["ns/a", "ns/b"]);
+        assert_eq!(then.objects[1].value()["x"], 1);
+        let one = Range { prefix: "ns/", after: "" };
+        assert_eq!(names(&store.list("as", &one, None).unwrap()), ["ns/b"]);
+        let rest = Range { prefix: "", after: "ns-2/c" };
+        assert_eq!(names(&store.list("as", &rest, None).unwrap()), ["ns/b"]);
+    }
+
+    #[test]
+    fn history_is_bounded_and_says_so() {
+        let store = Store::new(2);
+        let t = TableName::from("as");
+        for key in ["a", "b", "c"] {
+            store.create(&t, key, object(1)).unwrap();
+        }
+        let (upto, changes) = store.changes("as", 1).unwrap();
+        assert_eq!((upto, changes.len()), (3, 2));
+        assert_eq!(store.changes("as", 0).unwrap_err(), Compacted { oldest: 1 });
+        store.compact();
+        assert_eq!(store.changes("as", 2).unwrap_err(), Compacted { oldest: 3 });
+        assert_eq!(store.changes("as", 3).unwrap().1.len(), 0);
+        assert!(store.list("as", &Range::default(), Some(2)).is_err());
+    }
+}

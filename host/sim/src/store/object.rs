@@ -1,0 +1,128 @@
+//! One stored object: its JSON and the few fields that are asked for without
+//! parsing it.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// An object in one version. Never changes; a write makes a new one.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Object {
+    key: Box<str>,
+    version: u64,
+    uid: Box<str>,
+    api_version: Box<str>,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    json: Bytes,
+}
+
+impl Object {
+    /// The object `value` as written in `version`, which it is stamped with.
+    pub(super) fn new(key: &str, version: u64, mut value: Value) -> Self {
+        if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+            metadata.insert("resourceVersion".to_owned(), version.to_string().into());
+        }
+        Object::as_is(key, version, &value)
+    }
+
+    /// An object that was only tried: it has the version that it came with.
+    pub(crate) fn unstored(key: &str, value: &Value) -> Self {
+        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        let version = version.and_then(|version| version.parse().ok()).unwrap_or(0);
+        Object::as_is(key, version, value)
+    }
+
+    fn as_is(key: &str, version: u64, value: &Value) -> Self {
+        let text = |pointer| boxed(value.pointer(pointer));
+        Object {
+            key: key.into(),
+            version,
+            uid: text("/metadata/uid"),
+            api_version: text("/apiVersion"),
+            labels: labels(value),
+            json: Bytes::from(value.to_string()),
+        }
+    }
+
+    /// The same content, stamped with another version.
+    pub(crate) fn restamped(&self, version: u64) -> Self {
+        Object::new(&self.key, version, self.value())
+    }
+
+    /// `namespace/name`, or `name`.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The namespace; empty for an object of the cluster.
+    pub(crate) fn namespace(&self) -> &str {
+        self.key.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        self.key.split_once('/').map_or(&self.key, |(_, name)| name)
+    }
+
+    /// The version of the write that made it so.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// `metadata.uid`.
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The labels, in key order.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// The value of the label `key`.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        self.labels.get(at).map(|(_, value)| &**value)
+    }
+
+    /// The object, parsed.
+    pub(crate) fn value(&self) -> Value {
+        // What is stored was serialised by us: it parses.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The JSON as served in `api_version`. Versions of a kind differ only in
+    /// that field: there is no other conversion.
+    pub(crate) fn json(&self, api_version: &str) -> Bytes {
+        if *self.api_version == *api_version {
+            return self.json.clone();
+        }
+        Bytes::from(self.value_as(api_version).to_string())
+    }
+
+    /// The object, parsed, as served in `api_version`.
+    pub(crate) fn value_as(&self, api_version: &str) -> Value {
+        let mut value = self.value();
+        if *self.api_version != *api_version
+            && let Value::Object(fields) = &mut value
+        {
+            fields.insert("apiVersion".to_owned(), api_version.into());
+        }
+        value
+    }
+}
+
+fn boxed(value: Option<&Value>) -> Box<str> {
+    value.and_then(Value::as_str).unwrap_or_default().into()
+}
+
+fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
+    let Some(Value::Object(labels)) = value.pointer("/metadata/labels") else {
+        return Box::default();
+    };
+    let mut pairs: Vec<(Box<str>, Box<str>)> = labels
+        .iter()
+        .map(|(key, value)| (key.as_str().into(), boxed(Some(value))))
+        .collect();
+    pairs.sort_unstable();
+    pairs.into_boxed_slice()
+}

@@ -1,0 +1,182 @@
+//! The objects of one resource, and the changes that made them so.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::Object;
+
+/// One resource: its objects in key order and its recent changes.
+#[derive(Debug)]
+pub(super) struct Table {
+    objects: BTreeMap<Box<str>, Arc<Object>>,
+    changes: VecDeque<Arc<Change>>,
+    limit: usize,
+    /// Changes after this version are all in `changes`.
+    oldest: u64,
+    /// The version of the latest change.
+    latest: watch::Sender<u64>,
+}
+
+/// One write to one object.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Change {
+    /// The version of the write.
+    pub(crate) version: u64,
+    /// The object before; absent for a creation.
+    pub(crate) before: Option<Arc<Object>>,
+    /// The object after; for a removal its last state, stamped with the version
+    /// of the removal.
+    pub(crate) after: Arc<Object>,
+    /// Whether the object is gone.
+    pub(crate) removed: bool,
+}
+
+/// The asked-for version is older than the history that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    /// The oldest version that can still be asked for.
+    pub(crate) oldest: u64,
+}
+
+/// Some objects of a table at one version.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The version that the objects are complete at.
+    pub(crate) version: u64,
+    /// The objects, in key order.
+    pub(crate) objects: Vec<Arc<Object>>,
+}
+
+/// Which keys of a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Range<'a> {
+    /// Only keys that start so: `namespace/`, or nothing.
+    pub(crate) prefix: &'a str,
+    /// Only keys after this one; empty for all.
+    pub(crate) after: &'a str,
+}
+
+impl Range<'_> {
+    fn contains(&self, key: &str) -> bool {
+        key.starts_with(self.prefix) && (self.after.is_empty() || key > self.after)
+    }
+
+    fn bounds(&self) -> (Bound<&str>, Bound<&str>) {
+        if self.after > self.prefix {
+            (Bound::Excluded(self.after), Bound::Unbounded)
+        } else {
+            (Bound::Included(self.prefix), Bound::Unbounded)
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn new(limit: usize, version: u64) -> Self {
+        Table {
+            objects: BTreeMap::new(),
+            changes: VecDeque::new(),
+            limit,
+            // A table that was never written has no change to have forgotten.
+            oldest: 0,
+            latest: watch::Sender::new(version),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.changes.back().map_or(self.oldest, |change| change.version)
+    }
+
+    pub(super) fn follow(&self) -> watch::Receiver<u64> {
+        self.latest.subscribe()
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
+        self.objects.get(key).cloned()
+    }
+
+    pub(super) fn any(&self, range: &Range<'_>) -> bool {
+        self.iter(range).next().is_some()
+    }
+
+    pub(super) fn current(&self, range: &Range<'_>) -> Vec<Arc<Object>> {
+        self.iter(range).cloned().collect()
+    }
+
+    fn iter<'t>(&'t self, range: &Range<'t>) -> impl Iterator<Item = &'t Arc<Object>> {
+        let prefix = range.prefix;
+        self.objects
+            .range::<str, _>(range.bounds())
+            .take_while(move |(key, _)| key.starts_with(prefix))
+            .map(|(_, object)| object)
+    }
+
+    /// The objects as they were at `version`: the present ones with the changes
+    /// since then taken back.
+    pub(super) fn at(
+        &self,
+        range: &Range<'_>,
+        version: u64,
+    ) -> Result<Vec<Arc<Object>>, Compacted> {
+        if version < self.oldest {
+            return Err(Compacted { oldest: self.oldest });
+        }
+        let mut objects: BTreeMap<&str, &Arc<Object>> =
+            self.iter(range).map(|object| (object.key(), object)).collect();
+        let newer = self.changes.iter().rev().take_while(|c| c.version > version);
+        for change in newer.filter(|c| range.contains(c.after.key())) {
+            match &change.before {
+                Some(before) => objects.insert(before.key(), before),
+                None => objects.remove(change.after.key()),
+            };
+        }
+        Ok(objects.into_values().cloned().collect())
+    }
+
+    pub(super) fn since(&self, after: u64) -> Result<Vec<Arc<Change>>, Compacted> {
+        if after < self.oldest {
+            return Err(Compacted { oldest: self.oldest });
+        }
+        let start = self.changes.partition_point(|change| change.version <= after);
+        Ok(self.changes.range(start..).cloned().collect())
+    }
+
+    pub(super) fn put(&mut self, object: Arc<Object>) -> Arc<Object> {
+        let before = self.objects.insert(object.key().into(), object.clone());
+        self.record(before, object.clone(), false);
+        object
+    }
+
+    pub(super) fn take(&mut self, last: Arc<Object>) -> Arc<Object> {
+        let before = self.objects.remove(last.key());
+        self.record(before, last.clone(), true);
+        last
+    }
+
+    pub(super) fn compact(&mut self, version: u64) {
+        self.changes.clear();
+        self.oldest = version;
+    }
+
+    fn record(&mut self, before: Option<Arc<Object>>, after: Arc<Object>, removed: bool) {
+        if self.changes.len() == self.limit
+            && let Some(dropped) = self.changes.pop_front()
+        {
+            self.oldest = dropped.version;
+        }
+        let version = after.version();
+        self.changes.push_back(Arc::new(Change {
+            version,
+            before,
+            after,
+            removed,
+        }));
+        self.latest.send_replace(version);
+    }
+}

@@ -1,0 +1,251 @@
+//! Watches: the changes of a table as a stream of events.
+//!
+//! A watch holds a position in the history and reads on when it is told of a
+//! write. It buffers nothing: a reader that falls behind the history is told
+//! that its version has expired, as with the real server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::http::response::BodyError;
+use crate::render::Rendering;
+use crate::selection::Selection;
+use crate::status::ApiError;
+use crate::store::{Change, Compacted, Object, Range, Store, TableName};
+
+/// How long a watch lasts whose caller does not say, as with the real server's
+/// `--min-request-timeout`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// Where a watch starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With all present objects, as `ADDED`.
+    Present,
+    /// As [`Start::Present`], with a bookmark that says where those end.
+    PresentThenBookmark,
+    /// With the first change after a version.
+    After(u64),
+}
+
+/// What a watch is asked to be.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The table.
+    pub(crate) table: TableName,
+    /// The objects of it.
+    pub(crate) selection: Selection,
+    /// The form of the objects.
+    pub(crate) rendering: Rendering,
+    /// Where to start.
+    pub(crate) start: Start,
+    /// How long to go on.
+    pub(crate) timeout: Option<Duration>,
+    /// How often to send a bookmark; never when absent.
+    pub(crate) bookmarks: Option<Duration>,
+}
+
+/// A running watch.
+struct Watch {
+    store: Arc<Store>,
+    request: Request,
+    news: watch::Receiver<u64>,
+    /// Moves when every open watch is to break.
+    broken: watch::Receiver<u64>,
+    position: u64,
+    ends: Instant,
+    next_bookmark: Option<Instant>,
+    pending: VecDeque<Bytes>,
+    closing: bool,
+}
+
+/// Starts a watch. The stream's items are lines of JSON, one or more a piece; it
+/// ends at the timeout, after an `ERROR` event, or with an error when `broken`
+/// moves.
+pub(crate) fn stream(
+    store: Arc<Store>,
+    broken: watch::Receiver<u64>,
+    request: Request,
+) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static {
+    let now = Instant::now();
+    let mut watch = Watch {
+        news: store.follow(&request.table),
+        broken,
+        position: 0,
+        ends: now + request.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        next_bookmark: request.bookmarks.map(|every| now + every),
+        pending: VecDeque::new(),
+        closing: false,
+        store,
+        request,
+    };
+    watch.broken.mark_unchanged();
+    watch.open();
+    futures::stream::unfold(watch, |mut watch| async move {
+        let item = watch.next().await?;
+        Some((item, watch))
+    })
+}
+
+impl Watch {
+    /// Puts the events that are there at the start into `pending`.
+    fn open(&mut self) {
+        if let Start::After(version) = self.request.start {
+            self.position = version;
+            return;
+        }
+        let range = Range {
+            prefix: self.request.selection.prefix(),
+            after: "",
+        };
+        match self.store.list(&self.request.table, &range, None) {
+            Err(compacted) => self.fail(&expired(compacted, 0)),
+            Ok(page) => {
+                self.position = page.version;
+                let mut lines = BytesMut::new();
+                for object in &page.objects {
+                    if self.request.selection.matches(object) {
+                        let object = self.request.rendering.event(object);
+                        write_event(&mut lines, "ADDED", &object);
+                    }
+                }
+                if self.request.start == Start::PresentThenBookmark {
+                    let end = self.request.rendering.bookmark(page.version, true);
+                    write_event(&mut lines, "BOOKMARK", &end);
+                }
+                self.push(lines);
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        loop {
+            // A break is noticed before anything else, so that nothing gets
+            // through a connection that is meant to be gone.
+            if self.broken.has_changed().unwrap_or(true) {
+                if self.closing {
+                    return None;
+                }
+                self.closing = true;
+                self.pending.clear();
+                return Some(Err(reset()));
+            }
+            if let Some(lines) = self.pending.pop_front() {
+                return Some(Ok(lines));
+            }
+            if self.closing {
+                return None;
+            }
+            self.news.mark_unchanged();
+            self.read();
+            if !self.pending.is_empty() {
+                continue;
+            }
+            let bookmark = self.next_bookmark;
+            tokio::select! {
+                biased;
+                _ = self.broken.changed() => self.broken.mark_changed(),
+                news = self.news.changed() => {
+                    if news.is_err() {
+                        return None;
+                    }
+                }
+                () = at(Some(self.ends)) => return None,
+                () = at(bookmark) => self.bookmark(),
+            }
+        }
+    }
+
+    /// Reads the history from the position on.
+    fn read(&mut self) {
+        let (upto, changes) = match self.store.changes(&self.request.table, self.position) {
+            Ok(read) => read,
+            Err(compacted) => return self.fail(&expired(compacted, self.position)),
+        };
+        let mut lines = BytesMut::new();
+        for change in &changes {
+            if let Some((kind, object)) = event(change, &self.request.selection) {
+                let object = self.request.rendering.event(&object);
+                write_event(&mut lines, kind, &object);
+            }
+        }
+        // A start in the future waits for that version to be reached.
+        self.position = self.position.max(upto);
+        self.push(lines);
+    }
+
+    fn bookmark(&mut self) {
+        let mut line = BytesMut::new();
+        let object = self.request.rendering.bookmark(self.position, false);
+        write_event(&mut line, "BOOKMARK", &object);
+        self.push(line);
+        self.next_bookmark = self.request.bookmarks.map(|every| Instant::now() + every);
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        let event = json!({"type": "ERROR", "object": error.to_value()});
+        self.pending.push_back(Bytes::from(format!("{event}\n")));
+        self.closing = true;
+    }
+
+    fn push(&mut self, lines: BytesMut) {
+        if !lines.is_empty() {
+            self.pending.push_back(lines.freeze());
+        }
+    }
+}
+
+/// What a change means to a watch of `selection`: an object that comes to match
+/// is added, one that stops matching is deleted.
+fn event(change: &Change, selection: &Selection) -> Option<(&'static str, Arc<Object>)> {
+    let was = change.before.as_ref().is_some_and(|before| selection.matches(before));
+    let is = !change.removed && selection.matches(&change.after);
+    match (was, is) {
+        (false, true) => Some(("ADDED", change.after.clone())),
+        (true, true) => Some(("MODIFIED", change.after.clone())),
+        (true, false) if change.removed => Some(("DELETED", change.after.clone())),
+        (true, false) => {
+            let before = change.before.as_ref()?;
+            Some(("DELETED", Arc::new(before.restamped(change.version))))
+        }
+        (false, false) => None,
+    }
+}
+
+fn write_event(lines: &mut BytesMut, kind: &str, object: &[u8]) {
+    lines.reserve(object.len() + 40);
+    lines.put_slice(b"{\"type\":\"");
+    lines.put_slice(kind.as_bytes());
+    lines.put_slice(b"\",\"object\":");
+    lines.put_slice(object);
+    lines.put_slice(b"}\n");
+}
+
+fn expired(compacted: Compacted, asked: u64) -> ApiError {
+    ApiError::expired(format!(
+        "too old resource version: {asked} ({})",
+        compacted.oldest
+    ))
+}
+
+fn reset() -> BodyError {
+    std::io::Error::new(
+        std::io::ErrorKind::ConnectionReset,
+        "connection reset by peer",
+    )
+    .into()
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
