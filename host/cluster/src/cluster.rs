@@ -1,0 +1,64 @@
+//! The handle on a cluster.
+
+use crate::discovery::DiscoveryCache;
+use crate::review::ReviewCache;
+use crate::transport::Call;
+use kube::Client;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whoever asks for readiness wants to know now.
+const READY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A cluster, reached through one client. Cloning is cheap; clones share their
+/// caches.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    pub(crate) discovery: Arc<DiscoveryCache>,
+    pub(crate) reviews: Arc<ReviewCache>,
+}
+
+impl Cluster {
+    /// The cluster that a client leads to. Nothing is sent yet.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            discovery: Arc::default(),
+            reviews: Arc::default(),
+        }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether the API server is there and ready, asked within five seconds.
+    ///
+    /// It asks `/readyz`; where that is not served or not permitted, an answer
+    /// from `/version` counts.
+    pub async fn ready(&self) -> bool {
+        let asked = async {
+            match self.call(Call::get("/readyz".into())).await {
+                Ok(_) => true,
+                Err(crate::transport::CallError::Status(status))
+                    if matches!(status.code, 401 | 403 | 404) =>
+                {
+                    self.call(Call::get("/version".into())).await.is_ok()
+                }
+                Err(_) => false,
+            }
+        };
+        tokio::time::timeout(READY_TIMEOUT, asked)
+            .await
+            .unwrap_or(false)
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! Finding the cluster, as kubectl does.
+
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An API server that does not accept a connection within this time is taken for
+/// absent, so that whoever waits learns of it and tries again.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which cluster to connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// A kubeconfig; none looks in the usual places.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; none takes its current one.
+    pub context: Option<String>,
+}
+
+/// Why no client could be made. Nothing has been sent at that point: an API server
+/// that is not there is found out later, and is not an error of this kind.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No configuration anywhere.
+    #[error(
+        "found no cluster to connect to; looked for {looked}; \
+         name a kubeconfig with --kubeconfig or KUBECONFIG"
+    )]
+    NothingFound {
+        /// Where was looked, in order.
+        looked: String,
+    },
+    /// A kubeconfig could not be read.
+    #[error("cannot read the kubeconfig {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: KubeconfigError,
+    },
+    /// The kubeconfig names no usable cluster, user or context.
+    #[error("cannot use {context} of the kubeconfig from {origin}")]
+    Select {
+        /// Which context was wanted.
+        context: String,
+        /// Which files were read.
+        origin: String,
+        /// Why.
+        source: KubeconfigError,
+    },
+    /// A context was demanded where there are none.
+    #[error("no kubeconfig was found in which to look up context {context}; looked for {looked}")]
+    NoContext {
+        /// The context.
+        context: String,
+        /// Where was looked, in order.
+        looked: String,
+    },
+    /// This looks like a pod, but its ServiceAccount cannot be used.
+    #[error("cannot use this pod's ServiceAccount; is its token mounted?")]
+    InCluster(#[source] InClusterError),
+    /// The configuration makes no client: broken certificates, for instance.
+    #[error("cannot make a client from {origin}")]
+    Client {
+        /// Where the configuration came from.
+        origin: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+/// A client of the cluster that kubectl would use, and the default namespace.
+///
+/// It looks at `--kubeconfig`, then the files that `KUBECONFIG` lists, merged, then
+/// `~/.kube/config`, then the ServiceAccount of the pod it runs in. Connecting is
+/// bounded by [`CONNECT_TIMEOUT`]; reading is not, for the sake of watches;
+/// nothing limits the rate of requests or repeats them. Must be called within a
+/// tokio runtime.
+pub async fn connect(options: &ConnectOptions) -> Result<(Client, String), ConnectError> {
+    let places = Places::from_environment();
+    let (mut config, origin) = match places.find(options)? {
+        Found::Files(paths) => from_files(&paths, options.context.as_deref()).await?,
+        Found::Pod => {
+            let config = Config::incluster().map_err(ConnectError::InCluster)?;
+            (config, "this pod's ServiceAccount".to_owned())
+        }
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = None;
+    config.write_timeout = None;
+    // Repetition is ours to decide: errors must come back as they are.
+    config.default_retry = false;
+    let namespace = config.default_namespace.clone();
+    let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+        origin,
+        source: Box::new(source),
+    })?;
+    Ok((client, namespace))
+}
+
+/// Where a configuration may be.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// The value of `KUBECONFIG`.
+    listed: Option<OsString>,
+    home: Option<PathBuf>,
+    /// Whether Kubernetes runs this process.
+    pod: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Files(Vec<PathBuf>),
+    Pod,
+}
+
+impl Places {
+    fn from_environment() -> Self {
+        Self {
+            listed: std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()),
+            home: std::env::home_dir(),
+            pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+        }
+    }
+
+    fn find(&self, options: &ConnectOptions) -> Result<Found, ConnectError> {
+        if let Some(path) = &options.kubeconfig {
+            return Ok(Found::Files(vec![path.clone()]));
+        }
+        let files = self.files();
+        let existing: Vec<_> = files.iter().filter(|file| file.exists()).collect();
+        if !existing.is_empty() {
+            return Ok(Found::Files(existing.into_iter().cloned().collect()));
+        }
+        let mut looked: Vec<_> = files.iter().map(|f| f.display().to_string()).collect();
+        if !self.pod {
+            looked.push("a pod's ServiceAccount".to_owned());
+        }
+        let looked = looked.join(", ");
+        match &options.context {
+            Some(context) => Err(ConnectError::NoContext {
+                context: context.clone(),
+                looked,
+            }),
+            None if self.pod => Ok(Found::Pod),
+            None => Err(ConnectError::NothingFound { looked }),
+        }
+    }
+
+    /// The files to merge. Those that do not exist are left out, as kubectl does.
+    fn files(&self) -> Vec<PathBuf> {
+        match (&self.listed, &self.home) {
+            (Some(listed), _) => std::env::split_paths(listed)
+                .filter(|path| !path.as_os_str().is_empty())
+                .collect(),
+            (None, Some(home)) => vec![home.join(".kube").join("config")],
+            (None, None) => Vec::new(),
+        }
+    }
+}
+
+async fn from_files(
+    paths: &[PathBuf],
+    context: Option<&str>,
+) -> Result<(Config, String), ConnectError> {
+    let shown: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+    let origin = shown.join(", ");
+    let select = |source| ConnectError::Select {
+        context: context.map_or_else(
+            || "the current context".to_owned(),
+            |context| format!("context {context}"),
+        ),
+        origin: origin.clone(),
+        source,
+    };
+    let mut merged = Kubeconfig::default();
+    for path in paths {
+        merged = merged.merge(read(path)?).map_err(select)?;
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(merged, &options)
+        .await
+        .map_err(select)?;
+    Ok((config, origin))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(path).map_err(|source| ConnectError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,305 @@
+//! One object as the API server gave it.
+
+mod cut;
+
+use crate::resource::Resource;
+use cut::cut_managed_fields;
+use reeve_core::{GroupVersionKind, ObjectReference};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// An object: its JSON as it came, and the little of its metadata that is asked
+/// for often.
+///
+/// `managedFields` are kept apart from the rest, since most readers must not see
+/// them. Nothing else is parsed before somebody asks.
+#[derive(Clone)]
+pub struct Object {
+    resource: Arc<Resource>,
+    namespace: Option<Box<str>>,
+    name: Box<str>,
+    uid: Box<str>,
+    resource_version: Box<str>,
+    generation: Option<i64>,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    owners: Box<[Box<str>]>,
+    deleting: bool,
+    json: Box<str>,
+    managed_fields: Option<Box<str>>,
+}
+
+/// Why bytes are no object.
+#[derive(Debug, thiserror::Error)]
+#[error("not an object of {resource}")]
+pub struct ObjectError {
+    resource: String,
+    source: serde_json::Error,
+}
+
+/// One entry of an object's `managedFields`, without its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Manager {
+    /// The field manager.
+    pub manager: String,
+    /// `Apply` or `Update`.
+    pub operation: String,
+    /// The subresource through which it wrote; empty for the object itself.
+    pub subresource: String,
+}
+
+/// One entry of `managedFields`.
+#[derive(Deserialize)]
+struct ManagedFields<'a> {
+    #[serde(flatten)]
+    manager: Manager,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    resource_version: Cow<'a, str>,
+    generation: Option<i64>,
+    #[serde(default)]
+    labels: Option<BTreeMap<Box<str>, Box<str>>>,
+    #[serde(borrow, default)]
+    owner_references: Option<Vec<OwnerReference<'a>>>,
+    #[serde(borrow)]
+    deletion_timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct OwnerReference<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+}
+
+impl Object {
+    /// Reads an object of a kind from its JSON.
+    ///
+    /// Items of lists leave `apiVersion` and `kind` out; here they get them back.
+    pub fn parse(resource: &Resource, json: &[u8]) -> Result<Self, ObjectError> {
+        Self::parse_shared(&Arc::new(resource.clone()), json)
+    }
+
+    /// As [`Object::parse`], for many objects of one kind.
+    pub(crate) fn parse_shared(resource: &Arc<Resource>, json: &[u8]) -> Result<Self, ObjectError> {
+        let error = |source| ObjectError {
+            resource: resource.to_string(),
+            source,
+        };
+        // Through RawValue, since it proves that the bytes are text and one value.
+        let json: &RawValue = serde_json::from_slice(json).map_err(error)?;
+        let json = json.get();
+        let envelope: Envelope<'_> = serde_json::from_str(json).map_err(error)?;
+        let metadata = envelope.metadata;
+        let missing = envelope.api_version.is_none() || envelope.kind.is_none();
+        let typed = missing.then_some(&resource.kind);
+        Ok(Self {
+            json: cut_managed_fields(json, metadata.managed_fields, typed),
+            managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
+            resource: resource.clone(),
+            namespace: metadata
+                .namespace
+                .filter(|namespace| !namespace.is_empty())
+                .map(Box::from),
+            name: metadata.name.into(),
+            uid: metadata.uid.into(),
+            resource_version: metadata.resource_version.into(),
+            generation: metadata.generation,
+            labels: metadata.labels.unwrap_or_default().into_iter().collect(),
+            owners: metadata
+                .owner_references
+                .unwrap_or_default()
+                .into_iter()
+                .map(|owner| owner.uid.into())
+                .collect(),
+            deleting: metadata
+                .deletion_timestamp
+                .is_some_and(|time| time.get() != "null"),
+        })
+    }
+
+    /// How its kind is served.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &GroupVersionKind {
+        &self.resource.kind
+    }
+
+    /// Kind, namespace and name.
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference::new(
+            self.resource.kind.clone(),
+            self.namespace.as_deref().map(str::to_owned),
+            &*self.name,
+        )
+    }
+
+    /// Its namespace; none for a cluster-scoped object.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The version of the cluster in which it was last written.
+    pub fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    /// The number of its specification; kinds without one have none.
+    pub fn generation(&self) -> Option<i64> {
+        self.generation
+    }
+
+    /// Its labels, ordered by key.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let found = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        self.labels.get(found).map(|(_, value)| &**value)
+    }
+
+    /// Its annotations. They are read from the JSON at each call: they are asked
+    /// for seldom and may be long.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        #[derive(Deserialize)]
+        struct Annotated {
+            metadata: Annotations,
+        }
+        #[derive(Deserialize)]
+        struct Annotations {
+            #[serde(default)]
+            annotations: Option<BTreeMap<String, String>>,
+        }
+        serde_json::from_str::<Annotated>(&self.json)
+            .ok()
+            .and_then(|object| object.metadata.annotations)
+            .unwrap_or_default()
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        self.annotations().remove(key)
+    }
+
+    /// Uids of the objects that own it.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.owners.iter().map(|uid| &**uid)
+    }
+
+    /// Whether it is marked as deleted and goes when its finalizers are done.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+
+    /// Its JSON without `managedFields`, otherwise byte for byte as it came.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// Its JSON, parsed, without `managedFields`.
+    pub fn value(&self) -> Value {
+        // It was proven to be JSON when it came; the cut keeps it so.
+        serde_json::from_str(&self.json).unwrap_or_default()
+    }
+
+    /// The JSON array `metadata.managedFields`.
+    pub fn managed_fields(&self) -> Option<&str> {
+        self.managed_fields.as_deref()
+    }
+
+    /// The fields (`fieldsV1`) that a manager owns by server-side apply to the
+    /// object itself. None when it owns none.
+    pub fn manager_fields(&self, manager: &str) -> Option<Value> {
+        let entry = self.entries().into_iter().find(|entry| {
+            let Manager {
+                manager: name,
+                operation,
+                subresource,
+            } = &entry.manager;
+            name == manager && operation == "Apply" && subresource.is_empty()
+        })?;
+        serde_json::from_str(entry.fields?.get()).ok()
+    }
+
+    /// Everybody who owns fields.
+    pub fn managers(&self) -> Vec<Manager> {
+        let entries = self.entries().into_iter();
+        entries.map(|entry| entry.manager).collect()
+    }
+
+    fn entries(&self) -> Vec<ManagedFields<'_>> {
+        self.managed_fields
+            .as_deref()
+            .and_then(|json| serde_json::from_str(json).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether this is a later state than the other of what has the same name.
+    ///
+    /// Versions of one kind are comparable numbers; should a server ever give
+    /// others, whatever comes last counts as later.
+    pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
+        match (self.version_number(), other.version_number()) {
+            (Some(this), Some(other)) => this > other,
+            _ => self.resource_version != other.resource_version,
+        }
+    }
+
+    pub(crate) fn version_number(&self) -> Option<u128> {
+        self.resource_version.parse().ok()
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("reference", &format_args!("{}", self.reference()))
+            .field("uid", &self.uid)
+            .field("resource_version", &self.resource_version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,55 @@
+//! Taking `managedFields` out of an object's JSON without touching the rest.
+
+use reeve_core::GroupVersionKind;
+use serde_json::value::RawValue;
+
+/// The text of an object without the member whose value is `managed_fields`, a
+/// slice of that very text, and with `apiVersion` and `kind` where they are
+/// missing.
+///
+/// Parsing and printing anew would cost more, and would change numbers that do
+/// not fit a float.
+pub(super) fn cut_managed_fields(
+    json: &str,
+    managed_fields: Option<&RawValue>,
+    missing_type: Option<&GroupVersionKind>,
+) -> Box<str> {
+    let (before, after) = match managed_fields.and_then(|value| around_member(json, value.get())) {
+        Some(parts) => parts,
+        None => (json, ""),
+    };
+    let Some(kind) = missing_type else {
+        return concat(&["", before, after]);
+    };
+    // The text starts with a brace, since it was read as an object, and holds
+    // `metadata` at least, hence the comma.
+    let api_version = kind.api_version();
+    let head = format!(
+        "{{\"apiVersion\":{},\"kind\":{},",
+        serde_json::Value::from(api_version),
+        serde_json::Value::from(&*kind.kind),
+    );
+    concat(&[&head, before.strip_prefix('{').unwrap_or(before), after])
+}
+
+/// The text before and after a member, given its value as a slice of the text.
+/// One of the commas beside the member goes with it.
+fn around_member<'a>(json: &'a str, value: &str) -> Option<(&'a str, &'a str)> {
+    let start = (value.as_ptr() as usize).checked_sub(json.as_ptr() as usize)?;
+    let before = json.get(..start)?;
+    let after = json.get(start + value.len()..)?;
+    let before = before.trim_end().strip_suffix(':')?.trim_end();
+    let before = before.strip_suffix("\"managedFields\"")?.trim_end();
+    if let Some(rest) = after.trim_start().strip_prefix(',') {
+        return Some((before, rest));
+    }
+    Some((before.strip_suffix(',').unwrap_or(before), after))
+}
+
+fn concat(parts: &[&str]) -> Box<str> {
+    let mut text = String::with_capacity(parts.iter().map(|part| part.len()).sum());
+    for part in parts {
+        text.push_str(part);
+    }
+    text.into_boxed_str()
+}

@@ -1,0 +1,198 @@
+//! What an account may do, asked of the API server.
+
+use crate::cluster::Cluster;
+use crate::identity::Identity;
+use crate::resource::Resource;
+use crate::transport::{Call, CallError, TransportError};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an answer is used: the time within which a revoked right is noticed.
+/// It spares the API server a review per read; a write is judged by the API
+/// server itself each time.
+pub const REVIEW_TTL: Duration = Duration::from_secs(10);
+
+/// Answers that are kept. Questions are per kind and namespace, not per object;
+/// a thousand plugins with four questions each fit.
+const MAX_REVIEWS: usize = 4096;
+
+/// A question of access: may this verb be used on that?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AccessCheck<'a> {
+    /// A Kubernetes verb: `get`, `list`, `watch`, `patch`, …
+    pub verb: &'a str,
+    /// Kind.
+    pub resource: &'a Resource,
+    /// Subresource, such as `status`.
+    pub subresource: Option<&'a str>,
+    /// Namespace; none asks for all of them, or for a cluster-scoped kind.
+    pub namespace: Option<&'a str>,
+    /// Name; none asks for all of them.
+    pub name: Option<&'a str>,
+}
+
+/// Why a question of access has no answer. Nothing may be concluded from it.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    /// The agent itself lacks the right to ask.
+    #[error(
+        "the agent may not create subjectaccessreviews.authorization.k8s.io, \
+         so the rights of {identity} are unknown: {message}"
+    )]
+    Forbidden {
+        /// Whose rights were asked for.
+        identity: String,
+        /// In the API server's words.
+        message: String,
+    },
+    /// No answer.
+    #[error("cannot ask for the rights of {identity}")]
+    Unreachable {
+        /// Whose rights were asked for.
+        identity: String,
+        /// What went wrong on the way.
+        source: TransportError,
+    },
+    /// Any other refusal.
+    #[error("the api server does not review the rights of {identity} ({code}): {message}")]
+    Refused {
+        /// Whose rights were asked for.
+        identity: String,
+        /// HTTP status.
+        code: u16,
+        /// In the API server's words.
+        message: String,
+    },
+}
+
+/// Recent answers.
+#[derive(Default)]
+pub(crate) struct ReviewCache {
+    answers: Mutex<HashMap<Question, (Instant, bool)>>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Question {
+    identity: Identity,
+    verb: String,
+    resource: Resource,
+    subresource: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Question {
+    fn new(identity: &Identity, check: &AccessCheck<'_>) -> Self {
+        Self {
+            identity: identity.clone(),
+            verb: check.verb.to_owned(),
+            resource: check.resource.clone(),
+            subresource: check.subresource.map(str::to_owned),
+            namespace: check.namespace.map(str::to_owned),
+            name: check.name.map(str::to_owned),
+        }
+    }
+}
+
+impl ReviewCache {
+    fn recent(&self, question: &Question, now: Instant) -> Option<bool> {
+        let answers = self.answers.lock();
+        let (asked, allowed) = answers.get(question)?;
+        (now.duration_since(*asked) < REVIEW_TTL).then_some(*allowed)
+    }
+
+    fn keep(&self, question: Question, asked: Instant, allowed: bool) {
+        let mut answers = self.answers.lock();
+        if answers.len() >= MAX_REVIEWS {
+            answers.retain(|_, (kept, _)| asked.duration_since(*kept) < REVIEW_TTL);
+        }
+        // Still full of fresh answers: asking again is cheaper than choosing.
+        if answers.len() >= MAX_REVIEWS {
+            answers.clear();
+        }
+        answers.insert(question, (asked, allowed));
+    }
+}
+
+#[derive(Deserialize)]
+struct Review {
+    status: ReviewStatus,
+}
+
+#[derive(Deserialize)]
+struct ReviewStatus {
+    #[serde(default)]
+    allowed: bool,
+}
+
+impl Cluster {
+    /// Whether an account may do something, its groups considered.
+    ///
+    /// An answer may be up to [`REVIEW_TTL`] old. An error is no answer: callers
+    /// must treat it as neither yes nor no.
+    pub async fn allowed(
+        &self,
+        identity: &Identity,
+        check: AccessCheck<'_>,
+    ) -> Result<bool, ReviewError> {
+        let asked = Instant::now();
+        let question = Question::new(identity, &check);
+        if let Some(allowed) = self.reviews.recent(&question, asked) {
+            return Ok(allowed);
+        }
+        let allowed = self.review(identity, &check).await?;
+        self.reviews.keep(question, asked, allowed);
+        Ok(allowed)
+    }
+
+    async fn review(
+        &self,
+        identity: &Identity,
+        check: &AccessCheck<'_>,
+    ) -> Result<bool, ReviewError> {
+        let body = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": identity.user,
+                "groups": identity.groups,
+                "resourceAttributes": {
+                    "verb": check.verb,
+                    "group": check.resource.kind.group,
+                    "version": check.resource.kind.version,
+                    "resource": check.resource.plural,
+                    "subresource": check.subresource.unwrap_or_default(),
+                    "namespace": check.namespace.unwrap_or_default(),
+                    "name": check.name.unwrap_or_default(),
+                },
+            },
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let call = Call::new(http::Method::POST, path.to_owned()).json(&body);
+        let identity = identity.to_string();
+        match self.call(call).await {
+            Ok(body) => match serde_json::from_slice::<Review>(&body) {
+                Ok(review) => Ok(review.status.allowed),
+                Err(error) => Err(ReviewError::Refused {
+                    identity,
+                    code: 200,
+                    message: format!("not a review: {error}"),
+                }),
+            },
+            Err(CallError::Transport(source)) => Err(ReviewError::Unreachable { identity, source }),
+            Err(CallError::Status(status)) if status.code == 403 => Err(ReviewError::Forbidden {
+                identity,
+                message: status.message,
+            }),
+            Err(CallError::Status(status)) => Err(ReviewError::Refused {
+                identity,
+                code: status.code,
+                message: status.message,
+            }),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A share in a watch.
+
+use super::shared::Shared;
+use super::spec::WatchSpec;
+use super::state::WatchState;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A share in a watch, which goes on for as long as one of its handles lives.
+#[derive(Clone)]
+pub struct WatchHandle {
+    pub(super) lease: Arc<Lease>,
+    pub(super) state: watch::Receiver<WatchState>,
+}
+
+/// What all handles of a watch hold. When it goes, the watch ends.
+pub(super) struct Lease {
+    pub(super) shared: Arc<Shared>,
+    pub(super) spec: Arc<WatchSpec>,
+    /// Tells this watch from an earlier one with the same spec.
+    pub(super) id: u64,
+}
+
+impl WatchHandle {
+    /// What is watched.
+    pub fn spec(&self) -> &Arc<WatchSpec> {
+        &self.lease.spec
+    }
+
+    /// How the watch is doing.
+    pub fn state(&self) -> WatchState {
+        self.state.borrow().clone()
+    }
+
+    /// The state and its changes.
+    pub fn states(&self) -> watch::Receiver<WatchState> {
+        self.state.clone()
+    }
+
+    /// Waits until the watch is synced, however long that takes: bound it with a
+    /// timeout where somebody waits for the end.
+    pub async fn synced(&self) {
+        let mut state = self.state.clone();
+        let synced = state.wait_for(|state| *state == WatchState::Synced);
+        if synced.await.is_err() {
+            // Its sender is gone only with the runtime that would wake us.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.shared.end(&self.spec, self.id);
+    }
+}
+
+impl fmt::Debug for WatchHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchHandle")
+            .field("spec", &format_args!("{}", self.lease.spec))
+            .field("state", &*self.state.borrow())
+            .finish()
+    }
+}

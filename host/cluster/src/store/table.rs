@@ -1,0 +1,88 @@
+//! One version of the store: the views of all watches.
+
+use super::objects::Objects;
+use super::spec::{WatchScope, WatchSpec};
+use super::state::WatchState;
+use imbl::HashMap;
+use reeve_core::GroupVersionKind;
+use reeve_core::selector::Selector;
+use std::sync::Arc;
+
+/// Views by kind, then by scope and selector. Persistent: a clone is a version
+/// of its own and shares what has not changed since.
+#[derive(Clone, Default)]
+pub(super) struct Table {
+    kinds: HashMap<Arc<GroupVersionKind>, HashMap<Arc<ViewKey>, Arc<View>>>,
+    /// Counts changes.
+    pub(super) version: u64,
+}
+
+/// Which view of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ViewKey {
+    pub(super) scope: WatchScope,
+    pub(super) selector: Selector,
+}
+
+/// What one watch sees.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) spec: Arc<WatchSpec>,
+    pub(super) state: WatchState,
+    /// Whether a list was once complete and nothing has cast doubt on it since.
+    pub(super) complete: bool,
+    pub(super) objects: Objects,
+}
+
+impl ViewKey {
+    pub(super) fn of(spec: &WatchSpec) -> Self {
+        Self {
+            scope: spec.scope.clone(),
+            selector: spec.selector.clone(),
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn view(&self, kind: &GroupVersionKind, key: &ViewKey) -> Option<&View> {
+        self.kinds.get(kind)?.get(key).map(|view| &**view)
+    }
+
+    pub(super) fn views(&self, kind: &GroupVersionKind) -> impl Iterator<Item = &View> {
+        let views = self.kinds.get(kind).into_iter().flat_map(HashMap::values);
+        views.map(|view| &**view)
+    }
+
+    /// Adds the empty view of a watch.
+    pub(super) fn add(&mut self, spec: &Arc<WatchSpec>) {
+        self.version += 1;
+        let view = View {
+            spec: spec.clone(),
+            state: WatchState::Syncing,
+            complete: false,
+            objects: Objects::default(),
+        };
+        self.kinds
+            .entry(Arc::new(spec.resource.kind.clone()))
+            .or_default()
+            .insert(Arc::new(ViewKey::of(spec)), Arc::new(view));
+    }
+
+    pub(super) fn remove(&mut self, spec: &WatchSpec) {
+        self.version += 1;
+        let Some(views) = self.kinds.get_mut(&spec.resource.kind) else {
+            return;
+        };
+        views.remove(&ViewKey::of(spec));
+        if views.is_empty() {
+            self.kinds.remove(&spec.resource.kind);
+        }
+    }
+
+    /// A view, to be changed: versions that were taken before keep theirs. Whoever
+    /// changes it counts the version up.
+    pub(super) fn view_mut(&mut self, spec: &WatchSpec) -> Option<&mut View> {
+        let views = self.kinds.get_mut(&spec.resource.kind)?;
+        views.get_mut(&ViewKey::of(spec)).map(Arc::make_mut)
+    }
+}

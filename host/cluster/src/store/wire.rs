@@ -1,0 +1,122 @@
+//! What lists and watches look like on the wire.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A page of a list; the items are slices of the page.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    pub(super) metadata: PageMetadata,
+    #[serde(borrow, default)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageMetadata {
+    #[serde(default)]
+    pub(super) resource_version: String,
+    /// Token of the next page; empty on the last.
+    #[serde(default, rename = "continue")]
+    pub(super) next: String,
+}
+
+/// A line of a watch, in whatever order its two members come.
+#[derive(Deserialize)]
+pub(super) struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) object: &'a RawValue,
+}
+
+/// A bookmark, of which only the version counts.
+#[derive(Deserialize)]
+pub(super) struct Bookmark {
+    pub(super) metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BookmarkMetadata {
+    pub(super) resource_version: String,
+}
+
+/// Cuts a stream of bytes into lines.
+///
+/// Bytes are looked at once: the search goes on where it stopped, however many
+/// pieces a long line comes in.
+#[derive(Default)]
+pub(super) struct Lines {
+    buffer: Vec<u8>,
+    /// Where the line that is being read begins.
+    start: usize,
+    searched: usize,
+}
+
+impl Lines {
+    /// Adds bytes that came.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        // Lines that were handed out are dropped here, once per piece.
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole line without its end, blank ones left out.
+    pub(super) fn next_line(&mut self) -> Option<&[u8]> {
+        loop {
+            let found = self.buffer[self.searched..]
+                .iter()
+                .position(|b| *b == b'\n');
+            let Some(length) = found else {
+                self.searched = self.buffer.len();
+                return None;
+            };
+            let (start, end) = (self.start, self.searched + length);
+            self.start = end + 1;
+            self.searched = self.start;
+            if !self.buffer[start..end].trim_ascii().is_empty() {
+                return Some(&self.buffer[start..end]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_survive_any_cut() {
+        let text = b"{\"a\":1}\n\n{\"b\":\"long enough\"}\n{}\nrest";
+        for size in 1..=text.len() {
+            let mut lines = Lines::default();
+            let mut got = Vec::new();
+            for piece in text.chunks(size) {
+                lines.push(piece);
+                while let Some(line) = lines.next_line() {
+                    got.push(String::from_utf8(line.to_vec()).unwrap());
+                }
+            }
+            assert_eq!(
+                got,
+                ["{\"a\":1}", "{\"b\":\"long enough\"}", "{}"],
+                "{size}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_members_of_a_line_come_in_any_order() {
+        for text in [
+            r#"{"type":"ADDED","object":{"x":1.0}}"#,
+            r#"{"object":{"x":1.0},"type":"ADDED"}"#,
+        ] {
+            let line: Line<'_> = serde_json::from_str(text).unwrap();
+            assert_eq!((&*line.kind, line.object.get()), ("ADDED", r#"{"x":1.0}"#));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! One request and its answer, with the errors that every verb shares.
+
+use crate::cluster::Cluster;
+use crate::identity::Identity;
+use crate::resource::push_segment;
+use crate::status::Status;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use std::time::Duration;
+
+/// An ordinary request that is not answered within this time has failed. The API
+/// server itself ends them after 60 seconds; waiting longer than half of that
+/// holds a unit back for an answer that will hardly come.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+
+/// Why there is no answer from the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The request could not be written down, for instance because of a name
+    /// with characters that no header may have.
+    #[error("cannot form the request")]
+    Form(#[source] http::Error),
+    /// Connecting, authenticating or sending failed.
+    #[error("cannot reach the api server")]
+    Send(#[source] Box<kube::Error>),
+    /// The answer broke off.
+    #[error("the api server's answer broke off")]
+    Receive(#[source] Box<kube::Error>),
+    /// No answer in time.
+    #[error("the api server gave no answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+}
+
+/// Why a call did not succeed.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    Transport(TransportError),
+    /// The API server said no.
+    Status(Box<Status>),
+}
+
+impl From<TransportError> for CallError {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+/// A request that is being written.
+pub(crate) struct Call {
+    method: Method,
+    target: String,
+    headers: Vec<(HeaderName, String)>,
+    body: Vec<u8>,
+}
+
+impl Call {
+    pub(crate) fn new(method: Method, path: String) -> Self {
+        Self {
+            method,
+            target: path,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    pub(crate) fn get(path: String) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// Adds a query parameter.
+    pub(crate) fn query(mut self, key: &str, value: &str) -> Self {
+        self.target
+            .push(if self.target.contains('?') { '&' } else { '?' });
+        self.target.push_str(key);
+        self.target.push('=');
+        push_segment(&mut self.target, value);
+        self
+    }
+
+    pub(crate) fn body(mut self, content_type: &str, body: Vec<u8>) -> Self {
+        self.headers
+            .push((header::CONTENT_TYPE, content_type.to_owned()));
+        self.body = body;
+        self
+    }
+
+    pub(crate) fn json(self, body: &serde_json::Value) -> Self {
+        self.body("application/json", body.to_string().into_bytes())
+    }
+
+    /// Sends it on behalf of somebody.
+    pub(crate) fn impersonate(mut self, identity: Option<&Identity>) -> Self {
+        if let Some(identity) = identity {
+            self.headers.push((IMPERSONATE_USER, identity.user.clone()));
+            for group in &identity.groups {
+                self.headers.push((IMPERSONATE_GROUP, group.clone()));
+            }
+        }
+        self
+    }
+
+    fn into_request(self) -> Result<Request<Body>, http::Error> {
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(self.target)
+            .header(header::ACCEPT, "application/json");
+        for (name, value) in self.headers {
+            request = request.header(name, HeaderValue::try_from(value)?);
+        }
+        request.body(Body::from(self.body))
+    }
+}
+
+impl Cluster {
+    /// Sends a call and returns the whole body of a successful answer.
+    pub(crate) async fn call(&self, call: Call) -> Result<Bytes, CallError> {
+        let exchange = async {
+            let response = self.open(call).await?;
+            Ok(collect(response).await?)
+        };
+        tokio::time::timeout(REQUEST_TIMEOUT, exchange)
+            .await
+            .unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT).into()))
+    }
+
+    /// Sends a call and returns a successful answer whose body is still to come.
+    pub(crate) async fn open(&self, call: Call) -> Result<Response<Body>, CallError> {
+        let request = call.into_request().map_err(TransportError::Form)?;
+        let response = self
+            .client()
+            .send(request)
+            .await
+            .map_err(|error| TransportError::Send(Box::new(error)))?;
+        let code = response.status();
+        if code.is_success() {
+            return Ok(response);
+        }
+        let body = collect(response).await?;
+        let status = Status::parse(code.as_u16(), &body);
+        Err(CallError::Status(Box::new(status)))
+    }
+}
+
+async fn collect(response: Response<Body>) -> Result<Bytes, TransportError> {
+    let body = response.into_body().collect().await;
+    Ok(body
+        .map_err(|error| TransportError::Receive(Box::new(error)))?
+        .to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_escaped() {
+        let call = Call::get("/api".into())
+            .query("labelSelector", "a in (b,c)")
+            .query("limit", "5");
+        assert_eq!(
+            call.target,
+            "/api?labelSelector=a%20in%20%28b%2Cc%29&limit=5"
+        );
+    }
+
+    #[test]
+    fn impersonation_names_every_group() {
+        let account = Identity::service_account("ns", "name");
+        let call = Call::get("/api".into()).impersonate(Some(&account));
+        let request = call.into_request().unwrap();
+        assert_eq!(
+            request.headers()["impersonate-user"],
+            "system:serviceaccount:ns:name"
+        );
+        let groups: Vec<_> = request
+            .headers()
+            .get_all("impersonate-group")
+            .iter()
+            .collect();
+        assert_eq!(
+            groups,
+            [
+                "system:serviceaccounts",
+                "system:serviceaccounts:ns",
+                "system:authenticated"
+            ]
+        );
+    }
+}

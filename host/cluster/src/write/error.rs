@@ -1,0 +1,339 @@
+//! Why a write did not happen, told from the API server's answer.
+
+use crate::identity::Identity;
+use crate::object::ObjectError;
+use crate::resource::Resource;
+use crate::status::{Cause, Details, Status};
+use crate::transport::{CallError, TransportError};
+use reeve_core::ObjectReference;
+use std::time::Duration;
+
+/// A write that did not happen, or whose end is unknown
+/// ([`WriteError::Unreachable`]).
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The acting account lacks the right.
+    #[error("{identity} may not {verb} {resource}{}; {reference} needs it", place(.reference))]
+    Forbidden {
+        /// The object.
+        reference: ObjectReference,
+        /// Who lacks the right: an account's user name, or `the agent`.
+        identity: String,
+        /// The verb that is lacking.
+        verb: String,
+        /// Kind in an RBAC rule's form, with the subresource: `profiles.kubeflow.org/status`.
+        resource: String,
+        /// In the API server's words.
+        message: String,
+    },
+    /// The agent may not act as that account. Nothing is known of the account's
+    /// own rights.
+    #[error(
+        "the agent may not impersonate {identity}, so {reference} was not written; \
+         grant it the verb impersonate on that account by name"
+    )]
+    MayNotImpersonate {
+        /// The object.
+        reference: ObjectReference,
+        /// The account that should have acted.
+        identity: String,
+        /// In the API server's words.
+        message: String,
+    },
+    /// Admission refused: a quota, a policy, a webhook.
+    #[error("admission refuses {reference}: {message}")]
+    Denied {
+        /// The object.
+        reference: ObjectReference,
+        /// In the API server's words.
+        message: String,
+    },
+    /// Other managers own fields that were applied.
+    #[error("{reference}: {}", conflict_text(.causes, .message))]
+    Conflict {
+        /// The object.
+        reference: ObjectReference,
+        /// Manager and field, in the API server's form: `("kubectl-edit", ".spec.hard.cpu")`.
+        causes: Vec<(String, String)>,
+        /// In the API server's words.
+        message: String,
+    },
+    /// The object is not the one, or not in the state, that the write was for.
+    #[error("{reference} has changed or was made anew meanwhile: {message}")]
+    Precondition {
+        /// The object.
+        reference: ObjectReference,
+        /// In the API server's words.
+        message: String,
+    },
+    /// The object itself is refused: a field is unknown, wrong or immutable.
+    #[error("{reference} is invalid: {message}")]
+    Invalid {
+        /// The object.
+        reference: ObjectReference,
+        /// Field and complaint, as far as the API server told them apart.
+        causes: Vec<(String, String)>,
+        /// In the API server's words.
+        message: String,
+    },
+    /// The namespace does not exist yet.
+    #[error("{reference} waits for its namespace {namespace}, which does not exist")]
+    NamespaceAbsent {
+        /// The object.
+        reference: ObjectReference,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The namespace is being deleted; nothing can be made in it.
+    #[error("{reference} cannot be made: its namespace {namespace} is being deleted")]
+    NamespaceTerminating {
+        /// The object.
+        reference: ObjectReference,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The object whose subresource was written does not exist.
+    #[error("{reference} does not exist")]
+    Absent {
+        /// The object.
+        reference: ObjectReference,
+    },
+    /// The API server does not serve the kind. [`crate::Cluster::forget`] it.
+    #[error("the api server does not serve the kind of {reference}")]
+    NotServed {
+        /// The object.
+        reference: ObjectReference,
+    },
+    /// The API server has too much to do.
+    #[error("the api server asks to come back later with {reference}")]
+    Throttled {
+        /// The object.
+        reference: ObjectReference,
+        /// How long it asks to wait.
+        retry_after: Duration,
+    },
+    /// No answer: the write may or may not have happened.
+    #[error("no answer about {reference}")]
+    Unreachable {
+        /// The object.
+        reference: ObjectReference,
+        /// What went wrong on the way.
+        source: TransportError,
+    },
+    /// Any other refusal.
+    #[error("the api server refuses {reference} ({code}): {message}")]
+    Refused {
+        /// The object.
+        reference: ObjectReference,
+        /// HTTP status.
+        code: u16,
+        /// In the API server's words.
+        message: String,
+    },
+    /// The write happened, but the answer is no object.
+    #[error("cannot understand {reference} as it came from the api server")]
+    Malformed {
+        /// The object.
+        reference: ObjectReference,
+        /// What is wrong with it.
+        source: ObjectError,
+    },
+}
+
+impl WriteError {
+    /// Whether the very same write may succeed later, without a change in it.
+    ///
+    /// Rights, namespaces and kinds arrive without being watched by whoever waits
+    /// for them, so their absence counts. What is wrong with the object itself,
+    /// and another manager's claim, stay until something else changes.
+    pub fn retries(&self) -> bool {
+        match self {
+            Self::Conflict { .. } | Self::Invalid { .. } => false,
+            // Timeouts and overload pass; what a 4xx says of a request stays true.
+            Self::Refused { code, .. } => *code >= 500,
+            _ => true,
+        }
+    }
+
+    /// The object that was to be written.
+    pub fn reference(&self) -> &ObjectReference {
+        match self {
+            Self::Forbidden { reference, .. }
+            | Self::MayNotImpersonate { reference, .. }
+            | Self::Denied { reference, .. }
+            | Self::Conflict { reference, .. }
+            | Self::Precondition { reference, .. }
+            | Self::Invalid { reference, .. }
+            | Self::NamespaceAbsent { reference, .. }
+            | Self::NamespaceTerminating { reference, .. }
+            | Self::Absent { reference }
+            | Self::NotServed { reference }
+            | Self::Throttled { reference, .. }
+            | Self::Unreachable { reference, .. }
+            | Self::Refused { reference, .. }
+            | Self::Malformed { reference, .. } => reference,
+        }
+    }
+}
+
+fn place(reference: &ObjectReference) -> String {
+    match &reference.namespace {
+        Some(namespace) => format!(" in namespace {namespace}"),
+        None => " at the cluster scope".to_owned(),
+    }
+}
+
+fn conflict_text(causes: &[(String, String)], message: &str) -> String {
+    if causes.is_empty() {
+        return message.to_owned();
+    }
+    let claims: Vec<_> = causes
+        .iter()
+        .map(|(manager, field)| format!("{field} is owned by {manager}"))
+        .collect();
+    claims.join(", ")
+}
+
+/// A write under way: what an error has to tell about it.
+pub(crate) struct Attempt<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) subresource: Option<&'static str>,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) identity: Option<&'a Identity>,
+}
+
+impl Attempt<'_> {
+    pub(crate) fn reference(&self) -> ObjectReference {
+        self.resource.reference(self.namespace, self.name)
+    }
+
+    pub(crate) fn failed(&self, error: CallError) -> WriteError {
+        match error {
+            CallError::Transport(source) => WriteError::Unreachable {
+                reference: self.reference(),
+                source,
+            },
+            CallError::Status(status) => self.refused(*status),
+        }
+    }
+
+    /// Reads a refusal. The API server gives codes and reasons to programs, but
+    /// some cases differ only in their words; those words are old and stable.
+    fn refused(&self, status: Status) -> WriteError {
+        let reference = self.reference();
+        let field_conflict = status.has_cause("FieldManagerConflict");
+        if status.code == 403 {
+            return self.forbidden(reference, status);
+        }
+        let Status {
+            message, details, ..
+        } = status;
+        match status.code {
+            404 => self.not_found(reference, &details),
+            409 if field_conflict => WriteError::Conflict {
+                reference,
+                causes: details.causes.iter().map(conflict).collect(),
+                message,
+            },
+            409 | 412 => WriteError::Precondition { reference, message },
+            422 => WriteError::Invalid {
+                reference,
+                causes: details.causes.into_iter().map(complaint).collect(),
+                message,
+            },
+            // A body that does not fit the kind's schema: strict decoding says 400,
+            // the merge of typed fields 500, of which no repetition cures it.
+            400 | 500 if is_schema_complaint(&message) => WriteError::Invalid {
+                reference,
+                causes: details.causes.into_iter().map(complaint).collect(),
+                message,
+            },
+            429 => WriteError::Throttled {
+                reference,
+                retry_after: Duration::from_secs(details.retry_after_seconds.max(1).into()),
+            },
+            code => WriteError::Refused {
+                reference,
+                code,
+                message,
+            },
+        }
+    }
+
+    fn forbidden(&self, reference: ObjectReference, status: Status) -> WriteError {
+        let terminating = status.has_cause("NamespaceTerminating");
+        let message = status.message;
+        let verb = lacking_verb(&message);
+        if let (Some(identity), Some(verb)) = (self.identity, verb)
+            && (verb == "impersonate" || verb.starts_with("impersonate:"))
+        {
+            return WriteError::MayNotImpersonate {
+                reference,
+                identity: identity.to_string(),
+                message,
+            };
+        }
+        if terminating {
+            return WriteError::NamespaceTerminating {
+                namespace: self.namespace.unwrap_or_default().to_owned(),
+                reference,
+            };
+        }
+        let Some(verb) = verb.map(str::to_owned) else {
+            return WriteError::Denied { reference, message };
+        };
+        let subresource = self.subresource.map(|s| format!("/{s}"));
+        WriteError::Forbidden {
+            reference,
+            identity: self
+                .identity
+                .map_or_else(|| "the agent".to_owned(), ToString::to_string),
+            verb,
+            resource: format!("{}{}", self.resource, subresource.unwrap_or_default()),
+            message,
+        }
+    }
+
+    fn not_found(&self, reference: ObjectReference, details: &Details) -> WriteError {
+        let of_namespace = details.kind == "namespaces" && details.group.is_empty();
+        match self.namespace {
+            Some(namespace) if of_namespace && details.name == namespace => {
+                WriteError::NamespaceAbsent {
+                    reference,
+                    namespace: namespace.to_owned(),
+                }
+            }
+            _ if details.name.is_empty() => WriteError::NotServed { reference },
+            _ => WriteError::Absent { reference },
+        }
+    }
+}
+
+/// The verb in `User "x" cannot patch resource "configmaps" in API group …`, the
+/// form in which the API server reports a missing right. None for refusals of
+/// another kind, such as a quota's.
+fn lacking_verb(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once(" cannot ")?;
+    let (verb, rest) = rest.split_once(' ')?;
+    rest.starts_with("resource \"").then_some(verb)
+}
+
+fn is_schema_complaint(message: &str) -> bool {
+    message.contains("strict decoding error") || message.starts_with("failed to create typed patch")
+}
+
+fn complaint(cause: Cause) -> (String, String) {
+    (cause.field, cause.message)
+}
+
+/// Manager and field of `conflict with "kubectl-edit" using v1: .spec.hard`. What
+/// follows the name (subresource, version, time) depends on the server's version.
+fn conflict(cause: &Cause) -> (String, String) {
+    let manager = cause
+        .message
+        .split_once('"')
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map_or(cause.message.as_str(), |(manager, _)| manager);
+    (manager.to_owned(), cause.field.clone())
+}
