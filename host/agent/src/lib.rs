@@ -1,1 +1,36 @@
-//! The agent: plugin lifecycle, scheduling, reconcile loop, admin HTTP.
+//! The agent: what is installed, what is due, what is done about it.
+//!
+//! ```text
+//! ConfigMaps ─▶ delivery ─▶ load ─▶ Active
+//!                                     │
+//! store changes ─▶ controller ─▶ queue ─▶ run ─▶ plan ─▶ execute ─▶ cluster
+//!                      ▲                   │
+//!                      └── reads, problems ┘─▶ reporter ─▶ Plugin, Unit, Events
+//! ```
+//!
+//! The agent reaches a cluster only through a [`kube::Client`]; whether an API
+//! server over the network or one in the same process answers, it cannot tell.
+
+mod active;
+mod agent;
+mod clock;
+mod config_schema;
+mod controller;
+mod delivery;
+mod execute;
+mod health;
+mod load;
+mod plugin;
+mod problem;
+mod queue;
+mod reads;
+mod reporter;
+mod run;
+mod status;
+mod view;
+
+pub use agent::{Agent, AgentConfig};
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use delivery::MAX_COMPONENT_BYTES;
+pub use health::HealthServer;
+pub use status::{AgentStatus, PluginReport, UnitSummary};

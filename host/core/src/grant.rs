@@ -208,7 +208,7 @@ pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
         rule("reeve.dev", "units/status", &["patch"]),
     ]);
     let wide = json!([
-        rule("", "events", &["create", "get", "patch"]),
+        rule("", "events", &["create"]),
         rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
     ]);
     let mut objects = role_and_binding("reeve-agent", Some(namespace), &local, &subject).to_vec();

@@ -1,0 +1,167 @@
+//! A plugin that has passed every gate and may run.
+
+use bytes::Bytes;
+use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec};
+use reeve_core::manifest::Scope;
+use reeve_core::ownership::plugin_selector;
+use reeve_core::selector::Selector;
+use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
+use reeve_engine::{Component, Limits};
+use std::collections::HashMap;
+
+/// One loaded version of a plugin under one configuration. Nothing in it changes;
+/// another version, configuration or policy is another value.
+#[derive(Debug)]
+pub(crate) struct Active {
+    /// What it was loaded from.
+    pub(crate) key: LoadKey,
+    /// The compiled component.
+    pub(crate) component: Component,
+    /// Who it says it is.
+    pub(crate) metadata: Metadata,
+    /// What it declared for this configuration.
+    pub(crate) manifest: Manifest,
+    /// The configuration.
+    pub(crate) config: Bytes,
+    /// Bounds of each call.
+    pub(crate) limits: Limits,
+    /// As whom it writes.
+    pub(crate) identity: Identity,
+    /// Name of its field manager.
+    pub(crate) field_manager: String,
+    /// The kinds of its manifest as the cluster serves them.
+    pub(crate) resources: HashMap<GroupVersionKind, Resource>,
+    /// Rules that are not granted everywhere, but may be where they are needed.
+    pub(crate) ungranted: Vec<String>,
+    /// What it watches.
+    pub(crate) watches: Watches,
+}
+
+/// What an [`Active`] was loaded from. Equal keys mean that there is nothing new
+/// to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoadKey {
+    /// Digest of the component.
+    pub(crate) component: Digest,
+    /// Digest of configuration and policy.
+    pub(crate) settings: Digest,
+}
+
+/// The watches of one plugin; they end with it.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    /// Its primaries.
+    pub(crate) primary: WatchHandle,
+    /// What it reads, by the position of the rule in the manifest.
+    pub(crate) reads: Vec<Vec<WatchHandle>>,
+    /// What it owns.
+    pub(crate) owned: Vec<WatchHandle>,
+}
+
+impl Watches {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &WatchHandle> {
+        std::iter::once(&self.primary)
+            .chain(self.reads.iter().flatten())
+            .chain(&self.owned)
+    }
+}
+
+impl Active {
+    /// The resource of a kind of the manifest.
+    pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
+        self.resources.get(kind)
+    }
+}
+
+/// Which watches a manifest needs.
+#[derive(Debug)]
+pub(crate) struct WatchPlan {
+    pub(crate) primary: WatchSpec,
+    pub(crate) reads: Vec<Vec<WatchSpec>>,
+    pub(crate) owned: Vec<WatchSpec>,
+}
+
+impl WatchPlan {
+    /// The watches of a plugin. Each kind of the manifest must be in `resources`;
+    /// a kind that is not is left out.
+    pub(crate) fn of(
+        plugin: &str,
+        manifest: &Manifest,
+        resources: &HashMap<GroupVersionKind, Resource>,
+    ) -> Option<Self> {
+        let primary = manifest.primary();
+        let selector = plugin_selector(plugin);
+        let mut owned: Vec<WatchSpec> = Vec::new();
+        for write in &manifest.writes {
+            for spec in specs(resources.get(&write.kind)?, &write.scope, &[], &selector) {
+                if !owned.contains(&spec) {
+                    owned.push(spec);
+                }
+            }
+        }
+        let mut reads = Vec::with_capacity(manifest.reads.len());
+        for read in &manifest.reads {
+            let resource = resources.get(&read.kind)?;
+            reads.push(specs(resource, &read.scope, &read.names, &read.selector));
+        }
+        Some(Self {
+            primary: WatchSpec {
+                resource: resources.get(&primary.kind)?.clone(),
+                scope: WatchScope::All,
+                selector: primary.selector.clone(),
+            },
+            reads,
+            owned,
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &WatchSpec> {
+        std::iter::once(&self.primary)
+            .chain(self.reads.iter().flatten())
+            .chain(&self.owned)
+    }
+}
+
+/// The narrowest watches that cover a scope. Where the namespaces are known only
+/// from the primaries, that is one watch over all namespaces.
+fn specs(
+    resource: &Resource,
+    scope: &Scope,
+    names: &[String],
+    selector: &Selector,
+) -> Vec<WatchSpec> {
+    let namespaces: Vec<Option<&String>> = match scope {
+        Scope::Namespaces(namespaces) if resource.namespaced => {
+            namespaces.iter().map(Some).collect()
+        }
+        _ => vec![None],
+    };
+    let spec = |scope| WatchSpec {
+        resource: resource.clone(),
+        scope,
+        selector: selector.clone(),
+    };
+    namespaces
+        .into_iter()
+        .flat_map(|namespace| {
+            // A name alone selects an object only where its namespace is known.
+            let by_name = !names.is_empty() && (namespace.is_some() || !resource.namespaced);
+            if by_name {
+                names
+                    .iter()
+                    .map(|name| {
+                        spec(WatchScope::Object {
+                            namespace: namespace.cloned(),
+                            name: name.clone(),
+                        })
+                    })
+                    .collect()
+            } else {
+                let scope = namespace.map_or(WatchScope::All, |n| WatchScope::Namespace(n.clone()));
+                vec![spec(scope)]
+            }
+        })
+        .collect()
+}

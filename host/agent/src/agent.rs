@@ -1,0 +1,156 @@
+//! Starting and stopping an agent.
+
+use crate::clock::{Clock, SystemClock};
+use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
+use crate::execute::Executor;
+use crate::load::Loader;
+use crate::reporter::{Reporter, Reports};
+use crate::run::Runner;
+use crate::status::{AgentStatus, UnitSummary};
+use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
+use reeve_cluster::{Cluster, Recorder, Store, WatchScope, WatchSpec};
+use reeve_core::selector::Selector;
+use reeve_engine::Engine;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+/// Settings of an agent.
+#[derive(Clone)]
+pub struct AgentConfig {
+    /// The way to the cluster.
+    pub client: kube::Client,
+    /// What runs the plugins. May be shared with other agents.
+    pub engine: Engine,
+    /// Namespace of the plugins' ConfigMaps and ServiceAccounts, and of the
+    /// `Plugin` and `Unit` objects.
+    pub namespace: String,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Units that run at once.
+    pub concurrency: usize,
+}
+
+impl AgentConfig {
+    /// Units that run at once: enough to hide the latency of the API server, few
+    /// enough to leave it to others.
+    pub const CONCURRENCY: usize = 16;
+
+    /// Settings for a cluster, with the defaults for everything else.
+    pub fn new(client: kube::Client, engine: Engine, namespace: impl Into<String>) -> Self {
+        Self {
+            client,
+            engine,
+            namespace: namespace.into(),
+            clock: Arc::new(SystemClock),
+            concurrency: Self::CONCURRENCY,
+        }
+    }
+}
+
+/// A running agent. Dropping it stops it at once; what it has sent stays sent.
+pub struct Agent {
+    status: watch::Receiver<AgentStatus>,
+    commands: mpsc::Sender<Command>,
+    reports: Reports,
+    tasks: JoinSet<()>,
+}
+
+impl Agent {
+    /// Starts an agent. It returns at once; [`Agent::status`] tells when it has
+    /// seen the cluster. Must be called within a tokio runtime.
+    pub fn start(config: AgentConfig) -> Self {
+        let AgentConfig {
+            client,
+            engine,
+            namespace,
+            clock,
+            concurrency,
+        } = config;
+        let namespace: Arc<str> = namespace.into();
+        let cluster = Cluster::new(client.clone());
+        let (store, changes) = Store::new(cluster.clone());
+        let own = |group, version, kind, plural, selector: &Selector| {
+            store.watch(WatchSpec {
+                resource: own_resource(group, version, kind, plural),
+                scope: WatchScope::Namespace(namespace.to_string()),
+                selector: selector.clone(),
+            })
+        };
+        let all = Selector::default();
+        let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
+        let own = OwnWatches {
+            config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
+            plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
+            units: own(GROUP, VERSION, "Unit", "units", &all),
+        };
+        let reports = Reports::default();
+        let (command_sender, commands) = mpsc::channel(16);
+        let (status_sender, status) = watch::channel(AgentStatus::default());
+        let recorder = Recorder::new(cluster.clone(), "reeve");
+        let reporter = Reporter {
+            reports: reports.clone(),
+            client,
+            recorder,
+            namespace: namespace.clone(),
+        };
+        let controller = Controller {
+            loader: Loader {
+                engine,
+                cluster: cluster.clone(),
+                store: store.clone(),
+                namespace: namespace.clone(),
+            },
+            runner: Runner {
+                executor: Executor {
+                    cluster,
+                    store: store.clone(),
+                },
+                store,
+                clock: clock.clone(),
+            },
+            reports: reports.clone(),
+            clock,
+            own,
+            changes,
+            commands,
+            status: status_sender,
+            concurrency: concurrency.max(1),
+            state: State::default(),
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(controller.run());
+        tasks.spawn(reporter.run());
+        Self {
+            status,
+            commands: command_sender,
+            reports,
+            tasks,
+        }
+    }
+
+    /// How the agent is, now and whenever it changes.
+    pub fn status(&self) -> watch::Receiver<AgentStatus> {
+        self.status.clone()
+    }
+
+    /// Every unit, by plugin and primary. Empty when the agent has stopped.
+    pub async fn units(&self) -> Vec<UnitSummary> {
+        let (sender, answer) = oneshot::channel();
+        if self.commands.send(Command::Units(sender)).await.is_err() {
+            return Vec::new();
+        }
+        answer.await.unwrap_or_default()
+    }
+
+    /// Whether nothing is left to do or to say until something changes.
+    pub fn is_settled(&self) -> bool {
+        let status = self.status.borrow();
+        status.synced && status.idle && self.reports.is_idle()
+    }
+
+    /// Stops the agent and waits until all of it has ended.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+}

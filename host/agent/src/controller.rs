@@ -1,0 +1,205 @@
+//! The loop that owns all state: what is installed, what is due, what runs.
+//!
+//! Everything that happens (a change in the store, a load or a run that ended, a
+//! timer) comes in here, one after another, so nothing in here needs a lock.
+//! Whatever takes time runs in tasks of its own and reports back.
+
+mod changes;
+mod loading;
+mod reporting;
+mod running;
+
+use crate::active::{Active, LoadKey};
+use crate::clock::Clock;
+use crate::load::Loader;
+use crate::plugin::PluginState;
+use crate::problem::Problem;
+use crate::queue::Queue;
+use crate::reads::ReadIndex;
+use crate::reporter::Reports;
+use crate::run::{Ran, Runner};
+use crate::status::{AgentStatus, UnitSummary};
+use reeve_cluster::{Change, Resource, WatchHandle, WatchSpec};
+use reeve_core::{Digest, GroupVersionKind, UnitKey};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// The watches of the agent itself.
+pub(crate) struct OwnWatches {
+    pub(crate) config_maps: WatchHandle,
+    pub(crate) plugins: WatchHandle,
+    pub(crate) units: WatchHandle,
+}
+
+/// What the loop is made of.
+pub(crate) struct Controller {
+    pub(crate) loader: Loader,
+    pub(crate) runner: Runner,
+    pub(crate) reports: Reports,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) own: OwnWatches,
+    pub(crate) changes: mpsc::UnboundedReceiver<Change>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) status: watch::Sender<AgentStatus>,
+    /// Runs at once.
+    pub(crate) concurrency: usize,
+    pub(crate) state: State,
+}
+
+/// What the loop knows.
+#[derive(Default)]
+pub(crate) struct State {
+    plugins: HashMap<Arc<str>, PluginState>,
+    /// Who wants the changes of a watch.
+    routes: HashMap<Arc<WatchSpec>, Vec<(Arc<str>, Route)>>,
+    queue: Queue,
+    reads: ReadIndex,
+    jobs: JoinSet<Done>,
+    /// Which unit or plugin a job is for, should it panic.
+    job_ids: HashMap<tokio::task::Id, JobFor>,
+    runs: usize,
+    loads: usize,
+    /// Plugins whose status may have changed, and when it is reported.
+    stale: BTreeSet<Arc<str>>,
+    report_at: Option<Instant>,
+    /// `Unit` objects that exist.
+    unit_objects: BTreeSet<String>,
+}
+
+/// Why a plugin wants the changes of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Primary,
+    Owned,
+    Read,
+}
+
+/// What can be asked of the loop.
+pub(crate) enum Command {
+    /// What every unit is like.
+    Units(oneshot::Sender<Vec<UnitSummary>>),
+}
+
+enum JobFor {
+    Load(Arc<str>),
+    Run(UnitKey),
+}
+
+/// A job that ended.
+enum Done {
+    Load {
+        plugin: Arc<str>,
+        newest: Option<Digest>,
+        result: Result<Loaded, Problem>,
+    },
+    Run {
+        unit: UnitKey,
+        key: LoadKey,
+        ran: Box<Ran>,
+    },
+}
+
+enum Loaded {
+    /// What runs is what is wanted.
+    Unchanged,
+    New(Box<Active>),
+}
+
+impl Controller {
+    /// Runs until the last sender of commands is gone.
+    pub(crate) async fn run(mut self) {
+        let mut own_states = [
+            self.own.config_maps.states(),
+            self.own.plugins.states(),
+            self.own.units.states(),
+        ];
+        loop {
+            self.start_runs();
+            self.report_when_idle();
+            self.publish();
+            let due = self.next_due();
+            let [config_maps, plugins, units] = &mut own_states;
+            tokio::select! {
+                change = self.changes.recv() => match change {
+                    Some(change) => {
+                        self.on_change(change);
+                        // The rest of a burst, before anything is started on it.
+                        while let Ok(change) = self.changes.try_recv() {
+                            self.on_change(change);
+                        }
+                    }
+                    None => return,
+                },
+                Some(done) = self.state.jobs.join_next_with_id() => self.on_done(done),
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.on_timer();
+                }
+                command = self.commands.recv() => match command {
+                    Some(Command::Units(answer)) => {
+                        // Who asked may be gone.
+                        let _ = answer.send(self.units());
+                    }
+                    None => return,
+                },
+                Ok(()) = config_maps.changed() => self.load_all(),
+                Ok(()) = plugins.changed() => self.load_all(),
+                Ok(()) = units.changed() => {}
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let mut due = self.state.report_at;
+        if self.state.runs < self.concurrency {
+            due = earliest(due, self.state.queue.next_due());
+        }
+        for plugin in self.state.plugins.values() {
+            due = earliest(due, plugin.retry_at);
+        }
+        due
+    }
+
+    fn on_timer(&mut self) {
+        let now = Instant::now();
+        if self.state.report_at.is_some_and(|at| at <= now) {
+            self.report();
+        }
+        let due: Vec<Arc<str>> = self
+            .state
+            .plugins
+            .values()
+            .filter(|plugin| plugin.retry_at.is_some_and(|at| at <= now))
+            .map(|plugin| plugin.name.clone())
+            .collect();
+        for plugin in due {
+            self.start_load(&plugin);
+        }
+    }
+}
+
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// A fraction that differs from unit to unit and from attempt to attempt, and is
+/// the same in every run of a scenario.
+fn jitter(name: &str, failures: u32) -> f64 {
+    let digest = Digest::of_parts([name.as_bytes(), &failures.to_le_bytes()]);
+    let digits = u32::from_str_radix(&digest.hex()[..6], 16).unwrap_or(0);
+    f64::from(digits) / f64::from(0x00ff_ffff)
+}
+
+/// The agent's own kinds, which need no discovery.
+pub(crate) fn own_resource(group: &str, version: &str, kind: &str, plural: &str) -> Resource {
+    Resource {
+        kind: GroupVersionKind::new(group, version, kind),
+        plural: plural.to_owned(),
+        namespaced: true,
+    }
+}

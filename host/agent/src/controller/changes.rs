@@ -1,0 +1,223 @@
+//! What a change in the store means: a plugin to load, a unit to run.
+
+use super::{Controller, Route};
+use crate::plugin::PluginState;
+use crate::reads::Side;
+use reeve_api::Plugin;
+use reeve_cluster::{Change, Object, ObjectChange};
+use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
+use reeve_core::{ObjectReference, UnitKey};
+use std::sync::Arc;
+
+impl Controller {
+    pub(super) fn on_change(&mut self, change: Change) {
+        let Change::Object(change) = change else {
+            return;
+        };
+        if change.watch == *self.own.config_maps.spec() {
+            self.on_config_map(change.new.as_ref(), &change.reference);
+        } else if change.watch == *self.own.plugins.spec() {
+            self.on_plugin_object(change.new.as_ref(), &change.reference);
+        } else if change.watch == *self.own.units.spec() {
+            let name = change.reference.name.clone();
+            if change.new.is_some() {
+                self.state.unit_objects.insert(name);
+            } else {
+                self.state.unit_objects.remove(&name);
+            }
+        } else {
+            let routes = self.state.routes.get(&change.watch).cloned();
+            for (plugin, route) in routes.into_iter().flatten() {
+                match route {
+                    Route::Primary => self.on_primary(&plugin, &change),
+                    Route::Owned => self.on_owned(&plugin, &change),
+                    Route::Read => self.on_read(&change),
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_config_map(&mut self, new: Option<&Arc<Object>>, reference: &ObjectReference) {
+        let name: Arc<str> = reference.name.as_str().into();
+        let plugins = &mut self.state.plugins;
+        let plugin = plugins
+            .entry(name.clone())
+            .or_insert_with(|| PluginState::new(&name));
+        plugin.config_map = new.cloned();
+        plugin.load_failures = 0;
+        if new.is_some() {
+            self.start_load(&name);
+        } else {
+            self.stop_plugin(&name);
+        }
+    }
+
+    pub(super) fn on_plugin_object(
+        &mut self,
+        new: Option<&Arc<Object>>,
+        reference: &ObjectReference,
+    ) {
+        let name: Arc<str> = reference.name.as_str().into();
+        let parsed = new.and_then(|object| serde_json::from_value::<Plugin>(object.value()).ok());
+        let plugins = &mut self.state.plugins;
+        let Some(plugin) = plugins.get_mut(&name) else {
+            // One without a ConfigMap waits for it, and says so.
+            if let Some(parsed) = parsed {
+                let mut plugin = PluginState::new(&name);
+                plugin.policy = Some((parsed.spec, parsed.metadata.generation));
+                plugin.reported = parsed.status;
+                if let Some(status) = &plugin.reported {
+                    plugin.conditions.clone_from(&status.conditions);
+                }
+                plugins.insert(name.clone(), plugin);
+                if self.synced() {
+                    self.stop_plugin(&name);
+                }
+            }
+            return;
+        };
+        let Some(parsed) = parsed else {
+            plugin.policy = None;
+            plugin.reported = None;
+            if plugin.config_map.is_none() {
+                plugins.remove(&name);
+            } else {
+                self.mark_stale(&name);
+                self.start_load(&name);
+            }
+            return;
+        };
+        let policy = (parsed.spec, parsed.metadata.generation);
+        let changed = plugin.policy.as_ref() != Some(&policy);
+        if plugin.reported.is_none()
+            && let Some(status) = parsed.status
+        {
+            // Times of transition survive a restart.
+            plugin.conditions.clone_from(&status.conditions);
+            plugin.reported = Some(status);
+        }
+        plugin.policy = Some(policy);
+        if changed {
+            plugin.load_failures = 0;
+            self.mark_stale(&name);
+            if self
+                .state
+                .plugins
+                .get(&name)
+                .is_some_and(|p| p.config_map.is_some())
+            {
+                self.start_load(&name);
+            }
+        }
+    }
+
+    pub(super) fn on_primary(&mut self, plugin: &Arc<str>, change: &ObjectChange) {
+        let Some(state) = self.state.plugins.get_mut(plugin) else {
+            return;
+        };
+        let unit = state.unit(&change.reference);
+        match (&change.old, &change.new) {
+            (_, None) => {
+                if let Some(state) = state.units.get_mut(&change.reference) {
+                    state.present = false;
+                    self.state.queue.add(unit);
+                }
+            }
+            (old, Some(new)) => {
+                let Some(active) = state.active.clone() else {
+                    return;
+                };
+                let known = state
+                    .units
+                    .get(&change.reference)
+                    .is_some_and(|u| u.present);
+                state.ensure_unit(&unit).present = true;
+                let projection = &active.manifest.primary().projection;
+                let same = known
+                    && old.as_ref().is_some_and(|old| {
+                        old.is_deleting() == new.is_deleting()
+                            && projection.apply(&old.value()) == projection.apply(&new.value())
+                    });
+                if !same {
+                    self.state.queue.add(unit);
+                }
+            }
+        }
+        self.mark_stale(plugin);
+    }
+
+    pub(super) fn on_owned(&mut self, plugin: &Arc<str>, change: &ObjectChange) {
+        let Some(state) = self.state.plugins.get_mut(plugin) else {
+            return;
+        };
+        let label = |object: &Option<Arc<Object>>| {
+            object
+                .as_ref()
+                .and_then(|object| object.label(UNIT_LABEL).map(str::to_owned))
+        };
+        let (old, new) = (label(&change.old), label(&change.new));
+        if let Some(old) = old.as_ref().filter(|_| old != new)
+            && let Some(owned) = state.owned.get_mut(old)
+        {
+            owned.remove(&change.reference);
+            if owned.is_empty() {
+                state.owned.remove(old);
+            }
+        }
+        if let Some(new) = &new {
+            let owned = state.owned.entry(new.clone()).or_default();
+            owned.insert(change.reference.clone());
+        }
+        // What we wrote ourselves needs no answer.
+        if change.own_write {
+            return;
+        }
+        let mut units: Vec<UnitKey> = Vec::new();
+        for label in [&old, &new].into_iter().flatten() {
+            if let Some(primary) = state.labels.get(label) {
+                units.push(state.unit(primary));
+            } else if let Some(object) = &change.new
+                && let Some(unit) = state.orphan(object)
+            {
+                state.ensure_unit(&unit);
+                units.push(unit);
+            }
+        }
+        for unit in units {
+            self.state.queue.add(unit);
+        }
+    }
+
+    pub(super) fn on_read(&mut self, change: &ObjectChange) {
+        if !self.state.reads.concerns(&change.reference) {
+            return;
+        }
+        let value = |object: &Option<Arc<Object>>| object.as_ref().map(|object| object.value());
+        let (old, new) = (value(&change.old), value(&change.new));
+        let old = old.as_ref().map(|value| Side { value });
+        let new = new.as_ref().map(|value| Side { value });
+        for unit in self.state.reads.touched(&change.reference, old, new) {
+            self.state.queue.add(unit);
+        }
+    }
+}
+
+impl PluginState {
+    /// The unit that an object's annotation names, if it is of our primary's kind.
+    pub(super) fn orphan(&self, object: &Object) -> Option<UnitKey> {
+        let active = self.active.as_ref()?;
+        let kind = &active.manifest.primary().kind;
+        let id = object.annotation(PRIMARY_ANNOTATION)?;
+        let mut parts = id.splitn(3, '/');
+        let (kind_and_group, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let ours =
+            kind_and_group.split_once('.') == Some((kind.kind.as_str(), kind.group.as_str()));
+        if !ours || name.is_empty() {
+            return None;
+        }
+        let namespace = Some(namespace.to_owned()).filter(|n| !n.is_empty());
+        let unit = self.unit(&ObjectReference::new(kind.clone(), namespace, name));
+        // The annotation must fit the label by which we found the object.
+        (object.label(UNIT_LABEL) == Some(unit_label(&unit).as_str())).then_some(unit)
+    }
+}

@@ -1,0 +1,303 @@
+//! Loading plugins, putting them to work, and stopping them.
+
+use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
+use super::{Controller, Done, JobFor, Loaded, Route, jitter};
+use crate::active::{Active, LoadKey};
+use crate::delivery::{self, DeliveryError};
+use crate::load::{self, Loader};
+use crate::problem::Problem;
+use crate::reporter::{About, Report};
+use k8s_openapi::api::core::v1::ConfigMap;
+use reeve_api::{PluginSpec, Reason};
+use reeve_cluster::{Object, WatchHandle, WatchState};
+use reeve_core::backoff::Backoff;
+use reeve_core::ownership::UNIT_LABEL;
+use reeve_core::{Digest, UnitKey};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// RBAC is asked about again this often while something is not granted.
+const GRANT_RECHECK: Duration = Duration::from_secs(30);
+
+impl Controller {
+    pub(super) fn synced(&self) -> bool {
+        let own = [&self.own.config_maps, &self.own.plugins];
+        own.iter().all(|watch| watch.state() == WatchState::Synced)
+    }
+
+    /// Loads what could not be loaded before everything was known.
+    pub(super) fn load_all(&mut self) {
+        if !self.synced() {
+            return;
+        }
+        let waiting: Vec<(Arc<str>, bool)> = self
+            .state
+            .plugins
+            .values()
+            .filter(|p| p.active.is_none() && p.loading.is_none() && p.retry_at.is_none())
+            .map(|p| (p.name.clone(), p.config_map.is_some()))
+            .collect();
+        for (name, installed) in waiting {
+            if installed {
+                self.start_load(&name);
+            } else {
+                self.stop_plugin(&name);
+            }
+        }
+    }
+
+    pub(super) fn start_load(&mut self, name: &Arc<str>) {
+        // Policy must be known before anything runs under it.
+        if !self.synced() {
+            return;
+        }
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        plugin.retry_at = None;
+        if let Some(running) = plugin.loading.take() {
+            running.abort();
+        }
+        let Some(config_map) = plugin.config_map.clone() else {
+            return;
+        };
+        let policy = plugin
+            .policy
+            .as_ref()
+            .map(|(spec, _)| spec.clone())
+            .unwrap_or_default();
+        // What runs is loaded again only if the last load did not end with it.
+        let active = plugin
+            .active
+            .as_ref()
+            .map(|active| active.key.clone())
+            .filter(|_| {
+                plugin
+                    .active
+                    .as_ref()
+                    .is_some_and(|a| a.ungranted.is_empty())
+            });
+        let loader = self.loader.clone();
+        let job = load_job(loader, name.clone(), config_map, policy, active);
+        let handle = self.state.jobs.spawn(job);
+        self.state
+            .job_ids
+            .insert(handle.id(), JobFor::Load(name.clone()));
+        plugin.loading = Some(handle);
+        self.state.loads += 1;
+        self.mark_stale(name);
+    }
+
+    pub(super) fn on_loaded(
+        &mut self,
+        name: &Arc<str>,
+        newest: Option<Digest>,
+        result: Result<Loaded, Problem>,
+    ) {
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        plugin.loading = None;
+        if newest.is_some() {
+            plugin.newest = newest;
+        }
+        match result {
+            Ok(Loaded::Unchanged) => {
+                plugin.problem = None;
+                plugin.load_failures = 0;
+            }
+            Ok(Loaded::New(active)) => {
+                plugin.problem = None;
+                plugin.load_failures = 0;
+                self.activate(name, Arc::new(*active));
+            }
+            Err(problem) => {
+                tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin not loaded");
+                plugin.load_failures = plugin.load_failures.saturating_add(1);
+                if problem.retries {
+                    let jitter = jitter(name, plugin.load_failures);
+                    let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
+                    plugin.retry_at = Some(Instant::now() + delay);
+                }
+                plugin.problem = Some(problem);
+            }
+        }
+        self.mark_stale(name);
+    }
+
+    /// Puts a loaded version in the place of the one that runs.
+    pub(super) fn activate(&mut self, name: &Arc<str>, active: Arc<Active>) {
+        let digest = active.component.digest();
+        tracing::info!(plugin = %name, %digest, version = active.metadata.version, "plugin running");
+        self.unroute(name);
+        let own = |watch: &WatchHandle, route| (watch.spec().clone(), route);
+        let mut routes = vec![own(&active.watches.primary, Route::Primary)];
+        let reads = active.watches.reads.iter().flatten();
+        routes.extend(reads.map(|watch| own(watch, Route::Read)));
+        routes.extend(
+            active
+                .watches
+                .owned
+                .iter()
+                .map(|watch| own(watch, Route::Owned)),
+        );
+        for (spec, route) in routes {
+            let wanted = self.state.routes.entry(spec).or_default();
+            if !wanted.contains(&(name.clone(), route)) {
+                wanted.push((name.clone(), route));
+            }
+        }
+        if !active.ungranted.is_empty() {
+            // Nobody tells us of a change of RBAC.
+            if let Some(plugin) = self.state.plugins.get_mut(name) {
+                plugin.retry_at = Some(Instant::now() + GRANT_RECHECK);
+            }
+        }
+        let snapshot = self.runner.store.snapshot();
+        let everything = reeve_core::selector::Selector::default();
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        plugin.active = Some(active.clone());
+        let primaries = snapshot
+            .list_in(active.watches.primary.spec(), None, &everything)
+            .found()
+            .unwrap_or_default();
+        for state in plugin.units.values_mut() {
+            state.present = false;
+            state.failures = 0;
+        }
+        for primary in primaries {
+            let unit = plugin.unit(&primary.reference());
+            plugin.ensure_unit(&unit).present = true;
+        }
+        plugin.owned.clear();
+        for watch in &active.watches.owned {
+            let objects = snapshot.list_in(watch.spec(), None, &everything).found();
+            for object in objects.unwrap_or_default() {
+                let Some(label) = object.label(UNIT_LABEL) else {
+                    continue;
+                };
+                if !plugin.labels.contains_key(label)
+                    && let Some(unit) = plugin.orphan(&object)
+                {
+                    plugin.ensure_unit(&unit);
+                }
+                let owned = plugin.owned.entry(label.to_owned()).or_default();
+                owned.insert(object.reference());
+            }
+        }
+        let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
+        let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+        let prefix = unit_object_prefix(name);
+        let leftovers: Vec<String> = self
+            .state
+            .unit_objects
+            .iter()
+            .filter(|object| object.starts_with(&prefix) && !names.contains(*object))
+            .filter(|object| object.len() == prefix.len() + UNIT_LABEL_LENGTH)
+            .cloned()
+            .collect();
+        for object in leftovers {
+            self.reports.put(About::Unit(object), Report::Unit(None));
+        }
+        for unit in units {
+            self.state.queue.add(unit);
+        }
+    }
+
+    pub(super) fn unroute(&mut self, name: &Arc<str>) {
+        self.state.routes.retain(|_, wanted| {
+            wanted.retain(|(plugin, _)| plugin != name);
+            !wanted.is_empty()
+        });
+    }
+
+    /// Stops a plugin whose ConfigMap is gone. Its objects stay.
+    pub(super) fn stop_plugin(&mut self, name: &Arc<str>) {
+        self.unroute(name);
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        if let Some(running) = plugin.loading.take() {
+            running.abort();
+        }
+        plugin.retry_at = None;
+        plugin.active = None;
+        plugin.newest = None;
+        plugin.problem = Some(Problem::lasting(
+            Reason::ConfigMapAbsent,
+            format!(
+                "ConfigMap {name} does not exist; the plugin does not run, and its objects stay. Create it to run the plugin, or delete this Plugin to forget it"
+            ),
+        ));
+        let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
+        for unit in units {
+            self.state.queue.remove(&unit);
+            self.state.reads.remove(&unit);
+            if let Some(state) = plugin.forget_unit(&unit)
+                && state.reported
+            {
+                self.reports
+                    .put(About::Unit(unit_object_name(&unit)), Report::Unit(None));
+            }
+        }
+        plugin.owned.clear();
+        self.mark_stale(name);
+    }
+}
+
+async fn load_job(
+    loader: Loader,
+    plugin: Arc<str>,
+    config_map: Arc<Object>,
+    policy: PluginSpec,
+    active: Option<LoadKey>,
+) -> Done {
+    let unpacked = tokio::task::spawn_blocking(move || {
+        let parsed: Result<ConfigMap, _> = serde_json::from_str(config_map.json());
+        match parsed {
+            Ok(config_map) => delivery::unpack(&config_map).map_err(|e| delivery_problem(&e)),
+            Err(error) => Err(Problem::lasting(
+                Reason::ComponentAbsent,
+                format!("ConfigMap {} cannot be read: {error}", config_map.name()),
+            )),
+        }
+    });
+    let package = match unpacked.await {
+        Ok(Ok(package)) => package,
+        Ok(Err(problem)) => {
+            return Done::Load {
+                plugin,
+                newest: None,
+                result: Err(problem),
+            };
+        }
+        Err(error) => {
+            let message = format!("unpacking failed: {error}");
+            return Done::Load {
+                plugin,
+                newest: None,
+                result: Err(Problem::passing(Reason::DecompressionFailed, message)),
+            };
+        }
+    };
+    let newest = Some(package.digest);
+    let result = if active == Some(load::key(&package, &policy)) {
+        Ok(Loaded::Unchanged)
+    } else {
+        let loaded = loader.load(plugin.clone(), package, policy).await;
+        loaded.map(|active| Loaded::New(Box::new(active)))
+    };
+    Done::Load {
+        plugin,
+        newest,
+        result,
+    }
+}
+
+fn delivery_problem(error: &DeliveryError) -> Problem {
+    Problem::lasting(error.reason(), error.to_string())
+}

@@ -1,0 +1,231 @@
+//! What the agent says of itself, of plugins and of units.
+
+use super::Controller;
+use crate::plugin::{Health, UnitState};
+use crate::problem::Problem;
+use crate::reporter::{About, EventReport, Report, UnitReport};
+use crate::status::{AgentStatus, PluginReport, UnitSummary};
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{
+    ConditionType, PrimaryReference, Reason, UnitSpec, UnitStatus, condition, set_condition,
+};
+use reeve_cluster::{WatchSpec, WatchState};
+use reeve_core::UnitKey;
+use reeve_core::outcome::ConditionStatus;
+use reeve_core::ownership::{plugin_label, unit_label};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A status is reported this long after it changed, so that a burst of changes
+/// is one write; sooner, when nothing else is left to do.
+const REPORT_DELAY: Duration = Duration::from_millis(250);
+
+impl Controller {
+    pub(super) fn mark_stale(&mut self, plugin: &Arc<str>) {
+        self.state.stale.insert(plugin.clone());
+        if self.state.report_at.is_none() {
+            self.state.report_at = Some(Instant::now() + REPORT_DELAY);
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.state.queue.is_idle()
+            && self.state.runs == 0
+            && self.state.loads == 0
+            && self.changes.is_empty()
+    }
+
+    pub(super) fn report_when_idle(&mut self) {
+        if self.state.report_at.is_some() && self.is_idle() {
+            self.report();
+        }
+    }
+
+    pub(super) fn report(&mut self) {
+        self.state.report_at = None;
+        // Before all is known, a plugin would be reported without its policy.
+        if !self.synced() {
+            return;
+        }
+        let now = self.clock.now();
+        for name in std::mem::take(&mut self.state.stale) {
+            let Some(plugin) = self.state.plugins.get_mut(&name) else {
+                continue;
+            };
+            let status = plugin.status(now);
+            if plugin.reported.as_ref() != Some(&status) {
+                plugin.reported = Some(status.clone());
+                let about = About::Plugin(name.to_string());
+                self.reports.put(about, Report::Plugin(Box::new(status)));
+            }
+        }
+    }
+
+    pub(super) fn publish(&self) {
+        let mut plugins: Vec<PluginReport> = self
+            .state
+            .plugins
+            .values()
+            .map(|plugin| PluginReport {
+                name: plugin.name.to_string(),
+                digest: plugin.active.as_ref().map(|a| a.component.digest()),
+                problem: plugin.problem.as_ref().map(ToString::to_string),
+                units: plugin.counts(),
+            })
+            .collect();
+        plugins.sort_by(|a, b| a.name.cmp(&b.name));
+        let status = AgentStatus {
+            synced: self.synced(),
+            own_watches: [&self.own.config_maps, &self.own.plugins, &self.own.units]
+                .into_iter()
+                .filter_map(|watch| watch_problem(watch.spec(), &watch.state()))
+                .collect(),
+            idle: self.is_idle() && self.state.stale.is_empty(),
+            plugins,
+            queued: self.state.queue.depth(),
+            running: self.state.runs,
+        };
+        self.status.send_if_modified(|old| {
+            let changed = *old != status;
+            *old = status;
+            changed
+        });
+    }
+
+    pub(super) fn units(&self) -> Vec<UnitSummary> {
+        let mut units = Vec::new();
+        for plugin in self.state.plugins.values() {
+            for (primary, state) in plugin.units.iter().filter(|(_, state)| state.present) {
+                units.push(UnitSummary {
+                    plugin: plugin.name.to_string(),
+                    primary: primary.clone(),
+                    objects: state.desired.clone(),
+                    ready: state.health == Health::Ready,
+                    problem: state.problem.as_ref().map(ToString::to_string),
+                });
+            }
+        }
+        units.sort_by(|a, b| (&a.plugin, &a.primary).cmp(&(&b.plugin, &b.primary)));
+        units
+    }
+}
+
+pub(super) const UNIT_LABEL_LENGTH: usize = 20;
+
+pub(super) fn unit_object_prefix(plugin: &str) -> String {
+    format!("{}-", plugin_label(plugin).to_lowercase())
+}
+
+/// Name of a unit's `Unit` object.
+pub(super) fn unit_object_name(unit: &UnitKey) -> String {
+    format!("{}{}", unit_object_prefix(&unit.plugin), unit_label(unit))
+}
+
+pub(super) fn set_unit_conditions(
+    state: &mut UnitState,
+    problems: &[Problem],
+    reported: &[reeve_core::outcome::Condition],
+    now: k8s_openapi::jiff::Timestamp,
+) {
+    let mut wanted: Vec<&str> = vec![ConditionType::Ready.as_str()];
+    let ready = match problems {
+        [] => condition(
+            "Ready",
+            "True",
+            Reason::Running.to_string(),
+            "the desired state is in place",
+            None,
+            now,
+        ),
+        [first, ..] => {
+            let message = problems
+                .iter()
+                .map(|p| p.message.as_str())
+                .collect::<Vec<_>>()
+                .join("; ");
+            condition(
+                "Ready",
+                "False",
+                first.reason.to_string(),
+                message,
+                None,
+                now,
+            )
+        }
+    };
+    set_condition(&mut state.conditions, ready);
+    for report in reported {
+        // Ready is ours to say.
+        if report.kind == ConditionType::Ready.as_str() {
+            continue;
+        }
+        wanted.push(&report.kind);
+        let status = ConditionStatus::as_str(report.status);
+        let new = condition(
+            report.kind.clone(),
+            status,
+            report.reason.clone(),
+            report.message.clone(),
+            None,
+            now,
+        );
+        set_condition(&mut state.conditions, new);
+    }
+    state
+        .conditions
+        .retain(|c| wanted.contains(&c.type_.as_str()));
+}
+
+pub(super) fn unit_report(
+    unit: &UnitKey,
+    state: &UnitState,
+    uid: Option<&str>,
+    digest: Option<String>,
+) -> UnitReport {
+    let primary = &unit.primary;
+    UnitReport {
+        spec: UnitSpec {
+            plugin: unit.plugin.to_string(),
+            primary: PrimaryReference {
+                api_version: primary.kind.api_version(),
+                kind: primary.kind.kind.clone(),
+                namespace: primary.namespace.clone(),
+                name: primary.name.clone(),
+                uid: uid.unwrap_or_default().to_owned(),
+            },
+        },
+        status: UnitStatus {
+            digest,
+            failures: state.failures,
+            conditions: state.conditions.clone(),
+        },
+    }
+}
+
+pub(super) fn event_report(
+    unit: &UnitKey,
+    uid: &str,
+    event: &reeve_core::outcome::Event,
+    at: Timestamp,
+) -> Report {
+    Report::Event(Box::new(EventReport {
+        primary: (*unit.primary).clone(),
+        uid: uid.to_owned(),
+        event: event.clone(),
+        at,
+    }))
+}
+
+fn watch_problem(spec: &WatchSpec, state: &WatchState) -> Option<String> {
+    let resource = &spec.resource;
+    match state {
+        WatchState::Synced => None,
+        WatchState::Syncing => Some(format!("{resource}: not all objects have been seen yet")),
+        WatchState::Forbidden { message } => Some(format!("{resource}: {message}")),
+        WatchState::NotServed => Some(format!(
+            "{resource}: not served; install the CRDs with `reeve crds | kubectl apply -f -`"
+        )),
+        WatchState::Failing { message, .. } => Some(format!("{resource}: {message}")),
+    }
+}

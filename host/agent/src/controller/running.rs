@@ -1,0 +1,202 @@
+//! Running units, and what follows from how a run went.
+
+use super::reporting::{event_report, set_unit_conditions, unit_object_name, unit_report};
+use super::{Controller, Done, JobFor, jitter};
+use crate::active::LoadKey;
+use crate::plugin::Health;
+use crate::problem::Problem;
+use crate::reporter::{About, Report};
+use crate::run::{Ran, Run};
+use reeve_api::Reason;
+use reeve_core::UnitKey;
+use reeve_core::backoff::Backoff;
+use reeve_core::outcome::Next;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A namespace that is missing is looked for at least this often: it usually
+/// comes moments after the primary, made by somebody else.
+const NAMESPACE_DELAY: Duration = Duration::from_secs(10);
+
+impl Controller {
+    pub(super) fn start_runs(&mut self) {
+        while self.state.runs < self.concurrency {
+            let Some(unit) = self.state.queue.take(Instant::now()) else {
+                return;
+            };
+            let plugin = self.state.plugins.get(&unit.plugin);
+            let Some((plugin, active)) = plugin.and_then(|p| Some((p, p.active.clone()?))) else {
+                self.state.queue.done(&unit);
+                continue;
+            };
+            let run = Run {
+                owned: plugin.owned_by(&unit),
+                unit: unit.clone(),
+                active: active.clone(),
+            };
+            let runner = self.runner.clone();
+            let job_unit = unit.clone();
+            let handle = self.state.jobs.spawn(async move {
+                let ran = runner.run(run).await;
+                Done::Run {
+                    unit: job_unit,
+                    key: active.key.clone(),
+                    ran: Box::new(ran),
+                }
+            });
+            self.state.job_ids.insert(handle.id(), JobFor::Run(unit));
+            self.state.runs += 1;
+        }
+    }
+
+    pub(super) fn on_done(
+        &mut self,
+        done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
+    ) {
+        let id = match &done {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let job = self.state.job_ids.remove(&id);
+        match &job {
+            Some(JobFor::Load(_)) => self.state.loads -= 1,
+            Some(JobFor::Run(_)) => self.state.runs -= 1,
+            None => {}
+        }
+        match (done, job) {
+            (
+                Ok((
+                    _,
+                    Done::Load {
+                        plugin,
+                        newest,
+                        result,
+                    },
+                )),
+                _,
+            ) => {
+                // A load that was overtaken has been aborted; should it have ended
+                // first, the newer one will say better.
+                let overtaken = self
+                    .state
+                    .plugins
+                    .get(&plugin)
+                    .and_then(|p| p.loading.as_ref())
+                    .is_none_or(|current| current.id() != id);
+                if !overtaken {
+                    self.on_loaded(&plugin, newest, result);
+                }
+            }
+            (Ok((_, Done::Run { unit, key, ran })), _) => self.on_ran(&unit, &key, *ran),
+            (Err(error), Some(JobFor::Run(unit))) if error.is_panic() => {
+                let problem = Problem::passing(
+                    Reason::ApplyFailed,
+                    "the agent itself failed in this run; this is a bug of reeve, see its log",
+                );
+                let key = self.active_key(&unit);
+                if let Some(key) = key {
+                    self.on_ran(&unit, &key, Ran::failed(problem));
+                } else {
+                    self.state.queue.done(&unit);
+                }
+            }
+            (Err(error), Some(JobFor::Load(plugin))) if error.is_panic() => {
+                let problem = Problem::passing(
+                    Reason::CompileFailed,
+                    "the agent itself failed while loading; this is a bug of reeve, see its log",
+                );
+                self.on_loaded(&plugin, None, Err(problem));
+            }
+            (Err(_), Some(JobFor::Run(unit))) => {
+                self.state.queue.done(&unit);
+            }
+            (Err(_), _) => {}
+        }
+    }
+
+    pub(super) fn active_key(&self, unit: &UnitKey) -> Option<LoadKey> {
+        let active = self.state.plugins.get(&unit.plugin)?.active.as_ref()?;
+        Some(active.key.clone())
+    }
+
+    pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, ran: Ran) {
+        self.state.queue.done(unit);
+        let current = self.active_key(unit).as_ref() == Some(key);
+        let Some(plugin) = self.state.plugins.get_mut(&unit.plugin) else {
+            return;
+        };
+        // The answer of a version that no longer runs says nothing about the one
+        // that does; the unit is queued for that one already.
+        if !current {
+            return;
+        }
+        let digest = plugin
+            .active
+            .as_ref()
+            .map(|active| active.component.digest().to_string());
+        let Some(state) = plugin.units.get_mut(&*unit.primary) else {
+            return;
+        };
+        if let Some(reads) = ran.reads {
+            self.state.reads.set(unit, reads);
+        }
+        if let Next::After(delay) = ran.next {
+            self.state
+                .queue
+                .add_at(unit.clone(), Instant::now() + delay);
+        }
+        let gone = !state.present && ran.problems.is_empty();
+        state.problem = ran.problems.first().cloned();
+        if let Some(problem) = &state.problem {
+            state.failures = state.failures.saturating_add(1);
+            state.health = Health::Failing;
+            tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
+            if problem.retries {
+                let jitter = jitter(&unit.id(), state.failures);
+                let mut delay = Backoff::UNIT.delay(state.failures, jitter);
+                if problem.reason == Reason::NamespaceAbsent {
+                    delay = delay.min(NAMESPACE_DELAY);
+                }
+                self.state
+                    .queue
+                    .add_at(unit.clone(), Instant::now() + delay);
+            }
+        } else {
+            state.failures = 0;
+            state.health = Health::Ready;
+        }
+        if let Some(desired) = ran.desired {
+            state.desired = desired;
+        }
+        if let Some(uid) = &ran.primary_uid {
+            for event in &ran.events {
+                if !state.events.contains(event) {
+                    let about = About::Event(format!("{unit}/{}/{}", event.reason, event.message));
+                    let report = event_report(unit, uid, event, self.clock.now());
+                    self.reports.put(about, report);
+                }
+            }
+            state.events = ran.events;
+        }
+        let name = unit_object_name(unit);
+        let says_something = !ran.problems.is_empty() || !ran.conditions.is_empty();
+        if says_something {
+            let now = self.clock.now();
+            set_unit_conditions(state, &ran.problems, &ran.conditions, now);
+            let report = unit_report(unit, state, ran.primary_uid.as_deref(), digest);
+            self.reports
+                .put(About::Unit(name), Report::Unit(Some(Box::new(report))));
+            state.reported = true;
+        } else if state.reported || self.state.unit_objects.contains(&name) {
+            state.conditions.clear();
+            state.reported = false;
+            self.reports.put(About::Unit(name), Report::Unit(None));
+        }
+        if gone {
+            plugin.forget_unit(unit);
+            self.state.reads.remove(unit);
+            self.state.queue.remove(unit);
+        }
+        self.mark_stale(&unit.plugin);
+    }
+}

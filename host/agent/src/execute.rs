@@ -1,0 +1,281 @@
+//! Carries out a plan: the only place from which the cluster is changed for a
+//! plugin.
+
+use crate::active::Active;
+use crate::problem::{Problem, chain};
+use reeve_api::Reason;
+use reeve_cluster::{Apply, Cluster, Delete, Object, Store, WriteError};
+use reeve_core::outcome::{Absence, Precondition};
+use reeve_core::ownership::{PLUGIN_LABEL, Stamped};
+use reeve_core::plan::{ApplyReason, Plan, Step};
+use reeve_core::{GroupVersionKind, ObjectReference};
+use serde_json::json;
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Executed {
+    /// Objects that were applied.
+    pub(crate) applied: Vec<ObjectReference>,
+    /// Objects that were deleted.
+    pub(crate) deleted: Vec<ObjectReference>,
+    /// What did not work. The other steps were carried out all the same.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Carries out plans on behalf of plugins.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) cluster: Cluster,
+    pub(crate) store: Store,
+}
+
+impl Executor {
+    /// Carries out a plan step by step. A step that fails does not keep the
+    /// others from being tried, except that nothing is deleted after a failure:
+    /// what replaces the deleted may be what failed.
+    pub(crate) async fn execute(&self, active: &Active, plan: Plan) -> Executed {
+        let mut executed = Executed::default();
+        for step in plan.steps {
+            match step {
+                Step::Apply { object, reason } => match self.apply(active, &object, reason).await {
+                    Ok(()) => executed.applied.push(object.reference),
+                    Err(problem) => executed.problems.push(problem),
+                },
+                Step::Delete { object, uid } => {
+                    if !executed.problems.is_empty() {
+                        continue;
+                    }
+                    match self.delete(active, &object, &uid).await {
+                        Ok(true) => executed.deleted.push(object),
+                        Ok(false) => {}
+                        Err(problem) => executed.problems.push(problem),
+                    }
+                }
+            }
+        }
+        executed
+    }
+
+    async fn apply(
+        &self,
+        active: &Active,
+        stamped: &Stamped,
+        reason: ApplyReason,
+    ) -> Result<(), Problem> {
+        let Some(resource) = active.resource(&stamped.reference.kind) else {
+            return Err(undeclared(&stamped.reference));
+        };
+        // What is not known to be ours may be somebody's: a conflict then stops
+        // us. Our own fields are taken back.
+        let force = reason != ApplyReason::Absent;
+        let applied = self
+            .cluster
+            .apply(Apply {
+                resource,
+                namespace: stamped.reference.namespace.as_deref(),
+                name: &stamped.reference.name,
+                body: &stamped.body,
+                manager: &active.field_manager,
+                force,
+                dry_run: false,
+                identity: Some(&active.identity),
+            })
+            .await
+            .map_err(|error| write_problem(&stamped.reference, &error))?;
+        if !force && let Some(owner) = foreign(&applied, &active.field_manager) {
+            self.release(active, stamped, &applied).await?;
+            return Err(Problem::passing(
+                Reason::Conflict,
+                format!(
+                    "{} exists already and belongs to {owner}; it is left alone. Delete it, or return another name",
+                    stamped.reference
+                ),
+            ));
+        }
+        tracing::info!(object = %stamped.reference, ?reason, "applied");
+        self.store.observe(applied);
+        Ok(())
+    }
+
+    /// Gives up the fields of an object that turned out to be somebody else's.
+    /// Applying nothing removes what only we own, and that is our marks.
+    async fn release(
+        &self,
+        active: &Active,
+        stamped: &Stamped,
+        applied: &Object,
+    ) -> Result<(), Problem> {
+        let Some(resource) = active.resource(&stamped.reference.kind) else {
+            return Err(undeclared(&stamped.reference));
+        };
+        let mut metadata = json!({"name": stamped.reference.name, "uid": applied.uid()});
+        if let Some(namespace) = &stamped.reference.namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        let body = json!({
+            "apiVersion": stamped.reference.kind.api_version(),
+            "kind": stamped.reference.kind.kind,
+            "metadata": metadata,
+        });
+        self.cluster
+            .apply(Apply {
+                resource,
+                namespace: stamped.reference.namespace.as_deref(),
+                name: &stamped.reference.name,
+                body: &body,
+                manager: &active.field_manager,
+                force: false,
+                dry_run: false,
+                identity: Some(&active.identity),
+            })
+            .await
+            .map(|_| ())
+            .map_err(|error| write_problem(&stamped.reference, &error))
+    }
+
+    /// Deletes an object that is still the one that was planned for, and still
+    /// ours. Returns whether it was there.
+    async fn delete(
+        &self,
+        active: &Active,
+        reference: &ObjectReference,
+        uid: &str,
+    ) -> Result<bool, Problem> {
+        let Some(live) = self.live(active, reference).await? else {
+            return Ok(false);
+        };
+        let ours = live.uid() == uid
+            && live.label(PLUGIN_LABEL).is_some()
+            && live.manager_fields(&active.field_manager).is_some();
+        if !ours {
+            return Ok(false);
+        }
+        self.delete_live(active, reference, &live).await?;
+        Ok(true)
+    }
+
+    async fn live(
+        &self,
+        active: &Active,
+        reference: &ObjectReference,
+    ) -> Result<Option<Object>, Problem> {
+        let Some(resource) = active.resource(&reference.kind) else {
+            return Err(undeclared(reference));
+        };
+        self.cluster
+            .get(resource, reference.namespace.as_deref(), &reference.name)
+            .await
+            .map_err(|error| {
+                Problem::passing(
+                    Reason::ApplyFailed,
+                    format!("{reference} cannot be read: {}", chain(&error)),
+                )
+            })
+    }
+
+    async fn delete_live(
+        &self,
+        active: &Active,
+        reference: &ObjectReference,
+        live: &Object,
+    ) -> Result<(), Problem> {
+        let Some(resource) = active.resource(&reference.kind) else {
+            return Err(undeclared(reference));
+        };
+        self.cluster
+            .delete(Delete {
+                resource,
+                namespace: reference.namespace.as_deref(),
+                name: &reference.name,
+                uid: Some(live.uid()),
+                resource_version: Some(live.resource_version()),
+                dry_run: false,
+                identity: Some(&active.identity),
+            })
+            .await
+            .map_err(|error| write_problem(reference, &error))?;
+        tracing::info!(object = %reference, "deleted");
+        Ok(())
+    }
+
+    /// Sees to it that an object does not exist, if its preconditions hold.
+    /// Returns whether it was deleted.
+    pub(crate) async fn remove(&self, active: &Active, absence: &Absence) -> Result<bool, Problem> {
+        let Some(live) = self.live(active, &absence.object).await? else {
+            return Ok(false);
+        };
+        if live.is_deleting() || !absence.preconditions.iter().all(|p| holds(p, &live)) {
+            return Ok(false);
+        }
+        if live.label(PLUGIN_LABEL).is_some() {
+            return Err(Problem::lasting(
+                Reason::Conflict,
+                format!(
+                    "{} should be absent, but a plugin of this agent owns it; it is left alone",
+                    absence.object
+                ),
+            ));
+        }
+        if reeve_core::plan::is_precious(&absence.object.kind) {
+            return Err(Problem::lasting(
+                Reason::DeletionHeld,
+                format!(
+                    "{} should be absent, but deleting a {} loses data; delete it yourself",
+                    absence.object, absence.object.kind.kind
+                ),
+            ));
+        }
+        self.delete_live(active, &absence.object, &live).await?;
+        Ok(true)
+    }
+}
+
+fn holds(precondition: &Precondition, live: &Object) -> bool {
+    match precondition {
+        Precondition::Uid(uid) => live.uid() == uid,
+        Precondition::OwnedBy(uid) => live.owners().any(|owner| owner == uid),
+        Precondition::Phase(phases) => live
+            .value()
+            .pointer("/status/phase")
+            .and_then(|phase| phase.as_str())
+            .is_some_and(|phase| phases.iter().any(|p| p == phase)),
+    }
+}
+
+/// Who else owns fields of an object that we meant to create, if anybody. Its
+/// status may have been written already; that makes it nobody else's.
+fn foreign(object: &Object, own_manager: &str) -> Option<String> {
+    object
+        .managers()
+        .into_iter()
+        .find(|entry| entry.manager != own_manager && entry.subresource.is_empty())
+        .map(|entry| format!("{:?}", entry.manager))
+}
+
+fn undeclared(reference: &ObjectReference) -> Problem {
+    let kind: &GroupVersionKind = &reference.kind;
+    Problem::lasting(
+        Reason::OutcomeRefused,
+        format!("{reference}: {kind} is not in the manifest"),
+    )
+}
+
+/// A write error as a problem of the unit.
+pub(crate) fn write_problem(reference: &ObjectReference, error: &WriteError) -> Problem {
+    let reason = match error {
+        WriteError::Forbidden { .. } => Reason::Forbidden,
+        WriteError::Conflict { .. } => Reason::Conflict,
+        WriteError::NamespaceAbsent { .. } | WriteError::NamespaceTerminating { .. } => {
+            Reason::NamespaceAbsent
+        }
+        WriteError::NotServed { .. } => Reason::KindNotServed,
+        WriteError::Unreachable { .. } | WriteError::Throttled { .. } => Reason::Unreachable,
+        _ => Reason::ApplyFailed,
+    };
+    Problem {
+        reason,
+        message: format!("{reference}: {}", chain(error)),
+        // Grants, namespaces and foreign objects change where we do not watch.
+        retries: true,
+    }
+}

@@ -1,0 +1,440 @@
+//! From a package to a plugin that may run: one gate after another.
+//!
+//! Each gate either passes or gives a [`Problem`]; whatever ran before goes on
+//! running until all of them have passed.
+
+use crate::active::{Active, LoadKey, WatchPlan, Watches};
+use crate::config_schema;
+use crate::delivery::Package;
+use crate::problem::{Problem, chain};
+use reeve_api::{LimitOverrides, PluginSpec, Reason};
+use reeve_cluster::{
+    AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
+};
+use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Rule};
+use reeve_core::manifest::is_dns_label;
+use reeve_core::ownership::field_manager;
+use reeve_core::{Digest, GroupVersionKind, Manifest};
+use reeve_engine::{Component, Engine, Limits, LoadError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What loading needs of the agent.
+#[derive(Clone)]
+pub(crate) struct Loader {
+    pub(crate) engine: Engine,
+    pub(crate) cluster: Cluster,
+    pub(crate) store: Store,
+    /// Namespace of the agent and of the ServiceAccounts of plugins.
+    pub(crate) namespace: Arc<str>,
+}
+
+/// The digest that makes two loads one.
+pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
+    // Serialising our own type cannot fail; an empty text would only mean one
+    // reload less.
+    let policy = serde_json::to_vec(policy).unwrap_or_default();
+    LoadKey {
+        component: package.digest,
+        settings: Digest::of_parts([&package.config[..], &policy[..]]),
+    }
+}
+
+impl Loader {
+    /// Takes a package through all gates.
+    pub(crate) async fn load(
+        &self,
+        plugin: Arc<str>,
+        package: Package,
+        policy: PluginSpec,
+    ) -> Result<Active, Problem> {
+        let key = key(&package, &policy);
+        let limits = limits(policy.limits.as_ref());
+        let component = self
+            .engine
+            .load(package.component.clone())
+            .await
+            .map_err(|error| load_problem(&error))?;
+        let metadata = call_metadata(&component, &limits).await?;
+        config_schema::check(&metadata.config_schema, &package.config).map_err(|error| {
+            let reason = match error {
+                config_schema::SchemaError::Schema(_) => Reason::MetadataFailed,
+                config_schema::SchemaError::Config(_) => Reason::ConfigInvalid,
+            };
+            Problem::lasting(reason, error.to_string())
+        })?;
+        let manifest = call_describe(&component, &package, &limits).await?;
+        let resources = self.resolve(&manifest).await?;
+        check_scopes(&manifest, &resources)?;
+        let account = policy
+            .service_account_name
+            .clone()
+            .unwrap_or_else(|| plugin.to_string());
+        self.check_account(&plugin, &account).await?;
+        let identity = Identity::service_account(&self.namespace, &account);
+        let ungranted = self
+            .check_grants(&plugin, &identity, &manifest, &resources)
+            .await?;
+        let watches = self.watch(&plugin, &manifest, &resources).await?;
+        Ok(Active {
+            field_manager: field_manager(&plugin),
+            key,
+            component,
+            metadata,
+            manifest,
+            config: package.config,
+            limits,
+            identity,
+            resources,
+            ungranted,
+            watches,
+        })
+    }
+
+    async fn resolve(
+        &self,
+        manifest: &Manifest,
+    ) -> Result<HashMap<GroupVersionKind, Resource>, Problem> {
+        let mut resources = HashMap::new();
+        for kind in manifest.kinds() {
+            let resource = self.cluster.resolve(kind).await.map_err(|error| {
+                let reason = match error {
+                    ResolveError::NotServed { .. } => Reason::KindNotServed,
+                    ResolveError::Unreachable { .. } | ResolveError::Refused { .. } => {
+                        Reason::Unreachable
+                    }
+                };
+                Problem::passing(reason, chain(&error))
+            })?;
+            resources.insert(kind.clone(), resource);
+        }
+        Ok(resources)
+    }
+
+    /// The account must exist and must agree: without the annotation, whoever may
+    /// write a ConfigMap here could act as any account of the namespace.
+    async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
+        let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ServiceAccount"),
+            plural: "serviceaccounts".to_owned(),
+            namespaced: true,
+        };
+        let namespace = &*self.namespace;
+        let found = self
+            .cluster
+            .get(&resource, Some(namespace), account)
+            .await
+            .map_err(|error| {
+                problem(format!(
+                    "ServiceAccount {namespace}/{account} cannot be read: {}",
+                    chain(&error)
+                ))
+            })?;
+        let Some(found) = found else {
+            return Err(problem(format!(
+                "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, or name another in Plugin spec.serviceAccountName"
+            )));
+        };
+        match found.annotation(ACCOUNT_ANNOTATION) {
+            Some(named) if named == plugin => Ok(()),
+            Some(named) => Err(problem(format!(
+                "ServiceAccount {namespace}/{account} is for plugin {named}; annotate it {ACCOUNT_ANNOTATION}: {plugin}, or name another in Plugin spec.serviceAccountName"
+            ))),
+            None => Err(problem(format!(
+                "ServiceAccount {namespace}/{account} does not agree to be used; annotate it {ACCOUNT_ANNOTATION}: {plugin}"
+            ))),
+        }
+    }
+
+    /// Asks the API server for every rule that the manifest needs. What is needed
+    /// in known places must be granted there; what is needed in namespaces that
+    /// follow from primaries may be granted in each of them, which only the writes
+    /// themselves can tell.
+    async fn check_grants(
+        &self,
+        plugin: &str,
+        identity: &Identity,
+        manifest: &Manifest,
+        resources: &HashMap<GroupVersionKind, Resource>,
+    ) -> Result<Vec<String>, Problem> {
+        let plural = |kind: &GroupVersionKind| {
+            resources
+                .get(kind)
+                .map_or_else(String::new, |r| r.plural.clone())
+        };
+        let local = local_resources(manifest, resources);
+        let mut missing = BTreeSet::new();
+        let mut unsure = BTreeSet::new();
+        for rule in grant::account_rules(manifest, plural) {
+            let Some(resource) = resources
+                .values()
+                .find(|r| r.kind.group == rule.group && r.plural == rule.resource)
+            else {
+                continue;
+            };
+            let check = AccessCheck {
+                verb: rule.verb,
+                resource,
+                subresource: None,
+                namespace: rule.namespace.as_deref(),
+                name: None,
+            };
+            let allowed = self
+                .cluster
+                .allowed(identity, check)
+                .await
+                .map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+            if allowed {
+                continue;
+            }
+            let may_be_local = rule.namespace.is_none()
+                && local.contains(&(rule.group.clone(), rule.resource.clone()));
+            if may_be_local {
+                unsure.insert(rule);
+            } else {
+                missing.insert(rule);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(describe_rules(&unsure));
+        }
+        missing.extend(unsure);
+        Err(Problem::passing(
+            Reason::Forbidden,
+            format!(
+                "{identity} is not granted: {}; grant it with a Role or ClusterRole bound to the ServiceAccount of plugin {plugin}",
+                describe_rules(&missing).join("; ")
+            ),
+        ))
+    }
+
+    async fn watch(
+        &self,
+        plugin: &str,
+        manifest: &Manifest,
+        resources: &HashMap<GroupVersionKind, Resource>,
+    ) -> Result<Watches, Problem> {
+        let Some(plan) = WatchPlan::of(plugin, manifest, resources) else {
+            return Err(Problem::passing(
+                Reason::KindNotServed,
+                "a kind of the manifest has gone while the plugin was loaded",
+            ));
+        };
+        let open = |spec: &reeve_cluster::WatchSpec| self.store.watch(spec.clone());
+        let watches = Watches {
+            primary: open(&plan.primary),
+            reads: plan
+                .reads
+                .iter()
+                .map(|specs| specs.iter().map(open).collect())
+                .collect(),
+            owned: plan.owned.iter().map(open).collect(),
+        };
+        for (handle, spec) in watches.all().zip(plan.all()) {
+            self.synced(handle, &spec.resource).await?;
+        }
+        Ok(watches)
+    }
+
+    /// Waits until all objects of a watch have been seen.
+    async fn synced(&self, handle: &WatchHandle, resource: &Resource) -> Result<(), Problem> {
+        /// A list of 100,000 objects takes some ten seconds; a server that needs
+        /// longer is met again by the next attempt, which continues where it is.
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let settled = async {
+            let mut states = handle.states();
+            loop {
+                let state = states.borrow_and_update().clone();
+                match state {
+                    WatchState::Synced => return Ok(()),
+                    WatchState::Forbidden { message } => {
+                        return Err(Problem::passing(
+                            Reason::Forbidden,
+                            format!("the agent may not list and watch {resource}: {message}"),
+                        ));
+                    }
+                    WatchState::NotServed => {
+                        self.cluster.forget(&resource.kind);
+                        return Err(Problem::passing(
+                            Reason::KindNotServed,
+                            format!("the cluster does not serve {}", resource.kind),
+                        ));
+                    }
+                    WatchState::Syncing | WatchState::Failing { .. } => {}
+                }
+                if states.changed().await.is_err() {
+                    return Err(Problem::passing(Reason::Syncing, "the watch was given up"));
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, settled)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Problem::passing(
+                    Reason::Syncing,
+                    format!("the list of {resource} is not complete yet"),
+                ))
+            })
+    }
+}
+
+/// Resources that a manifest needs only in namespaces that follow from primaries.
+fn local_resources(
+    manifest: &Manifest,
+    resources: &HashMap<GroupVersionKind, Resource>,
+) -> BTreeSet<(String, String)> {
+    use reeve_core::manifest::Scope;
+    manifest
+        .writes
+        .iter()
+        .filter(|rule| {
+            matches!(
+                rule.scope,
+                Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary
+            )
+        })
+        .filter_map(|rule| resources.get(&rule.kind))
+        .map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
+        .collect()
+}
+
+/// `create, patch resourcequotas in all namespaces`, one text a resource and place.
+fn describe_rules(rules: &BTreeSet<Rule>) -> Vec<String> {
+    let mut by_place: std::collections::BTreeMap<(String, Option<String>), Vec<&str>> =
+        std::collections::BTreeMap::new();
+    for rule in rules {
+        let mut resource = rule.resource.clone();
+        if !rule.group.is_empty() {
+            resource = format!("{resource}.{}", rule.group);
+        }
+        let verbs = by_place
+            .entry((resource, rule.namespace.clone()))
+            .or_default();
+        verbs.push(rule.verb);
+    }
+    by_place
+        .into_iter()
+        .map(|((resource, namespace), verbs)| {
+            let place = match namespace {
+                Some(namespace) => format!("in namespace {namespace}"),
+                None => "cluster-wide".to_owned(),
+            };
+            format!("{} {resource} {place}", verbs.join(", "))
+        })
+        .collect()
+}
+
+/// Scopes must make sense for the kinds as they are served.
+fn check_scopes(
+    manifest: &Manifest,
+    resources: &HashMap<GroupVersionKind, Resource>,
+) -> Result<(), Problem> {
+    use reeve_core::manifest::Scope;
+    let namespaced = |kind| resources.get(kind).is_some_and(|r| r.namespaced);
+    let primary_namespaced = namespaced(&manifest.primary().kind);
+    let rules = manifest
+        .reads
+        .iter()
+        .map(|rule| ("reads", &rule.kind, &rule.scope))
+        .chain(
+            manifest
+                .writes
+                .iter()
+                .map(|rule| ("writes", &rule.kind, &rule.scope)),
+        );
+    for (list, kind, scope) in rules {
+        let problem = match scope {
+            Scope::PrimaryNamespace if !primary_namespaced => {
+                "the primary is cluster-scoped and has no namespace; use another scope"
+            }
+            Scope::Cluster => continue,
+            _ if !namespaced(kind) => "the kind is cluster-scoped; use scope `cluster`",
+            _ => continue,
+        };
+        return Err(Problem::lasting(
+            Reason::ManifestInvalid,
+            format!("{list}: {kind}: {problem}"),
+        ));
+    }
+    Ok(())
+}
+
+async fn call_metadata(
+    component: &Component,
+    limits: &Limits,
+) -> Result<reeve_core::Metadata, Problem> {
+    let called = component
+        .metadata(limits)
+        .await
+        .map_err(|fault| Problem::lasting(Reason::MetadataFailed, fault.to_string()))?;
+    let metadata = called.value;
+    if !is_dns_label(&metadata.name) {
+        return Err(Problem::lasting(
+            Reason::MetadataFailed,
+            format!(
+                "metadata: name: `{}` is not a DNS-1123 label such as `quotas`",
+                metadata.name
+            ),
+        ));
+    }
+    Ok(metadata)
+}
+
+async fn call_describe(
+    component: &Component,
+    package: &Package,
+    limits: &Limits,
+) -> Result<Manifest, Problem> {
+    let called = component
+        .describe(package.config.clone(), limits)
+        .await
+        .map_err(|fault| Problem {
+            reason: Reason::DescribeFailed,
+            message: fault.to_string(),
+            retries: fault.retries(),
+        })?;
+    let raw = called.value.map_err(|error| {
+        Problem::lasting(
+            Reason::ConfigInvalid,
+            format!("data[\"config.yaml\"]: {}: {}", error.path, error.message),
+        )
+    })?;
+    Manifest::try_from(raw).map_err(|error| {
+        Problem::lasting(
+            Reason::ManifestInvalid,
+            format!("describe: {}", chain(&error)),
+        )
+    })
+}
+
+fn load_problem(error: &LoadError) -> Problem {
+    let reason = match error {
+        LoadError::TooLarge { .. } => Reason::TooLarge,
+        LoadError::NotAComponent { .. } => Reason::NotAComponent,
+        LoadError::WrongWorld { .. } => Reason::WrongWorld,
+        _ => Reason::CompileFailed,
+    };
+    Problem::lasting(reason, chain(error))
+}
+
+fn limits(overrides: Option<&LimitOverrides>) -> Limits {
+    let mut limits = Limits::default();
+    let Some(overrides) = overrides else {
+        return limits;
+    };
+    if let Some(millis) = overrides.run_milliseconds {
+        limits.run_time = Duration::from_millis(millis.into());
+    }
+    if let Some(bytes) = overrides.memory_bytes {
+        limits.memory_bytes = bytes.into();
+    }
+    if let Some(bytes) = overrides.output_bytes {
+        limits.output_bytes = bytes.into();
+    }
+    if let Some(objects) = overrides.output_objects {
+        limits.output_objects = objects.into();
+    }
+    limits
+}

@@ -1,0 +1,256 @@
+//! The state of one plugin, installed or loading or refused.
+
+use crate::active::Active;
+use crate::problem::Problem;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{
+    ConditionType, PluginSource, PluginSpec, PluginStatus, Reason, UnitCounts, condition,
+    set_condition,
+};
+use reeve_cluster::Object;
+use reeve_core::ObjectReference;
+use reeve_core::outcome::Event;
+use reeve_core::ownership::unit_label;
+use reeve_core::{Digest, UnitKey};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// One plugin.
+#[derive(Debug)]
+pub(crate) struct PluginState {
+    pub(crate) name: Arc<str>,
+    /// The ConfigMap as it is now; none when it is gone.
+    pub(crate) config_map: Option<Arc<Object>>,
+    /// The `Plugin` object's spec and generation; none while it does not exist.
+    pub(crate) policy: Option<(PluginSpec, Option<i64>)>,
+    pub(crate) loading: Option<AbortHandle>,
+    /// When to load again although nothing has changed.
+    pub(crate) retry_at: Option<Instant>,
+    pub(crate) load_failures: u32,
+    /// What runs.
+    pub(crate) active: Option<Arc<Active>>,
+    /// Digest of the newest component, running or not.
+    pub(crate) newest: Option<Digest>,
+    /// Why the newest version does not run.
+    pub(crate) problem: Option<Problem>,
+    pub(crate) units: HashMap<ObjectReference, UnitState>,
+    /// Unit labels and the primaries that they stand for.
+    pub(crate) labels: HashMap<String, ObjectReference>,
+    /// Objects by the unit label that they carry.
+    pub(crate) owned: HashMap<String, BTreeSet<ObjectReference>>,
+    /// Conditions as last reported, for their times of transition.
+    pub(crate) conditions: Vec<Condition>,
+    /// The status as last reported.
+    pub(crate) reported: Option<PluginStatus>,
+}
+
+/// One primary of a plugin.
+#[derive(Debug, Default)]
+pub(crate) struct UnitState {
+    /// Whether the primary exists, as far as is known.
+    pub(crate) present: bool,
+    pub(crate) health: Health,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// What the plugin wants for it.
+    pub(crate) desired: Vec<ObjectReference>,
+    /// Conditions as last reported.
+    pub(crate) conditions: Vec<Condition>,
+    /// Whether there is a `Unit` object.
+    pub(crate) reported: bool,
+    /// Events of the last answer.
+    pub(crate) events: Vec<Event>,
+    /// What keeps it from being ready.
+    pub(crate) problem: Option<Problem>,
+}
+
+/// How a unit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It has not run yet.
+    #[default]
+    Unknown,
+    /// Its desired state is in place.
+    Ready,
+    /// It is in trouble.
+    Failing,
+}
+
+impl PluginState {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            config_map: None,
+            policy: None,
+            loading: None,
+            retry_at: None,
+            load_failures: 0,
+            active: None,
+            newest: None,
+            problem: None,
+            units: HashMap::new(),
+            labels: HashMap::new(),
+            owned: HashMap::new(),
+            conditions: Vec::new(),
+            reported: None,
+        }
+    }
+
+    pub(crate) fn unit(&self, primary: &ObjectReference) -> UnitKey {
+        UnitKey::new(self.name.clone(), primary.clone())
+    }
+
+    /// The state of a unit, made if it is new.
+    pub(crate) fn ensure_unit(&mut self, unit: &UnitKey) -> &mut UnitState {
+        let reference = &*unit.primary;
+        if !self.units.contains_key(reference) {
+            self.labels.insert(unit_label(unit), reference.clone());
+        }
+        self.units.entry(reference.clone()).or_default()
+    }
+
+    /// Forgets a unit.
+    pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<UnitState> {
+        self.labels.remove(&unit_label(unit));
+        self.units.remove(&*unit.primary)
+    }
+
+    /// Objects that carry a unit's label.
+    pub(crate) fn owned_by(&self, unit: &UnitKey) -> Vec<ObjectReference> {
+        let owned = self.owned.get(&unit_label(unit));
+        owned
+            .map(|set| set.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn counts(&self) -> UnitCounts {
+        let mut counts = UnitCounts::default();
+        for unit in self.units.values().filter(|unit| unit.present) {
+            counts.total += 1;
+            match unit.health {
+                Health::Ready => counts.ready += 1,
+                Health::Failing => counts.failing += 1,
+                Health::Unknown => {}
+            }
+        }
+        counts
+    }
+
+    /// The status to report.
+    pub(crate) fn status(&mut self, now: Timestamp) -> PluginStatus {
+        let counts = self.counts();
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let mut conditions = std::mem::take(&mut self.conditions);
+        let mut set = |kind: ConditionType, status: &str, reason: Reason, message: String| {
+            let new = condition(
+                kind.as_str(),
+                status,
+                reason.to_string(),
+                message,
+                generation,
+                now,
+            );
+            set_condition(&mut conditions, new);
+        };
+        let (loaded, granted) = (ConditionType::Loaded, ConditionType::Granted);
+        match (&self.active, &self.problem) {
+            (Some(active), None) => {
+                let digest = active.component.digest();
+                set(loaded, "True", Reason::Running, format!("running {digest}"));
+                set(
+                    ConditionType::Ready,
+                    "True",
+                    Reason::Running,
+                    ready_message(&counts),
+                );
+            }
+            (Some(active), Some(problem)) => {
+                let digest = active.component.digest();
+                set(loaded, "False", problem.reason, problem.message.clone());
+                let message = format!(
+                    "{}; still running {digest}, the newest version is not: {}",
+                    ready_message(&counts),
+                    problem.message
+                );
+                set(ConditionType::Ready, "True", Reason::Running, message);
+            }
+            (None, Some(problem)) => {
+                set(loaded, "False", problem.reason, problem.message.clone());
+                set(
+                    ConditionType::Ready,
+                    "False",
+                    problem.reason,
+                    problem.message.clone(),
+                );
+            }
+            (None, None) => {
+                let message = "the component is being loaded".to_owned();
+                set(loaded, "Unknown", Reason::Loading, message.clone());
+                set(ConditionType::Ready, "False", Reason::Loading, message);
+            }
+        }
+        let blocked = self.problem.as_ref().filter(|problem| {
+            matches!(
+                problem.reason,
+                Reason::Forbidden | Reason::ServiceAccountUnusable
+            )
+        });
+        match (blocked, &self.active) {
+            (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
+            (None, Some(active)) if active.ungranted.is_empty() => {
+                set(
+                    granted,
+                    "True",
+                    Reason::AllGranted,
+                    "everything that the manifest asks for is granted".to_owned(),
+                );
+            }
+            (None, Some(active)) => set(
+                granted,
+                "Unknown",
+                Reason::Forbidden,
+                format!(
+                    "not granted cluster-wide: {}; units whose namespace does not grant it either say so",
+                    active.ungranted.join("; ")
+                ),
+            ),
+            (None, None) => set(
+                granted,
+                "Unknown",
+                Reason::Loading,
+                "not known before the manifest is".to_owned(),
+            ),
+        }
+        self.conditions.clone_from(&conditions);
+        let active = self.active.as_ref();
+        PluginStatus {
+            observed_generation: generation,
+            digest: active.map(|a| a.component.digest().to_string()),
+            component: active.map(|a| a.metadata.name.clone()),
+            version: active.map(|a| a.metadata.version.clone()),
+            primary_kind: active.map(|a| a.manifest.primary().kind.to_string()),
+            source: self.config_map.as_ref().map(|map| PluginSource {
+                config_map: map.name().to_owned(),
+                digest: self.newest.map(|digest| digest.to_string()),
+            }),
+            units: active.map(|_| counts),
+            conditions,
+        }
+    }
+}
+
+fn ready_message(counts: &UnitCounts) -> String {
+    let UnitCounts {
+        total,
+        ready,
+        failing,
+    } = counts;
+    if *failing == 0 {
+        format!("{ready} of {total} units ready")
+    } else {
+        format!("{ready} of {total} units ready, {failing} failing: see `kubectl get units`")
+    }
+}

@@ -1,0 +1,59 @@
+//! What keeps a plugin or a unit from working, in the form in which people and
+//! the scheduler need it.
+
+use reeve_api::Reason;
+use std::fmt;
+
+/// Why something does not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The machine-readable half.
+    pub(crate) reason: Reason,
+    /// For people: what, where, and what to do.
+    pub(crate) message: String,
+    /// Whether trying again without a change can help.
+    pub(crate) retries: bool,
+}
+
+impl Problem {
+    /// Something that only a change can mend.
+    pub(crate) fn lasting(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            retries: false,
+        }
+    }
+
+    /// Something that may mend itself, or that somebody mends where we do not
+    /// watch.
+    pub(crate) fn passing(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            retries: true,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
+}
+
+/// An error with all of its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors already say what their cause says.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

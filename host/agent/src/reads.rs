@@ -1,0 +1,289 @@
+//! What calls have read, and which units a change therefore concerns.
+//!
+//! Nobody writes watch mappings: each call leaves behind the list of what it
+//! read, also of what it looked for in vain, and this index turns a change into
+//! the units that it touches and no others.
+
+use reeve_core::projection::Projection;
+use reeve_core::selector::Selector;
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+/// One question that a call asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Read {
+    /// One object, there or not.
+    Object(ObjectReference, Projection),
+    /// All objects that match.
+    List {
+        /// Their kind.
+        kind: GroupVersionKind,
+        /// Their namespace; none for all.
+        namespace: Option<String>,
+        /// Which of them.
+        selector: Selector,
+        /// What of them; none when only names were asked for.
+        projection: Option<Projection>,
+    },
+    /// The time.
+    Clock,
+}
+
+/// One side of a change: what an object was, or is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    /// The whole object.
+    pub(crate) value: &'a Value,
+}
+
+impl<'a> Side<'a> {
+    fn label(&self, key: &str) -> Option<&'a str> {
+        self.value
+            .get("metadata")?
+            .get("labels")?
+            .get(key)?
+            .as_str()
+    }
+}
+
+/// Which units have read what.
+#[derive(Debug, Default)]
+pub(crate) struct ReadIndex {
+    objects: HashMap<ObjectReference, HashMap<UnitKey, HashSet<Projection>>>,
+    lists: HashMap<GroupVersionKind, HashMap<UnitKey, HashSet<Read>>>,
+    of_unit: HashMap<UnitKey, HashSet<Read>>,
+}
+
+impl ReadIndex {
+    /// Replaces what a unit has read.
+    pub(crate) fn set(&mut self, unit: &UnitKey, reads: HashSet<Read>) {
+        if self.of_unit.get(unit) == Some(&reads) {
+            return;
+        }
+        self.remove(unit);
+        if reads.is_empty() {
+            return;
+        }
+        for read in &reads {
+            match read {
+                Read::Object(reference, projection) => {
+                    let units = self.objects.entry(reference.clone()).or_default();
+                    let projections = units.entry(unit.clone()).or_default();
+                    projections.insert(projection.clone());
+                }
+                Read::List { kind, .. } => {
+                    let units = self.lists.entry(kind.clone()).or_default();
+                    units.entry(unit.clone()).or_default().insert(read.clone());
+                }
+                Read::Clock => {}
+            }
+        }
+        self.of_unit.insert(unit.clone(), reads);
+    }
+
+    /// Forgets a unit.
+    pub(crate) fn remove(&mut self, unit: &UnitKey) {
+        for read in self.of_unit.remove(unit).unwrap_or_default() {
+            match read {
+                Read::Object(reference, _) => {
+                    if let Some(units) = self.objects.get_mut(&reference) {
+                        units.remove(unit);
+                        if units.is_empty() {
+                            self.objects.remove(&reference);
+                        }
+                    }
+                }
+                Read::List { kind, .. } => {
+                    if let Some(units) = self.lists.get_mut(&kind) {
+                        units.remove(unit);
+                        if units.is_empty() {
+                            self.lists.remove(&kind);
+                        }
+                    }
+                }
+                Read::Clock => {}
+            }
+        }
+    }
+
+    /// Whether anybody has read anything of this kind.
+    pub(crate) fn concerns(&self, reference: &ObjectReference) -> bool {
+        self.objects.contains_key(reference) || self.lists.contains_key(&reference.kind)
+    }
+
+    /// The units whose answers this change may change.
+    pub(crate) fn touched(
+        &self,
+        reference: &ObjectReference,
+        old: Option<Side<'_>>,
+        new: Option<Side<'_>>,
+    ) -> Vec<UnitKey> {
+        let mut touched = Vec::new();
+        if let Some(units) = self.objects.get(reference) {
+            for (unit, projections) in units {
+                if projections
+                    .iter()
+                    .any(|projection| differs(projection, old, new))
+                {
+                    touched.push(unit.clone());
+                }
+            }
+        }
+        if let Some(units) = self.lists.get(&reference.kind) {
+            for (unit, reads) in units {
+                if reads
+                    .iter()
+                    .any(|read| list_differs(read, reference, old, new))
+                {
+                    touched.push(unit.clone());
+                }
+            }
+        }
+        touched.sort();
+        touched.dedup();
+        touched
+    }
+}
+
+fn differs(projection: &Projection, old: Option<Side<'_>>, new: Option<Side<'_>>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => projection.apply(old.value) != projection.apply(new.value),
+        (None, None) => false,
+        _ => true,
+    }
+}
+
+fn list_differs(
+    read: &Read,
+    reference: &ObjectReference,
+    old: Option<Side<'_>>,
+    new: Option<Side<'_>>,
+) -> bool {
+    let Read::List {
+        namespace,
+        selector,
+        projection,
+        ..
+    } = read
+    else {
+        return false;
+    };
+    if namespace.is_some() && *namespace != reference.namespace {
+        return false;
+    }
+    let selected =
+        |side: Option<Side<'_>>| side.is_some_and(|side| selector.matches(|key| side.label(key)));
+    match (selected(old), selected(new), projection) {
+        (false, false, _) => false,
+        (true, true, None) => false,
+        (true, true, Some(projection)) => differs(projection, old, new),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn kind() -> GroupVersionKind {
+        GroupVersionKind::new("", "v1", "ConfigMap")
+    }
+
+    fn reference(name: &str) -> ObjectReference {
+        ObjectReference::new(kind(), Some("ns".into()), name)
+    }
+
+    fn unit() -> UnitKey {
+        UnitKey::new("p", reference("primary"))
+    }
+
+    fn object(label: &str, data: &str, status: &str) -> Value {
+        json!({
+            "metadata": {"name": "a", "labels": {"app": label}, "resourceVersion": status},
+            "data": {"a": data},
+            "status": status,
+        })
+    }
+
+    fn list(selector: &str, projection: Option<&[&str]>) -> Read {
+        Read::List {
+            kind: kind(),
+            namespace: Some("ns".into()),
+            selector: selector.parse().unwrap(),
+            projection: projection
+                .map(|p| Projection::new(p.iter().map(|p| (*p).to_owned()).collect()).unwrap()),
+        }
+    }
+
+    #[test]
+    fn a_change_touches_those_who_read_it_and_no_others() {
+        let all = Projection::default;
+        let data = || Projection::new(vec!["/data".into()]).unwrap();
+        let base = object("x", "1", "1");
+        let other_data = object("x", "2", "1");
+        let other_status = object("x", "1", "2");
+        let other_label = object("y", "1", "1");
+        let get = |name: &str, projection| Read::Object(reference(name), projection);
+        for (read, old, new, touched) in [
+            (get("a", all()), Some(&base), Some(&other_data), true),
+            (get("a", all()), Some(&base), Some(&other_status), false),
+            (get("a", data()), Some(&base), Some(&other_label), false),
+            (get("a", data()), None, Some(&base), true),
+            (get("a", data()), Some(&base), None, true),
+            (get("b", all()), Some(&base), None, false),
+            (
+                list("app=x", Some(&[])),
+                Some(&base),
+                Some(&other_data),
+                true,
+            ),
+            (
+                list("app=x", Some(&[])),
+                Some(&base),
+                Some(&other_status),
+                false,
+            ),
+            (
+                list("app=x", Some(&["/data"])),
+                Some(&base),
+                Some(&other_label),
+                true,
+            ),
+            (
+                list("app=y", Some(&[])),
+                Some(&base),
+                Some(&other_data),
+                false,
+            ),
+            (list("app=x", None), Some(&base), Some(&other_data), false),
+            (list("app=x", None), Some(&base), Some(&other_label), true),
+            (Read::Clock, Some(&base), None, false),
+        ] {
+            let mut index = ReadIndex::default();
+            index.set(&unit(), [read.clone()].into());
+            let side = |value: Option<&'static Value>| value.map(|value| Side { value });
+            let leak = |value: Option<&Value>| -> Option<&'static Value> {
+                value.map(|value| &*Box::leak(Box::new(value.clone())))
+            };
+            let found = index.touched(&reference("a"), side(leak(old)), side(leak(new)));
+            assert_eq!(!found.is_empty(), touched, "{read:?}");
+        }
+    }
+
+    #[test]
+    fn new_reads_replace_old_ones_without_a_trace() {
+        let mut index = ReadIndex::default();
+        index.set(&unit(), [list("", None)].into());
+        index.set(
+            &unit(),
+            [Read::Object(reference("a"), Projection::default())].into(),
+        );
+        assert!(index.lists.is_empty());
+        assert!(index.concerns(&reference("a")));
+        index.remove(&unit());
+        assert!(!index.concerns(&reference("a")));
+        assert!(index.of_unit.is_empty());
+    }
+}

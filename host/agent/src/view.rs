@@ -1,0 +1,224 @@
+//! What one call sees: a snapshot, narrowed to what the manifest declares, with
+//! every question recorded.
+
+use crate::active::Active;
+use crate::reads::Read;
+use bytes::Bytes;
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
+use reeve_cluster::{Answer, Object, Snapshot, WatchHandle};
+use reeve_core::manifest::ReadRule;
+use reeve_core::projection::Projection;
+use reeve_core::selector::Selector;
+use reeve_core::{ObjectReference, UnitKey};
+use reeve_engine::{Document, ListQuery, ReadError, SourceError, View};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// The view of one call.
+pub(crate) struct CallView {
+    snapshot: Snapshot,
+    active: Arc<Active>,
+    primary: Arc<ObjectReference>,
+    now: Timestamp,
+    reads: Mutex<HashSet<Read>>,
+}
+
+impl CallView {
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        active: Arc<Active>,
+        unit: &UnitKey,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            snapshot,
+            active,
+            primary: unit.primary.clone(),
+            now,
+            reads: Mutex::default(),
+        }
+    }
+
+    /// What has been asked so far.
+    pub(crate) fn reads(&self) -> HashSet<Read> {
+        self.reads.lock().clone()
+    }
+
+    fn record(&self, read: Read) {
+        self.reads.lock().insert(read);
+    }
+
+    /// The rules for a kind, each with its watches.
+    fn rules<'a>(
+        &'a self,
+        kind: &'a reeve_core::GroupVersionKind,
+    ) -> impl Iterator<Item = (&'a ReadRule, &'a [WatchHandle])> {
+        let rules = self.active.manifest.reads.iter();
+        rules
+            .zip(self.active.watches.reads.iter().map(Vec::as_slice))
+            .filter(move |(rule, _)| rule.kind == *kind)
+    }
+
+    /// Whether a rule lets this namespace be read; none stands for all.
+    fn covers(&self, rule: &ReadRule, namespace: Option<&str>) -> bool {
+        let primary = &self.primary;
+        match (
+            rule.scope
+                .namespaces(primary.namespace.as_deref(), &primary.name),
+            namespace,
+        ) {
+            (None, _) => true,
+            (Some(names), Some(namespace)) => names.contains(&namespace),
+            (Some(_), None) => false,
+        }
+    }
+
+    fn lookup(&self, object: &ObjectReference) -> Result<Option<Arc<Object>>, ReadError> {
+        let namespace = object.namespace.as_deref();
+        let mut declared = false;
+        for (rule, watches) in self.rules(&object.kind) {
+            let named = rule.names.is_empty() || rule.names.contains(&object.name);
+            if !named || !self.covers(rule, namespace) {
+                continue;
+            }
+            declared = true;
+            // Behind a selector, absent and not selected look the same.
+            if !rule.selector.is_empty() {
+                continue;
+            }
+            for watch in watches {
+                match self.snapshot.get_in(watch.spec(), namespace, &object.name) {
+                    Answer::Found(object) => return Ok(Some(object)),
+                    Answer::Absent => return Ok(None),
+                    Answer::NotSynced(_) => {
+                        return Err(ReadError::NotSynced(format!(
+                            "{} objects have not all been seen yet",
+                            object.kind
+                        )));
+                    }
+                    Answer::NotWatched => {}
+                }
+            }
+        }
+        Err(ReadError::Undeclared(if declared {
+            format!(
+                "{object}: declared with a selector, behind which absent and not selected look the same; list it instead"
+            )
+        } else {
+            format!("{object}: no entry of the manifest's `reads` covers it")
+        }))
+    }
+
+    fn select(
+        &self,
+        query: &ListQuery,
+        selector: &Selector,
+    ) -> Result<Vec<Arc<Object>>, ReadError> {
+        let namespace = query.namespace.as_deref();
+        for (rule, watches) in self.rules(&query.kind) {
+            let same_selector = rule.selector.is_empty() || rule.selector == *selector;
+            if !rule.names.is_empty() || !same_selector || !self.covers(rule, namespace) {
+                continue;
+            }
+            // A rule over several namespaces has a watch for each.
+            let mut found = BTreeMap::new();
+            let mut watched = false;
+            for watch in watches {
+                match self.snapshot.list_in(watch.spec(), namespace, selector) {
+                    Answer::Found(objects) => {
+                        watched = true;
+                        for object in objects {
+                            let reference = object.reference();
+                            found.insert((reference.namespace, reference.name), object);
+                        }
+                    }
+                    Answer::NotSynced(_) => {
+                        return Err(ReadError::NotSynced(format!(
+                            "{} objects have not all been seen yet",
+                            query.kind
+                        )));
+                    }
+                    Answer::Absent | Answer::NotWatched => {}
+                }
+            }
+            if watched {
+                return Ok(found.into_values().collect());
+            }
+        }
+        let place =
+            namespace.map_or_else(|| "all namespaces".to_owned(), |n| format!("namespace {n}"));
+        Err(ReadError::Undeclared(format!(
+            "list of {} in {place}: no entry of the manifest's `reads` covers all of it",
+            query.kind
+        )))
+    }
+}
+
+impl View for CallView {
+    fn get(
+        &self,
+        object: &ObjectReference,
+        projection: &[String],
+    ) -> Result<Option<Bytes>, ReadError> {
+        let projection = parse_projection(projection)?;
+        let found = self.lookup(object)?;
+        let bytes = found.map(|found| show(&found, &projection));
+        self.record(Read::Object(object.clone(), projection));
+        Ok(bytes)
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
+        let projection = parse_projection(&query.projection)?;
+        let selector = parse_selector(&query.selector)?;
+        let objects = self.select(query, &selector)?;
+        let bytes = objects
+            .iter()
+            .map(|object| show(object, &projection))
+            .collect();
+        self.record(Read::List {
+            kind: query.kind.clone(),
+            namespace: query.namespace.clone(),
+            selector,
+            projection: Some(projection),
+        });
+        Ok(bytes)
+    }
+
+    fn list_keys(&self, query: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
+        let selector = parse_selector(&query.selector)?;
+        let objects = self.select(query, &selector)?;
+        let keys = objects.iter().map(|object| object.reference()).collect();
+        self.record(Read::List {
+            kind: query.kind.clone(),
+            namespace: query.namespace.clone(),
+            selector,
+            projection: None,
+        });
+        Ok(keys)
+    }
+
+    fn now(&self) -> u64 {
+        self.record(Read::Clock);
+        u64::try_from(self.now.as_millisecond()).unwrap_or(0)
+    }
+
+    fn source(&self, name: &str) -> Result<Document, SourceError> {
+        Err(SourceError::Undeclared(format!(
+            "{name}: the manifest declares no such source"
+        )))
+    }
+}
+
+fn show(object: &Object, projection: &Projection) -> Bytes {
+    Bytes::from(projection.apply(&object.value()).to_string())
+}
+
+fn parse_projection(pointers: &[String]) -> Result<Projection, ReadError> {
+    Projection::new(pointers.to_vec()).map_err(|error| ReadError::Invalid(error.to_string()))
+}
+
+fn parse_selector(text: &str) -> Result<Selector, ReadError> {
+    text.parse()
+        .map_err(|error: reeve_core::selector::SelectorError| ReadError::Invalid(error.to_string()))
+}
