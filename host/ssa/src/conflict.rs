@@ -99,3 +99,60 @@ impl fmt::Display for Conflicts {
 }
 
 impl std::error::Error for Conflicts {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflicts(sets: &[(ManagerId, &[&str])]) -> Conflicts {
+        let sets = sets.iter().map(|(id, paths)| {
+            let set = paths.iter().map(|path| Path::fields(path.split('.')));
+            (id.clone(), set.collect())
+        });
+        Conflicts::from_sets(&sets.collect())
+    }
+
+    #[test]
+    fn the_message_depends_on_the_number() {
+        let edit = ManagerId::update("kubectl-edit", "v1", "");
+        let a = ManagerId::apply("a", "");
+        for (conflicts, message) in [
+            (
+                conflicts(&[(edit.clone(), &["spec.hard.pods"])]),
+                "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .spec.hard.pods",
+            ),
+            (
+                conflicts(&[(edit.clone(), &["spec.y", "spec.x"])]),
+                "Apply failed with 2 conflicts: conflicts with \"kubectl-edit\" using v1:\n- .spec.x\n- .spec.y",
+            ),
+            (
+                conflicts(&[(edit.clone(), &["spec.x"]), (a.clone(), &["spec.y"])]),
+                "Apply failed with 2 conflicts: conflicts with \"a\":\n- .spec.y\nconflicts with \"kubectl-edit\" using v1:\n- .spec.x",
+            ),
+        ] {
+            assert_eq!(conflicts.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn each_conflict_is_a_cause() {
+        let conflicts = conflicts(&[(ManagerId::apply("a", "status"), &["status.x"])]);
+        assert_eq!(
+            conflicts.causes(),
+            json!([{
+                "reason": "FieldManagerConflict",
+                "message": "conflict with \"a\" with subresource \"status\"",
+                "field": ".status.x",
+            }])
+        );
+    }
+
+    #[test]
+    fn allowed_fields_are_no_conflicts() {
+        let all = conflicts(&[(ManagerId::apply("a", ""), &["x", "y"])]);
+        let allowed = |paths: &[&str]| paths.iter().map(|p| Path::fields([*p])).collect();
+        assert_eq!(all.outside(&allowed(&["x", "y"])), None);
+        let left = all.outside(&allowed(&["y"])).unwrap();
+        assert_eq!(left.iter().count(), 1);
+    }
+}

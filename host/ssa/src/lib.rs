@@ -13,7 +13,8 @@
 //! | [`managed`] | entries of `managedFields` |
 //! | [`reset`] | what a request cannot set, by kind and subresource |
 //! | [`mod@apply`], [`mod@update`], [`conflict`] | the two operations |
-//! | [`mod@covers`] | ownership without a schema |
+//! | [`scale`] | owners of replicas across the `scale` subresource |
+//! | [`mod@covers`] | whether a manager owns a config |
 
 pub mod apply;
 pub mod builtin;
@@ -26,6 +27,7 @@ pub mod managed;
 mod ownership;
 pub mod path;
 pub mod reset;
+pub mod scale;
 pub mod schema;
 pub mod set;
 mod time;
@@ -35,7 +37,7 @@ mod value;
 
 pub use self::apply::{Applied, Apply, ApplyError, apply};
 pub use self::conflict::{Conflict, Conflicts};
-pub use self::covers::{covers, owned_beyond};
+pub use self::covers::{covers, covers_typed, owned_beyond};
 pub use self::fields_v1::FieldsError;
 pub use self::managed::{ManagedFields, ManagedFieldsError, ManagerId, Operation, Owned};
 pub use self::ownership::Version;

@@ -400,3 +400,174 @@ fn seconds(owned: &Owned) -> i64 {
         .and_then(time::unix_seconds)
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(manager: &str, version: &str, second: u32, field: &str) -> Value {
+        json!({
+            "manager": manager, "operation": "Update", "apiVersion": version,
+            "time": format!("2026-01-01T00:00:{second:02}Z"),
+            "fieldsType": "FieldsV1", "fieldsV1": {field: {}},
+        })
+    }
+
+    fn parse(entries: &[Value]) -> ManagedFields {
+        ManagedFields::parse(Some(&Value::Array(entries.to_vec()))).unwrap()
+    }
+
+    #[test]
+    fn entries_round_trip_in_the_servers_order() {
+        let mut apply = update("z", "v1", 9, "f:a");
+        apply["operation"] = "Apply".into();
+        let mut untimed = update("y", "v1", 0, "f:a");
+        untimed.as_object_mut().unwrap().remove("time");
+        let mut status = update("b", "v1", 1, "f:a");
+        status["subresource"] = "status".into();
+        let ordered = [
+            apply,
+            untimed,
+            update("a", "v1", 1, "f:a"),
+            update("b", "v1", 1, "f:a"),
+            status,
+            update("b", "v2", 1, "f:a"),
+            update("a", "v2", 2, "f:a"),
+        ];
+        let mut shuffled = ordered.to_vec();
+        shuffled.reverse();
+        assert_eq!(parse(&shuffled).to_value(), Value::Array(ordered.to_vec()));
+    }
+
+    #[test]
+    fn an_applier_has_one_entry_whatever_its_version() {
+        let mut entries = [update("a", "v1", 1, "f:x"), update("a", "v2", 2, "f:y")];
+        assert_eq!(parse(&entries).iter().count(), 2);
+        for entry in &mut entries {
+            entry["operation"] = "Apply".into();
+        }
+        assert_eq!(parse(&entries).iter().count(), 1);
+    }
+
+    #[test]
+    fn malformed_entries_are_told_apart() {
+        let broken = |field: &str, value: Value| {
+            let mut entry = update("a", "v1", 1, "f:x");
+            entry[field] = value;
+            ManagedFields::parse(Some(&json!([entry])))
+                .unwrap_err()
+                .to_string()
+        };
+        for (message, expected) in [
+            (
+                broken("operation", json!("")),
+                "operation must be `Apply` or `Update`",
+            ),
+            (
+                broken("apiVersion", json!("")),
+                "apiVersion must not be empty",
+            ),
+            (
+                broken("fieldsType", json!("")),
+                "missing fieldsType in managed fields entry 0",
+            ),
+            (
+                broken("fieldsType", json!("V2")),
+                "invalid fieldsType \"V2\" in managed fields entry 0",
+            ),
+            (
+                broken("fieldsV1", json!({"x": 1})),
+                "error decoding set of managed fields entry 0",
+            ),
+        ] {
+            assert_eq!(message, expected);
+        }
+        assert!(ManagedFields::parse(Some(&json!("x"))).is_err());
+        assert!(ManagedFields::parse(Some(&json!(null))).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_oldest_updates_of_a_version_are_merged() {
+        let names = |managed: &ManagedFields| -> Vec<String> {
+            managed
+                .to_value()
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| {
+                    format!(
+                        "{}@{}",
+                        entry["manager"].as_str().unwrap(),
+                        entry["apiVersion"].as_str().unwrap()
+                    )
+                })
+                .collect()
+        };
+        let mut entries: Vec<_> = (0..10)
+            .map(|i| update(&format!("m{i}"), "v1", i, &format!("f:k{i}")))
+            .collect();
+        let mut ten = parse(&entries);
+        ten.cap_updates();
+        assert_eq!(ten, parse(&entries), "ten are kept");
+
+        entries.push(update("other", "v2", 0, "f:o"));
+        entries.push(update("m10", "v1", 10, "f:k10"));
+        let mut capped = parse(&entries);
+        let all = capped.union();
+        capped.cap_updates();
+        let mut expected = vec!["other@v2".to_owned(), "ancient-changes@v1".to_owned()];
+        expected.extend((3..11).map(|i| format!("m{i}@v1")));
+        assert_eq!(names(&capped), expected);
+        assert_eq!(capped.union(), all, "no field is lost");
+        let bucket = capped
+            .get(&ManagerId::update("ancient-changes", "v1", ""))
+            .unwrap();
+        assert_eq!(
+            bucket.time.as_deref(),
+            Some("2026-01-01T00:00:02Z"),
+            "time of the newest"
+        );
+
+        // The bucket takes part like any other entry.
+        let mut entries = capped.to_value().as_array().unwrap().clone();
+        entries.push(update("m11", "v1", 11, "f:k11"));
+        let mut again = parse(&entries);
+        again.cap_updates();
+        assert_eq!(
+            names(&again)[..3],
+            ["other@v2", "ancient-changes@v1", "m4@v1"]
+        );
+    }
+
+    #[test]
+    fn times_are_kept_when_nothing_else_changes() {
+        let object = |second, value: &str| json!({"data": value, "metadata": {"managedFields": [update("a", "v1", second, "f:data")]}});
+        for (live, new, kept) in [
+            (object(1, "x"), object(2, "x"), object(1, "x")),
+            (object(1, "x"), object(2, "y"), object(2, "y")),
+        ] {
+            let mut new = new;
+            keep_times(&live, &mut new);
+            assert_eq!(new, kept);
+        }
+    }
+
+    #[test]
+    fn ids_print_as_in_conflicts() {
+        for (id, text) in [
+            (ManagerId::apply("a", ""), "\"a\""),
+            (ManagerId::apply("", ""), "\"unknown\""),
+            (
+                ManagerId::apply("q\"", "status"),
+                "\"q\\\"\" with subresource \"status\"",
+            ),
+            (ManagerId::update("a", "apps/v1", ""), "\"a\" using apps/v1"),
+        ] {
+            assert_eq!(id.to_string(), text);
+        }
+        assert_eq!(
+            ManagerId::update("a", "v1", "status").sort_key(),
+            r#"{"manager":"a","operation":"Update","apiVersion":"v1","subresource":"status"}"#
+        );
+    }
+}

@@ -235,7 +235,7 @@ fn named_fields_of(schema: &Schema, object: &Value) -> FieldSet {
 
 /// The set without the fields that nobody owns: those that identify the
 /// object, and those that the server alone writes.
-fn strip(set: &FieldSet) -> FieldSet {
+pub(crate) fn strip(set: &FieldSet) -> FieldSet {
     let metadata = [
         "name",
         "namespace",
