@@ -1,0 +1,202 @@
+//! The limits of one profile: defaults, then labels.
+
+use std::collections::BTreeMap;
+
+use reeve_sdk::prelude::*;
+
+/// Limits of a profile without configuration and labels.
+const DEFAULTS: [(&str, &str); 9] = [
+    ("limits.cpu", "70"),
+    ("limits.memory", "368G"),
+    ("pods", "100"),
+    ("requests.cpu", "70"),
+    ("requests.memory", "368G"),
+    (GPU, "2"),
+    ("requests.storage", "100T"),
+    ("services.loadbalancers", "0"),
+    ("services.nodeports", "0"),
+];
+
+/// The resource whose label is not named like it, since the name has a slash.
+const GPU: &str = "requests.nvidia.com/gpu";
+
+/// What stands behind the prefix in the label for GPUs.
+const GPU_LABEL: &str = "gpu";
+
+/// The number of GPUs that stands for a label that is no number.
+const UNUSABLE_GPU: &str = "0";
+
+/// Resources of which the API server counts whole ones only.
+const COUNTED: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+/// The limits of one profile.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Hard {
+    /// The limits by resource name.
+    pub(crate) limits: BTreeMap<String, String>,
+    /// Labels that could not be used, in the order of the resource names.
+    pub(crate) unusable: Vec<Unusable>,
+}
+
+/// A label that could not be used.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Unusable {
+    label: String,
+    value: String,
+    problem: &'static str,
+    used: String,
+}
+
+impl Hard {
+    /// The limits for a profile with these labels.
+    ///
+    /// A label that cannot be used never spoils the others: what is used in its
+    /// place stands beside it in `unusable`.
+    pub(crate) fn for_labels(
+        configured: &BTreeMap<String, Option<Quantity>>,
+        prefix: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Self {
+        let mut hard = Self {
+            limits: defaults(configured),
+            unusable: Vec::new(),
+        };
+        for (resource, limit) in &mut hard.limits {
+            if resource == GPU
+                && let Some((label, value)) = labels.get_key_value(&format!("{prefix}{GPU_LABEL}"))
+            {
+                *limit = gpus(value).unwrap_or_else(|problem| {
+                    hard.unusable
+                        .push(Unusable::new(label, value, problem, UNUSABLE_GPU));
+                    UNUSABLE_GPU.to_owned()
+                });
+            }
+            if let Some((label, value)) = labels.get_key_value(&format!("{prefix}{resource}")) {
+                match usable(resource, value) {
+                    Ok(()) => value.clone_into(limit),
+                    Err(problem) => hard
+                        .unusable
+                        .push(Unusable::new(label, value, problem, limit)),
+                }
+            }
+        }
+        hard
+    }
+}
+
+impl Unusable {
+    fn new(label: &str, value: &str, problem: &'static str, used: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            value: value.to_owned(),
+            problem,
+            used: used.to_owned(),
+        }
+    }
+}
+
+/// The built-in limits with those of the configuration.
+fn defaults(configured: &BTreeMap<String, Option<Quantity>>) -> BTreeMap<String, String> {
+    let mut limits: BTreeMap<String, String> = DEFAULTS
+        .iter()
+        .map(|(resource, limit)| ((*resource).to_owned(), (*limit).to_owned()))
+        .collect();
+    for (resource, limit) in configured {
+        match limit {
+            Some(limit) => limits.insert(resource.clone(), limit.to_string()),
+            None => limits.remove(resource),
+        };
+    }
+    limits
+}
+
+/// The limit that the label for GPUs asks for: a decimal integer of 64 bits.
+fn gpus(value: &str) -> Result<String, &'static str> {
+    match value.parse::<i64>() {
+        Ok(number) if number >= 0 => Ok(number.to_string()),
+        Ok(_) => Err("below zero"),
+        Err(_) => Err("not a whole number"),
+    }
+}
+
+/// Whether the API server takes this text as the limit of this resource. What it
+/// refuses must not reach it: it would refuse the other limits with it.
+fn usable(resource: &str, value: &str) -> Result<(), &'static str> {
+    let Ok(quantity) = value.parse::<Quantity>() else {
+        return Err("not a quantity");
+    };
+    check(resource, &quantity)
+}
+
+fn check(resource: &str, quantity: &Quantity) -> Result<(), &'static str> {
+    let counted = COUNTED.contains(&resource) || resource.starts_with("count/");
+    if quantity.is_negative() {
+        Err("below zero")
+    } else if counted && !quantity.is_whole() {
+        Err("not a whole number")
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks the limits of the configuration.
+pub(crate) fn check_limits(limits: &BTreeMap<String, Option<Quantity>>) -> Result<(), ConfigError> {
+    for (resource, limit) in limits {
+        let problem = match limit {
+            _ if resource.is_empty() => "a limit without a resource name; name one such as `pods`",
+            Some(limit) => match check(resource, limit) {
+                Ok(()) => continue,
+                Err(problem) => problem,
+            },
+            None => continue,
+        };
+        let resource = resource.replace('~', "~0").replace('/', "~1");
+        return Err(ConfigError::new(format!("/hard/{resource}"), problem));
+    }
+    Ok(())
+}
+
+/// Checks the label prefix: every limit without a slash must get a label name
+/// that the API server admits.
+pub(crate) fn check_prefix(prefix: &str) -> Result<(), ConfigError> {
+    match prefix.split_once('/') {
+        Some((domain, rest)) if !domain.is_empty() && !rest.contains('/') => Ok(()),
+        _ => Err(ConfigError::new(
+            "/labelPrefix",
+            "not the start of a label name; expected a domain and a slash such as `example.com/`",
+        )),
+    }
+}
+
+/// What to tell people about labels that could not be used; none when there are
+/// none. All of the built-in limits together stay within the length of an event.
+pub(crate) fn report(unusable: &[Unusable]) -> Option<String> {
+    if unusable.is_empty() {
+        return None;
+    }
+    let mut text = String::from("Quota labels that cannot be used: ");
+    for (index, label) in unusable.iter().enumerate() {
+        if index > 0 {
+            text.push_str("; ");
+        }
+        let Unusable {
+            label,
+            value,
+            problem,
+            used,
+        } = label;
+        text.push_str(&format!("{label}={value} ({problem}, using {used})"));
+    }
+    text.push_str(". Set each to a number such as 10 or 4Gi, or remove it.");
+    Some(text)
+}

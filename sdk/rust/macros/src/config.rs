@@ -1,0 +1,138 @@
+//! `#[config]`: a strict `Deserialize` and the JSON Schema that says the same.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Data, DeriveInput, Fields, Token, Variant, parse_quote};
+
+use crate::names::{camel_case, description};
+
+pub(crate) fn expand(item: DeriveInput) -> syn::Result<TokenStream> {
+    if !item.generics.params.is_empty() {
+        return Err(error(&item.generics, "a configuration has no type parameters"));
+    }
+    refuse_serde(&item.attrs)?;
+    let about = description(&item.attrs);
+    match &item.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(_) => structure(item, &about),
+            fields => Err(error(fields, "a configuration has named fields")),
+        },
+        Data::Enum(data) => {
+            let choices = choices(&data.variants)?;
+            Ok(choice(&item, &about, &choices))
+        }
+        Data::Union(data) => Err(error(data.union_token, "a configuration is a struct or an enum")),
+    }
+}
+
+fn structure(mut item: DeriveInput, about: &str) -> syn::Result<TokenStream> {
+    let ident = item.ident.clone();
+    let mut properties = Vec::new();
+    if let Data::Struct(data) = &mut item.data {
+        for field in &mut data.fields {
+            refuse_serde(&field.attrs)?;
+            let Some(name) = field.ident.as_ref().map(camel_case) else {
+                continue;
+            };
+            let about = description(&field.attrs);
+            let ty = &field.ty;
+            properties.push(quote! {
+                ::reeve_sdk::schema::Property {
+                    name: #name,
+                    description: #about,
+                    schema: <#ty as ::reeve_sdk::schema::ConfigSchema>::SCHEMA,
+                }
+            });
+            // Told to serde in so many words: then both say the same name.
+            field.attrs.push(parse_quote!(#[serde(rename = #name)]));
+        }
+    }
+    Ok(quote! {
+        #[derive(::reeve_sdk::__private::serde::Deserialize)]
+        #[serde(crate = "::reeve_sdk::__private::serde", default, deny_unknown_fields)]
+        #item
+
+        impl ::reeve_sdk::schema::ConfigSchema for #ident {
+            const SCHEMA: &'static ::reeve_sdk::schema::Schema =
+                &::reeve_sdk::schema::Schema::Object {
+                    description: #about,
+                    properties: &[#(#properties),*],
+                };
+        }
+    })
+}
+
+fn choice(item: &DeriveInput, about: &str, names: &[String]) -> TokenStream {
+    let ident = &item.ident;
+    quote! {
+        #[derive(::reeve_sdk::__private::serde::Deserialize)]
+        #[serde(crate = "::reeve_sdk::__private::serde")]
+        #item
+
+        impl ::reeve_sdk::schema::ConfigSchema for #ident {
+            const SCHEMA: &'static ::reeve_sdk::schema::Schema =
+                &::reeve_sdk::schema::Schema::OneOf {
+                    description: #about,
+                    values: &[#(#names),*],
+                };
+        }
+    }
+}
+
+fn choices(variants: &Punctuated<Variant, Token![,]>) -> syn::Result<Vec<String>> {
+    variants
+        .iter()
+        .map(|variant| {
+            refuse_serde(&variant.attrs)?;
+            match variant.fields {
+                Fields::Unit => Ok(variant.ident.to_string()),
+                _ => Err(error(
+                    variant,
+                    "a choice in a configuration has no fields: it is written as its name",
+                )),
+            }
+        })
+        .collect()
+}
+
+/// A name or form that serde alone is told would not be in the schema.
+fn refuse_serde(attributes: &[Attribute]) -> syn::Result<()> {
+    match attributes.iter().find(|a| a.path().is_ident("serde")) {
+        Some(attribute) => Err(error(
+            attribute,
+            "`#[config]` decides how serde reads this, so that the schema says the same",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn error(at: impl quote::ToTokens, message: &str) -> syn::Error {
+    syn::Error::new_spanned(at, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(item: DeriveInput, message: &str) {
+        assert_eq!(expand(item).unwrap_err().to_string(), message);
+    }
+
+    #[test]
+    fn forms_that_a_schema_cannot_say_are_refused() {
+        check(
+            parse_quote!(struct X<T> { t: T }),
+            "a configuration has no type parameters",
+        );
+        check(parse_quote!(struct X(u8);), "a configuration has named fields");
+        check(
+            parse_quote!(enum X { A, B(u8) }),
+            "a choice in a configuration has no fields: it is written as its name",
+        );
+        let strict = "`#[config]` decides how serde reads this, so that the schema says the same";
+        check(parse_quote!(#[serde(default)] struct X { a: u8 }), strict);
+        check(parse_quote!(struct X { #[serde(rename = "b")] a: u8 }), strict);
+        check(parse_quote!(enum X { #[serde(rename = "b")] A }), strict);
+    }
+}
