@@ -173,6 +173,23 @@ impl Quantity {
         floor + i128::from(self.nanos.rem_euclid(NANOS) != 0)
     }
 
+    /// Whether this is more than `dividend` by `divisor`; then the quotient with
+    /// six decimals. More than anything is exceeded by nothing, so a zero divisor
+    /// is never exceeded.
+    pub fn exceeds(&self, dividend: &Quantity, divisor: &Quantity) -> Option<String> {
+        const PLACES: i128 = 1_000_000;
+        if divisor.nanos == 0 {
+            return None;
+        }
+        let exceeds =
+            self.nanos.saturating_mul(divisor.nanos) > dividend.nanos.saturating_mul(NANOS);
+        exceeds.then(|| {
+            let scaled = dividend.nanos.saturating_mul(PLACES);
+            let millionths = (scaled + divisor.nanos / 2) / divisor.nanos;
+            format!("{}.{:06}", millionths / PLACES, millionths % PLACES)
+        })
+    }
+
     fn write_decimal(&self, f: &mut fmt::Formatter<'_>, exponent_form: bool) -> fmt::Result {
         let mut number = self.nanos;
         let mut exponent = -9;

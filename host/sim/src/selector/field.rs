@@ -124,6 +124,20 @@ impl FieldLabels {
         }
     }
 
+    /// The same fields, with another refusal.
+    #[must_use]
+    pub const fn refusing(mut self, unsupported: Unsupported) -> Self {
+        self.unsupported = unsupported;
+        self
+    }
+
+    /// The same fields, for a kind that is not in namespaces.
+    #[must_use]
+    pub const fn without_namespace(mut self) -> Self {
+        self.by_namespace = false;
+        self
+    }
+
     /// The fields of a custom resource with these `selectableFields` paths
     /// (`.spec.color`).
     pub fn custom<'a>(paths: impl IntoIterator<Item = &'a str>, namespaced: bool) -> Self {

@@ -1,0 +1,504 @@
+//! Validation of objects against a schema, with the server's texts.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value, json};
+
+use super::format;
+use super::structural::{Kind, ListType, Schema};
+use crate::field::{ErrorType, Errors, FieldError, Path};
+use crate::kinds::{ObjectMetaRules, validate_meta};
+
+/// The path of errors that the server knows no path for.
+const NOWHERE: Path<'static> = Path::new("<nil>");
+
+impl Schema {
+    /// Says what is wrong with an object, and with the change from `old`.
+    pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+        let mut found = Errors::new();
+        self.check(&Path::ROOT, object, &mut found);
+        self.check_lists(&Path::ROOT, object, &mut found);
+        self.check_embedded(&Path::ROOT, object, &mut found);
+        let blocked = found.iter().any(|error| {
+            matches!(
+                error.kind,
+                ErrorType::Required
+                    | ErrorType::TooLong
+                    | ErrorType::TooMany
+                    | ErrorType::NotSupported
+                    | ErrorType::TypeInvalid
+            )
+        });
+        if self.has_rules && blocked {
+            found.push(FieldError::invalid(
+                &NOWHERE,
+                &Value::Null,
+                "some validation rules were not checked because the object was invalid; correct \
+                 the existing errors to complete validation",
+            ));
+        } else if self.has_rules {
+            self.check_rules(&Path::ROOT, object, old, &mut found);
+        }
+        errors.extend(found);
+    }
+
+    /// As [`Schema::validate`], for a part of an object.
+    pub(super) fn validate_value(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        self.check(path, value, errors);
+        self.check_lists(path, value, errors);
+        self.check_rules(path, value, None, errors);
+    }
+
+    /// Checks a value and what is in it.
+    fn check(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        if value.is_null() && self.nullable {
+            return;
+        }
+        if !self.is_of_type(value) {
+            let wanted = if self.int_or_string {
+                "integer,string"
+            } else {
+                name_of(self.kind)
+            };
+            let found = json!(type_of(value));
+            errors.push(FieldError::type_invalid(
+                path,
+                &found,
+                format!("{path} in body must be of type {wanted}: {found}"),
+            ));
+            self.check_junctors(path, value, errors);
+            return;
+        }
+        self.check_enum(path, value, errors);
+        match value {
+            Value::String(text) => self.check_text(path, text, errors),
+            Value::Number(number) => self.check_number(path, number, errors),
+            Value::Array(list) => {
+                self.check_list(path, list, errors);
+                if let Some(schema) = &self.items {
+                    for (index, item) in list.iter().enumerate() {
+                        schema.check(&path.index(index), item, errors);
+                    }
+                }
+            }
+            Value::Object(fields) => {
+                self.check_object(path, fields.len(), value, errors);
+                for (name, value) in fields {
+                    if let Some(schema) = self.field(name) {
+                        schema.check(&path.child(name), value, errors);
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.check_junctors(path, value, errors);
+    }
+
+    fn is_of_type(&self, value: &Value) -> bool {
+        if self.int_or_string {
+            return matches!(value, Value::String(_)) || is_integer(value);
+        }
+        match self.kind {
+            Kind::Any => true,
+            Kind::Object => value.is_object(),
+            Kind::Array => value.is_array(),
+            Kind::String => value.is_string(),
+            Kind::Integer => is_integer(value),
+            Kind::Number => value.is_number(),
+            Kind::Boolean => value.is_boolean(),
+        }
+    }
+
+    fn check_enum(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        let values = &self.limits.values;
+        if values.is_empty() || values.contains(value) {
+            return;
+        }
+        let supported: Vec<String> = values
+            .iter()
+            .map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            })
+            .collect();
+        errors.push(FieldError::not_supported(path, value, &supported));
+    }
+
+    fn check_text(&self, path: &Path<'_>, text: &str, errors: &mut Errors) {
+        let limits = &self.limits;
+        let length = text.chars().count();
+        if let Some(max) = limits.max_length.filter(|max| length > *max) {
+            errors.push(FieldError::too_long(path, max));
+        }
+        if let Some(min) = limits.min_length.filter(|min| length < *min) {
+            errors.push(FieldError::invalid_str(
+                path,
+                text,
+                format!("{path} in body should be at least {min} chars long"),
+            ));
+        }
+        if let Some(pattern) = limits.pattern.as_ref().filter(|p| !p.matches(text)) {
+            errors.push(FieldError::invalid_str(
+                path,
+                text,
+                format!("{path} in body should match '{}'", pattern.text()),
+            ));
+        }
+        if let Some(format) = limits.format.as_deref()
+            && !format::matches(format, text)
+        {
+            let shown = json!(text);
+            errors.push(FieldError::type_invalid(
+                path,
+                &shown,
+                format!("{path} in body must be of type {format}: {shown}"),
+            ));
+        }
+    }
+
+    fn check_number(&self, path: &Path<'_>, number: &Number, errors: &mut Errors) {
+        let limits = &self.limits;
+        let shown = Value::Number(number.clone());
+        let mut complain = |why: String| {
+            errors.push(FieldError::invalid(
+                path,
+                &shown,
+                format!("{path} in body should be {why}"),
+            ));
+        };
+        if let Some(factor) = &limits.multiple_of
+            && !is_multiple(number, factor)
+        {
+            complain(format!("a multiple of {factor}"));
+        }
+        if let Some(max) = &limits.maximum {
+            match compare(number, max) {
+                Some(Ordering::Greater) if !limits.exclusive_maximum => {
+                    complain(format!("less than or equal to {max}"));
+                }
+                Some(Ordering::Greater | Ordering::Equal) if limits.exclusive_maximum => {
+                    complain(format!("less than {max}"));
+                }
+                _ => {}
+            }
+        }
+        if let Some(min) = &limits.minimum {
+            match compare(number, min) {
+                Some(Ordering::Less) if !limits.exclusive_minimum => {
+                    complain(format!("greater than or equal to {min}"));
+                }
+                Some(Ordering::Less | Ordering::Equal) if limits.exclusive_minimum => {
+                    complain(format!("greater than {min}"));
+                }
+                _ => {}
+            }
+        }
+        if let Some(format) = limits.format.as_deref()
+            && !format::holds(format, number)
+        {
+            errors.push(FieldError::invalid_str(
+                &NOWHERE,
+                "",
+                format!("Checked value must be of type integer with format {format} in {path}"),
+            ));
+        }
+    }
+
+    fn check_list(&self, path: &Path<'_>, list: &[Value], errors: &mut Errors) {
+        let limits = &self.limits;
+        if let Some(min) = limits.min_items.filter(|min| list.len() < *min) {
+            errors.push(FieldError::invalid(
+                path,
+                &list.len().into(),
+                format!("{path} in body should have at least {min} items"),
+            ));
+        }
+        if let Some(max) = limits.max_items.filter(|max| list.len() > *max) {
+            errors.push(FieldError::too_many(path, list.len(), max));
+        }
+    }
+
+    fn check_object(&self, path: &Path<'_>, len: usize, value: &Value, errors: &mut Errors) {
+        let limits = &self.limits;
+        if let Some(min) = limits.min_properties.filter(|min| len < *min) {
+            errors.push(FieldError::invalid(
+                path,
+                &len.into(),
+                format!("{path} in body should have at least {min} properties"),
+            ));
+        }
+        if let Some(max) = limits.max_properties.filter(|max| len > *max) {
+            errors.push(FieldError::too_many(path, len, max));
+        }
+        for name in &limits.required {
+            if value.get(name).is_none() {
+                errors.push(FieldError::required(&path.child(name), ""));
+            }
+        }
+    }
+
+    fn check_junctors(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        let fails = |schema: &Schema| {
+            let mut found = Errors::new();
+            schema.check(path, value, &mut found);
+            found
+        };
+        let complain = |errors: &mut Errors, why: &str| {
+            let text = format!("{} {why}", crate::field::quoted(&path.to_string()));
+            errors.push(FieldError::invalid_str(&NOWHERE, "", text));
+        };
+        if !self.any_of.is_empty() && !self.any_of_is_type() {
+            let mut best: Option<Errors> = None;
+            for schema in &self.any_of {
+                let found = fails(schema);
+                // The server shows what is wrong with the closest alternative.
+                if best.as_ref().is_none_or(|best| found.len() < best.len()) {
+                    best = Some(found);
+                }
+            }
+            if let Some(best) = best.filter(|best| !best.is_empty()) {
+                complain(errors, "must validate at least one schema (anyOf)");
+                errors.extend(best);
+            }
+        }
+        if !self.one_of.is_empty() {
+            let results: Vec<Errors> = self.one_of.iter().map(fails).collect();
+            let valid = results.iter().filter(|found| found.is_empty()).count();
+            if valid != 1 {
+                let found = match valid {
+                    0 => "Found none valid".to_owned(),
+                    many => format!("Found {many} valid alternatives"),
+                };
+                complain(
+                    errors,
+                    &format!("must validate one and only one schema (oneOf). {found}"),
+                );
+                let best = results.into_iter().min_by_key(Errors::len);
+                errors.extend(best.into_iter().flatten());
+            }
+        }
+        let mut wrong = false;
+        for schema in &self.all_of {
+            let found = fails(schema);
+            wrong |= !found.is_empty();
+            errors.extend(found);
+        }
+        if wrong {
+            complain(errors, "must validate all the schemas (allOf)");
+        }
+        if let Some(schema) = &self.not
+            && fails(schema).is_empty()
+        {
+            complain(errors, "must not validate the schema (not)");
+        }
+    }
+
+    /// The one `anyOf` that says a type, which is checked as such.
+    fn any_of_is_type(&self) -> bool {
+        self.int_or_string
+            && matches!(
+                self.any_of.as_slice(),
+                [
+                    Schema {
+                        kind: Kind::Integer,
+                        ..
+                    },
+                    Schema {
+                        kind: Kind::String,
+                        ..
+                    }
+                ]
+            )
+    }
+
+    /// Checks that items of sets and maps are there once.
+    fn check_lists(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if let Some(schema) = self.field(name) {
+                        schema.check_lists(&path.child(name), value, errors);
+                    }
+                }
+            }
+            Value::Array(list) => {
+                if self.list_type != ListType::Atomic {
+                    let mut seen: Vec<Value> = Vec::new();
+                    for (index, item) in list.iter().enumerate() {
+                        let identity = self.identity(item);
+                        if seen.contains(&identity) {
+                            errors.push(FieldError::duplicate(&path.index(index), &identity));
+                        } else {
+                            seen.push(identity);
+                        }
+                    }
+                }
+                if let Some(schema) = &self.items {
+                    for (index, item) in list.iter().enumerate() {
+                        schema.check_lists(&path.index(index), item, errors);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What tells an item of this list from the others.
+    pub(super) fn identity(&self, item: &Value) -> Value {
+        let ListType::Map(keys) = &self.list_type else {
+            return item.clone();
+        };
+        keys.iter()
+            .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
+            .collect::<serde_json::Map<String, Value>>()
+            .into()
+    }
+
+    /// Checks the metadata of the resources inside an object.
+    fn check_embedded(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        match value {
+            Value::Object(fields) => {
+                if self.embedded {
+                    check_resource(path, value, errors);
+                }
+                for (name, value) in fields {
+                    if let Some(schema) = self.field(name) {
+                        schema.check_embedded(&path.child(name), value, errors);
+                    }
+                }
+            }
+            Value::Array(list) => {
+                if let Some(schema) = &self.items {
+                    for (index, item) in list.iter().enumerate() {
+                        schema.check_embedded(&path.index(index), item, errors);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks the rules of this schema and of those below.
+    fn check_rules(
+        &self,
+        path: &Path<'_>,
+        value: &Value,
+        old: Option<&Value>,
+        errors: &mut Errors,
+    ) {
+        if !self.has_rules || (value.is_null() && self.nullable) {
+            return;
+        }
+        if let Some(rules) = &self.rules {
+            rules.check(path, value, old, errors);
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if let Some(schema) = self.field(name) {
+                        let old = old.and_then(|old| old.get(name));
+                        schema.check_rules(&path.child(name), value, old, errors);
+                    }
+                }
+            }
+            Value::Array(list) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in list.iter().enumerate() {
+                    let old = old.and_then(|old| self.counterpart(item, old));
+                    schema.check_rules(&path.index(index), item, old, errors);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What an item of this list was before; only items of maps have a past.
+    fn counterpart<'a>(&self, item: &Value, old: &'a Value) -> Option<&'a Value> {
+        if !matches!(self.list_type, ListType::Map(_)) {
+            return None;
+        }
+        let identity = self.identity(item);
+        old.as_array()?
+            .iter()
+            .find(|old| self.identity(old) == identity)
+    }
+}
+
+/// Checks that an embedded resource is one.
+fn check_resource(path: &Path<'_>, value: &Value, errors: &mut Errors) {
+    for field in ["apiVersion", "kind"] {
+        let text = value.get(field).and_then(Value::as_str);
+        if text.is_none_or(str::is_empty) {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+    }
+    if value.get("metadata").is_none() {
+        return;
+    }
+    let mut found = Errors::new();
+    let rules = ObjectMetaRules {
+        namespaced: false,
+        name: |_| Vec::new(),
+    };
+    validate_meta(value, &rules, &mut found);
+    // Names and namespaces of what is inside are nobody's business.
+    found.retain(|error| !matches!(error.field.as_str(), "metadata.name" | "metadata.namespace"));
+    let prefix = path.to_string();
+    errors.extend(found.into_iter().map(|mut error| {
+        error.field = format!("{prefix}.{}", error.field);
+        error
+    }));
+}
+
+fn is_integer(value: &Value) -> bool {
+    value
+        .as_number()
+        .is_some_and(|n| n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|n| n.fract() == 0.0))
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Any => "",
+        Kind::Object => "object",
+        Kind::Array => "array",
+        Kind::String => "string",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_integer(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn compare(a: &Number, b: &Number) -> Option<Ordering> {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn is_multiple(number: &Number, factor: &Number) -> bool {
+    match (number.as_i64(), factor.as_i64()) {
+        (Some(number), Some(factor)) if factor != 0 => number % factor == 0,
+        _ => match (number.as_f64(), factor.as_f64()) {
+            (Some(number), Some(factor)) if factor != 0.0 => {
+                let quotient = number / factor;
+                (quotient - quotient.round()).abs() < 1e-9
+            }
+            _ => true,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The built-in kinds, as data.
+//!
+//! A kind is a row in one of the tables below and, where the server does more
+//! than store it, a module of functions that the row names: defaults, what a
+//! write may not carry, validation. To add a kind, add a row and its functions.
+//!
+//! The functions work on plain JSON. A write runs them in the server's order:
+//! [`Kind::normalize`] as part of decoding, [`Kind::default`], on creation
+//! [`Kind::admit`], then [`Kind::prepare_create`], [`Kind::prepare_update`] or
+//! [`Kind::prepare_status`], then [`Kind::validate_create`] or
+//! [`Kind::validate_update`].
+
+mod admission;
+mod apps;
+mod autoscaling;
+mod batch;
+mod config;
+mod coordination;
+mod discovery;
+pub(crate) mod edit;
+mod encoding;
+mod event;
+mod extensions;
+mod limit_range;
+mod meta;
+mod namespace;
+mod networking;
+mod persistent_volume;
+mod pod;
+mod pod_validation;
+mod policy;
+mod quantities;
+mod rbac;
+mod resource_quota;
+mod resources;
+mod review;
+mod row;
+mod secret;
+mod selectors;
+mod service;
+mod storage;
+mod system;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
+pub use quantities::DecodeError;
+pub use row::{GenerationRule, Kind, Scale, Subresource, Verbs};
+pub use service::{ClusterIps, allocate as allocate_cluster_ip};
+
+/// All rows, in the order of the server's discovery.
+const TABLES: &[&[Kind]] = &[
+    system::ROWS,
+    config::ROWS,
+    apps::ROWS,
+    batch::ROWS,
+    networking::ROWS,
+    rbac::ROWS,
+    policy::ROWS,
+    autoscaling::ROWS,
+    storage::ROWS,
+    coordination::ROWS,
+    discovery::ROWS,
+    event::ROWS,
+    admission::ROWS,
+    extensions::ROWS,
+    review::ROWS,
+];
+
+type Key = (&'static str, &'static str, &'static str);
+type ByResource = HashMap<Key, &'static Kind>;
+
+static BY_RESOURCE: LazyLock<ByResource> =
+    LazyLock::new(|| index(|kind| (kind.group, kind.version, kind.plural)));
+
+static BY_KIND: LazyLock<ByResource> =
+    LazyLock::new(|| index(|kind| (kind.group, kind.version, kind.kind)));
+
+fn index(key: impl Fn(&Kind) -> Key) -> ByResource {
+    all().map(|kind| (key(kind), kind)).collect()
+}
+
+/// All built-in kinds.
+pub fn all() -> impl Iterator<Item = &'static Kind> {
+    TABLES.iter().copied().flatten()
+}
+
+/// The kind served at `/apis/GROUP/VERSION/PLURAL`.
+pub fn by_resource(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    BY_RESOURCE.get(&(group, version, plural)).copied()
+}
+
+/// The kind that objects with this `apiVersion` and `kind` are of.
+pub fn by_kind(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
+    BY_KIND.get(&(group, version, kind)).copied()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,421 @@
+//! Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, and the
+//! ReplicationControllers that came before them.
+
+use serde_json::{Value, json};
+
+use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
+use super::meta::validate_immutable;
+use super::pod::{default_template, pod_quantities};
+use super::pod_validation::{validate_always_restarted, validate_counts, validate_template};
+use super::row::{GenerationRule, Kind, Scale, Subresource};
+use super::{persistent_volume, selectors};
+use crate::field::{Errors, FieldError, Path};
+use crate::names;
+use crate::selector::{FieldLabel, FieldLabels};
+
+const V1: (&str, &str) = ("apps", "v1");
+const ALL: &[&str] = &["all"];
+const SPEC: Path<'static> = Path::new("spec");
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+const SCALED: &[Subresource] = &[Subresource::SCALE, Subresource::STATUS];
+const SCALE: Scale = Scale {
+    spec_replicas: "/spec/replicas",
+    status_replicas: "/status/replicas",
+    selector: "/spec/selector",
+};
+static REPLICAS_FIELD: FieldLabels =
+    FieldLabels::of(&[FieldLabel::number("status.replicas", &["/status/replicas"])]);
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::namespaced(V1, "ControllerRevision", "controllerrevisions"),
+    Kind::namespaced(V1, "DaemonSet", "daemonsets")
+        .short(&["ds"])
+        .categories(ALL)
+        .subresources(STATUS)
+        .status(
+            r#"{"currentNumberScheduled":0,"desiredNumberScheduled":0,"numberMisscheduled":0,"numberReady":0}"#,
+        )
+        .generation_of_spec()
+        .quantities(pod_quantities!("spec.template.spec."))
+        .defaulted(default_daemon_set)
+        .prepared(prepare_daemon_set, |_, _| {})
+        .validated(validate_daemon_set)
+        .update_validated(validate_selector_kept),
+    Kind::namespaced(V1, "Deployment", "deployments")
+        .short(&["deploy"])
+        .categories(ALL)
+        .subresources(SCALED)
+        .scale(SCALE)
+        .status("{}")
+        .generation(GenerationRule::Fields(&["spec", "metadata.annotations"]))
+        .quantities(pod_quantities!("spec.template.spec."))
+        .defaulted(default_deployment)
+        .validated(validate_deployment)
+        .update_validated(validate_selector_kept),
+    Kind::namespaced(V1, "ReplicaSet", "replicasets")
+        .short(&["rs"])
+        .categories(ALL)
+        .subresources(SCALED)
+        .scale(SCALE)
+        .status(r#"{"replicas":0}"#)
+        .generation_of_spec()
+        .fields(&REPLICAS_FIELD)
+        .quantities(pod_quantities!("spec.template.spec."))
+        .defaulted(default_replica_set)
+        .validated(validate_replica_set)
+        .update_validated(validate_selector_kept),
+    Kind::namespaced(V1, "StatefulSet", "statefulsets")
+        .short(&["sts"])
+        .categories(ALL)
+        .subresources(SCALED)
+        .scale(SCALE)
+        .named(names::dns1123_label)
+        .status(r#"{"availableReplicas":0,"replicas":0}"#)
+        .generation_of_spec()
+        .quantities(pod_quantities!("spec.template.spec."))
+        .defaulted(default_stateful_set)
+        .validated(validate_stateful_set)
+        .update_validated(validate_stateful_set_update),
+    Kind::namespaced(("", "v1"), "ReplicationController", "replicationcontrollers")
+        .short(&["rc"])
+        .categories(ALL)
+        .subresources(SCALED)
+        .scale(SCALE)
+        .status(r#"{"replicas":0}"#)
+        .generation_of_spec()
+        .fields(&REPLICAS_FIELD)
+        .quantities(pod_quantities!("spec.template.spec."))
+        .defaulted(default_replication_controller)
+        .validated(validate_replication_controller),
+];
+
+fn default_deployment(deployment: &mut Value) {
+    let Some(spec) = ensure_object(deployment, "spec") else {
+        return;
+    };
+    default_to(spec, "replicas", 1);
+    default_to(spec, "revisionHistoryLimit", 10);
+    default_to(spec, "progressDeadlineSeconds", 600);
+    if let Some(strategy) = ensure_object(spec, "strategy") {
+        default_to(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate"
+            && let Some(rolling) = ensure_object(strategy, "rollingUpdate")
+        {
+            default_to(rolling, "maxUnavailable", "25%");
+            default_to(rolling, "maxSurge", "25%");
+        }
+    }
+    default_selector(spec);
+    default_template(spec);
+}
+
+fn default_replica_set(set: &mut Value) {
+    let Some(spec) = ensure_object(set, "spec") else {
+        return;
+    };
+    default_to(spec, "replicas", 1);
+    default_selector(spec);
+    default_template(spec);
+}
+
+fn default_daemon_set(daemon_set: &mut Value) {
+    let Some(spec) = ensure_object(daemon_set, "spec") else {
+        return;
+    };
+    default_to(spec, "revisionHistoryLimit", 10);
+    if let Some(strategy) = ensure_object(spec, "updateStrategy") {
+        default_to(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate"
+            && let Some(rolling) = ensure_object(strategy, "rollingUpdate")
+        {
+            default_to(rolling, "maxUnavailable", 1);
+            default_to(rolling, "maxSurge", 0);
+        }
+    }
+    default_selector(spec);
+    default_template(spec);
+}
+
+/// The generation of the template lives on as an annotation.
+fn prepare_daemon_set(daemon_set: &mut Value) {
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    if let Some(annotations) =
+        ensure_object(daemon_set, "metadata").and_then(|meta| ensure_object(meta, "annotations"))
+    {
+        set(annotations, GENERATION, "1");
+    }
+}
+
+fn default_stateful_set(stateful_set: &mut Value) {
+    let Some(spec) = ensure_object(stateful_set, "spec") else {
+        return;
+    };
+    default_to(spec, "podManagementPolicy", "OrderedReady");
+    default_to(spec, "replicas", 1);
+    default_to(spec, "revisionHistoryLimit", 10);
+    if let Some(policy) = ensure_object(spec, "persistentVolumeClaimRetentionPolicy") {
+        default_to(policy, "whenDeleted", "Retain");
+        default_to(policy, "whenScaled", "Retain");
+    }
+    if let Some(strategy) = ensure_object(spec, "updateStrategy") {
+        let given = present(strategy, "type").is_some();
+        default_to(strategy, "type", "RollingUpdate");
+        // A strategy that is named but not described is left as it is given.
+        if text(strategy, "type") == "RollingUpdate"
+            && (!given || strategy.get("rollingUpdate").is_some())
+            && let Some(rolling) = ensure_object(strategy, "rollingUpdate")
+        {
+            default_to(rolling, "partition", 0);
+        }
+    }
+    for claim in items_mut(spec, "volumeClaimTemplates") {
+        set(claim, "apiVersion", "v1");
+        set(claim, "kind", "PersistentVolumeClaim");
+        persistent_volume::default_claim(claim);
+        set(claim, "status", json!({"phase": "Pending"}));
+    }
+    default_selector(spec);
+    default_template(spec);
+    if spec.get("serviceName").and_then(Value::as_str) == Some("") {
+        remove(spec, "serviceName");
+    }
+}
+
+fn default_replication_controller(controller: &mut Value) {
+    let labels = controller
+        .pointer("/spec/template/metadata/labels")
+        .filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()))
+        .cloned();
+    if let Some(labels) = labels {
+        if let Some(spec) = ensure_object(controller, "spec")
+            && present(spec, "selector").is_none()
+        {
+            set(spec, "selector", labels.clone());
+        }
+        if let Some(meta) = ensure_object(controller, "metadata")
+            && present(meta, "labels").is_none()
+        {
+            set(meta, "labels", labels);
+        }
+    }
+    if let Some(spec) = ensure_object(controller, "spec") {
+        default_to(spec, "replicas", 1);
+        if spec.get("template").is_some() {
+            default_template(spec);
+        }
+    }
+}
+
+/// The server writes an absent selector as null.
+fn default_selector(spec: &mut Value) {
+    if spec.get("selector").is_none() {
+        set(spec, "selector", Value::Null);
+    }
+}
+
+fn spec_of(workload: &Value) -> &Value {
+    workload.get("spec").unwrap_or(&Value::Null)
+}
+
+fn template_of(workload: &Value) -> &Value {
+    spec_of(workload).get("template").unwrap_or(&Value::Null)
+}
+
+fn validate_deployment(deployment: &Value, errors: &mut Errors) {
+    let spec = spec_of(deployment);
+    validate_counts(&SPEC, spec, &["replicas"], errors);
+    selectors::validate_workload(spec, "deployment", errors);
+    let path = SPEC.child("template");
+    validate_template(&path, template_of(deployment), errors);
+    validate_always_restarted(&path, template_of(deployment), "ReplicaSet", errors);
+    validate_strategy(spec, errors);
+    let counts = [
+        "minReadySeconds",
+        "revisionHistoryLimit",
+        "progressDeadlineSeconds",
+    ];
+    validate_counts(&SPEC, spec, &counts, errors);
+    let min_ready = integer(spec, "minReadySeconds").unwrap_or(0);
+    if let Some(deadline) = integer(spec, "progressDeadlineSeconds")
+        && deadline <= min_ready
+    {
+        errors.push(FieldError::invalid(
+            &SPEC.child("progressDeadlineSeconds"),
+            &deadline.into(),
+            "must be greater than minReadySeconds",
+        ));
+    }
+}
+
+fn validate_strategy(spec: &Value, errors: &mut Errors) {
+    let path = SPEC.child("strategy");
+    let strategy = spec.get("strategy").unwrap_or(&Value::Null);
+    match text(strategy, "type") {
+        "Recreate" if strategy.get("rollingUpdate").is_some() => {
+            errors.push(FieldError::forbidden(
+                &path.child("rollingUpdate"),
+                "may not be specified when strategy `type` is 'Recreate'",
+            ));
+        }
+        "Recreate" => {}
+        "RollingUpdate" => {
+            let path = path.child("rollingUpdate");
+            let rolling = strategy.get("rollingUpdate").unwrap_or(&Value::Null);
+            for field in ["maxUnavailable", "maxSurge"] {
+                validate_share(&path.child(field), rolling.get(field), errors);
+            }
+            if share(rolling.get("maxUnavailable")) == 0 && share(rolling.get("maxSurge")) == 0 {
+                errors.push(FieldError::invalid(
+                    &path.child("maxUnavailable"),
+                    rolling.get("maxUnavailable").unwrap_or(&Value::Null),
+                    "may not be 0 when `maxSurge` is 0",
+                ));
+            }
+            validate_at_most_all(
+                &path.child("maxUnavailable"),
+                rolling.get("maxUnavailable"),
+                errors,
+            );
+        }
+        _ => errors.push(FieldError::not_supported(
+            &path,
+            strategy,
+            &["Recreate", "RollingUpdate"],
+        )),
+    }
+}
+
+/// The number of an integer or a percentage.
+fn share(value: Option<&Value>) -> i64 {
+    match value {
+        Some(Value::String(text)) => text.trim_end_matches('%').parse().unwrap_or(0),
+        Some(other) => other.as_i64().unwrap_or(0),
+        None => 0,
+    }
+}
+
+/// Checks an integer or a percentage, neither of which may be negative.
+pub(super) fn validate_share(path: &Path<'_>, value: Option<&Value>, errors: &mut Errors) {
+    match value {
+        Some(Value::String(text)) => {
+            let percent = text
+                .strip_suffix('%')
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+            if !percent {
+                errors.push(FieldError::invalid_str(
+                    path,
+                    text,
+                    names::pattern(
+                        "a valid percent string must be a numeric string followed by an ending \
+                         '%'",
+                        "[0-9]+%",
+                        &["1%", "93%"],
+                    ),
+                ));
+            }
+        }
+        Some(number) if share(value) < 0 => errors.push(FieldError::invalid(
+            path,
+            number,
+            "must be greater than or equal to 0",
+        )),
+        _ => {}
+    }
+}
+
+/// Pushes an error for a percentage above 100.
+pub(super) fn validate_at_most_all(path: &Path<'_>, value: Option<&Value>, errors: &mut Errors) {
+    if let Some(given @ Value::String(_)) = value
+        && share(value) > 100
+    {
+        errors.push(FieldError::invalid(
+            path,
+            given,
+            "must not be greater than 100%",
+        ));
+    }
+}
+
+fn validate_replica_set(replica_set: &Value, errors: &mut Errors) {
+    let spec = spec_of(replica_set);
+    validate_counts(&SPEC, spec, &["replicas", "minReadySeconds"], errors);
+    // The server says "deployment" for ReplicaSets too.
+    selectors::validate_workload(spec, "deployment", errors);
+    let path = SPEC.child("template");
+    validate_template(&path, template_of(replica_set), errors);
+    validate_always_restarted(&path, template_of(replica_set), "ReplicaSet", errors);
+}
+
+fn validate_daemon_set(daemon_set: &Value, errors: &mut Errors) {
+    let spec = spec_of(daemon_set);
+    selectors::validate_workload(spec, "daemonset", errors);
+    let path = SPEC.child("template");
+    validate_template(&path, template_of(daemon_set), errors);
+    validate_always_restarted(&path, template_of(daemon_set), "DaemonSet", errors);
+    let counts = ["minReadySeconds", "revisionHistoryLimit"];
+    validate_counts(&SPEC, spec, &counts, errors);
+}
+
+fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
+    let spec = spec_of(stateful_set);
+    let counts = ["replicas", "minReadySeconds", "revisionHistoryLimit"];
+    validate_counts(&SPEC, spec, &counts, errors);
+    selectors::validate_workload(spec, "statefulset", errors);
+    let path = SPEC.child("template");
+    validate_template(&path, template_of(stateful_set), errors);
+    validate_always_restarted(&path, template_of(stateful_set), "StatefulSet", errors);
+}
+
+fn validate_stateful_set_update(stateful_set: &Value, old: &Value, errors: &mut Errors) {
+    const MUTABLE: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let strip = |stateful_set: &Value| {
+        let mut spec = spec_of(stateful_set).clone();
+        for field in MUTABLE {
+            remove(&mut spec, field);
+        }
+        spec
+    };
+    if strip(stateful_set) != strip(old) {
+        errors.push(FieldError::forbidden(
+            &SPEC,
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+             'template', 'updateStrategy', 'revisionHistoryLimit', \
+             'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ));
+    }
+}
+
+fn validate_selector_kept(workload: &Value, old: &Value, errors: &mut Errors) {
+    validate_immutable(
+        &SPEC.child("selector"),
+        spec_of(workload),
+        spec_of(old),
+        "selector",
+        errors,
+    );
+}
+
+fn validate_replication_controller(controller: &Value, errors: &mut Errors) {
+    let spec = spec_of(controller);
+    validate_counts(&SPEC, spec, &["minReadySeconds"], errors);
+    if present(spec, "selector").is_none() {
+        errors.push(FieldError::required(&SPEC.child("selector"), ""));
+    }
+    validate_counts(&SPEC, spec, &["replicas"], errors);
+    let path = SPEC.child("template");
+    match spec.get("template") {
+        None => errors.push(FieldError::required(&path, "")),
+        Some(template) => {
+            validate_template(&path, template, errors);
+            validate_always_restarted(&path, template, "ReplicationController", errors);
+        }
+    }
+}

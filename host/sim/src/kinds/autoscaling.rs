@@ -1,0 +1,136 @@
+//! HorizontalPodAutoscalers in both versions, which are stored as v2.
+
+use serde_json::{Value, json};
+
+use super::edit::{default_to, ensure_object, integer, present, set, text};
+use super::row::{Kind, Subresource};
+use crate::field::{Errors, FieldError, Path};
+use crate::names;
+
+const SPEC: Path<'static> = Path::new("spec");
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::namespaced(
+        ("autoscaling", "v2"),
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+    )
+    .short(&["hpa"])
+    .categories(&["all"])
+    .subresources(STATUS)
+    .status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
+    .quantities(&[
+        "spec.metrics[].resource.target.averageValue",
+        "spec.metrics[].resource.target.value",
+        "spec.metrics[].containerResource.target.averageValue",
+        "spec.metrics[].pods.target.averageValue",
+        "spec.metrics[].object.target.averageValue",
+        "spec.metrics[].object.target.value",
+        "spec.metrics[].external.target.averageValue",
+        "spec.metrics[].external.target.value",
+    ])
+    .defaulted(default_v2)
+    .validated(validate),
+    Kind::namespaced(
+        ("autoscaling", "v1"),
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+    )
+    .short(&["hpa"])
+    .categories(&["all"])
+    .subresources(STATUS)
+    .status(r#"{"currentReplicas":0,"desiredReplicas":0}"#)
+    .defaulted(default_v1)
+    .validated(validate),
+];
+
+const CPU_PERCENT: i64 = 80;
+
+fn default_v1(autoscaler: &mut Value) {
+    if let Some(spec) = ensure_object(autoscaler, "spec") {
+        default_to(spec, "minReplicas", 1);
+        default_to(spec, "targetCPUUtilizationPercentage", CPU_PERCENT);
+    }
+}
+
+fn default_v2(autoscaler: &mut Value) {
+    let Some(spec) = ensure_object(autoscaler, "spec") else {
+        return;
+    };
+    default_to(spec, "minReplicas", 1);
+    if present(spec, "metrics").is_none() {
+        set(
+            spec,
+            "metrics",
+            json!([{
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": CPU_PERCENT},
+                },
+            }]),
+        );
+    }
+    let Some(behavior) = spec.get_mut("behavior").filter(|b| b.is_object()) else {
+        return;
+    };
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    if let Some(up) = ensure_object(behavior, "scaleUp") {
+        default_to(up, "stabilizationWindowSeconds", 0);
+        default_to(up, "selectPolicy", "Max");
+        default_to(up, "policies", json!([pods, percent]));
+    }
+    if let Some(down) = ensure_object(behavior, "scaleDown") {
+        default_to(down, "selectPolicy", "Max");
+        default_to(down, "policies", json!([percent]));
+    }
+}
+
+fn validate(autoscaler: &Value, errors: &mut Errors) {
+    let spec = autoscaler.get("spec").unwrap_or(&Value::Null);
+    let min = integer(spec, "minReplicas");
+    let max = integer(spec, "maxReplicas").unwrap_or(0);
+    if let Some(min) = min.filter(|min| *min < 1) {
+        errors.push(FieldError::invalid(
+            &SPEC.child("minReplicas"),
+            &min.into(),
+            "must be greater than or equal to 1",
+        ));
+    }
+    if max < 1 {
+        errors.push(FieldError::invalid(
+            &SPEC.child("maxReplicas"),
+            &max.into(),
+            "must be greater than 0",
+        ));
+    }
+    if min.is_some_and(|min| max < min) {
+        errors.push(FieldError::invalid(
+            &SPEC.child("maxReplicas"),
+            &max.into(),
+            "must be greater than or equal to `minReplicas`",
+        ));
+    }
+    let target = spec.get("scaleTargetRef").unwrap_or(&Value::Null);
+    let path = SPEC.child("scaleTargetRef");
+    for field in ["kind", "name"] {
+        let value = text(target, field);
+        if value.is_empty() {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+        for wrong in names::path_segment(value) {
+            errors.push(FieldError::invalid_str(&path.child(field), value, wrong));
+        }
+    }
+    let version = text(target, "apiVersion");
+    let core = text(target, "kind") == "ReplicationController";
+    if !version.contains('/') && !core {
+        errors.push(FieldError::invalid_str(
+            &path.child("apiVersion"),
+            version,
+            "apiVersion must specify API group",
+        ));
+    }
+}

@@ -1,0 +1,123 @@
+//! ConfigMaps, and the rows of the core group's plain data: ConfigMaps, Secrets,
+//! ServiceAccounts, quotas and limit ranges.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::edit::{entries, flag, present};
+use super::row::{Kind, Subresource, UpdateOrder};
+use super::{limit_range, resource_quota, secret};
+use crate::field::{Errors, FieldError, Path};
+use crate::names;
+use crate::selector::{FieldLabel, FieldLabels};
+
+const V1: (&str, &str) = ("", "v1");
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+static SECRET_FIELDS: FieldLabels = FieldLabels::of(&[FieldLabel::text("type", &["/type"])]);
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::namespaced(V1, "ConfigMap", "configmaps")
+        .short(&["cm"])
+        .validated(validate)
+        .update_validated(validate_update)
+        .update_order(UpdateOrder::ImmutableFirst),
+    Kind::namespaced(V1, "Secret", "secrets")
+        .fields(&SECRET_FIELDS)
+        .defaulted(secret::default)
+        .validated(secret::validate)
+        .update_validated(secret::validate_update)
+        .update_order(UpdateOrder::ImmutableFirst),
+    Kind::namespaced(V1, "ServiceAccount", "serviceaccounts")
+        .short(&["sa"])
+        .subresources(&[Subresource::of("token", &["create"]).with_body(
+            "authentication.k8s.io",
+            "v1",
+            "TokenRequest",
+        )])
+        .update_order(UpdateOrder::WholeObject),
+    Kind::namespaced(V1, "ResourceQuota", "resourcequotas")
+        .short(&["quota"])
+        .subresources(STATUS)
+        .status("{}")
+        .quantities(&["spec.hard.*", "status.hard.*", "status.used.*"])
+        .defaulted(resource_quota::default)
+        .validated(resource_quota::validate)
+        .update_validated(resource_quota::validate_update),
+    Kind::namespaced(V1, "LimitRange", "limitranges")
+        .short(&["limits"])
+        .quantities(&[
+            "spec.limits[].max.*",
+            "spec.limits[].min.*",
+            "spec.limits[].default.*",
+            "spec.limits[].defaultRequest.*",
+            "spec.limits[].maxLimitRequestRatio.*",
+        ])
+        .defaulted(limit_range::default)
+        .validated(limit_range::validate)
+        .update_order(UpdateOrder::WholeObject),
+];
+
+/// What a ConfigMap or a Secret can hold, in bytes.
+pub(super) const DATA_MAX: usize = 1024 * 1024;
+
+fn validate(object: &Value, errors: &mut Errors) {
+    let mut size = 0;
+    let data = Path::new("data");
+    let binary = Path::new("binaryData");
+    for (key, value) in entries(object, "data") {
+        check_key(&data.key(key), key, errors);
+        if object
+            .get("binaryData")
+            .is_some_and(|other| other.get(key).is_some())
+        {
+            errors.push(FieldError::invalid_str(
+                &data.key(key),
+                key,
+                "duplicate of key present in binaryData",
+            ));
+        }
+        size += value.as_str().map_or(0, str::len);
+    }
+    for (key, value) in entries(object, "binaryData") {
+        check_key(&binary.key(key), key, errors);
+        size += decoded_len(value);
+    }
+    if size > DATA_MAX {
+        errors.push(FieldError::too_long(&Path::ROOT, DATA_MAX));
+    }
+}
+
+fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
+    validate_frozen(object, old, &["data", "binaryData"], errors);
+}
+
+/// What an object marked immutable may not change.
+pub(super) fn validate_frozen(object: &Value, old: &Value, fields: &[&str], errors: &mut Errors) {
+    const FROZEN: &str = "field is immutable when `immutable` is set";
+    if !flag(old, "immutable") {
+        return;
+    }
+    if !flag(object, "immutable") {
+        errors.push(FieldError::forbidden(&Path::new("immutable"), FROZEN));
+    }
+    for field in fields {
+        if present(object, field) != present(old, field) {
+            errors.push(FieldError::forbidden(&Path::new(field), FROZEN));
+        }
+    }
+}
+
+pub(super) fn check_key(path: &Path<'_>, key: &str, errors: &mut Errors) {
+    for wrong in names::config_key(key) {
+        errors.push(FieldError::invalid_str(path, key, wrong));
+    }
+}
+
+/// How many bytes a base64 text stands for.
+pub(super) fn decoded_len(value: &Value) -> usize {
+    value
+        .as_str()
+        .and_then(|text| STANDARD.decode(text).ok())
+        .map_or(0, |bytes| bytes.len())
+}

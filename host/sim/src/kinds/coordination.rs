@@ -1,0 +1,42 @@
+//! Leases.
+
+use serde_json::Value;
+
+use super::edit::{ensure_object, integer, text};
+use super::row::Kind;
+use crate::field::{Errors, FieldError, Path};
+
+const SPEC: Path<'static> = Path::new("spec");
+
+pub(super) const ROWS: &[Kind] =
+    &[
+        Kind::namespaced(("coordination.k8s.io", "v1"), "Lease", "leases")
+            .defaulted(|lease| {
+                ensure_object(lease, "spec");
+            })
+            .validated(validate),
+    ];
+
+fn validate(lease: &Value, errors: &mut Errors) {
+    let spec = lease.get("spec").unwrap_or(&Value::Null);
+    if let Some(seconds) = integer(spec, "leaseDurationSeconds").filter(|n| *n <= 0) {
+        errors.push(FieldError::invalid(
+            &SPEC.child("leaseDurationSeconds"),
+            &seconds.into(),
+            "must be greater than 0",
+        ));
+    }
+    if let Some(count) = integer(spec, "leaseTransitions").filter(|n| *n < 0) {
+        errors.push(FieldError::invalid(
+            &SPEC.child("leaseTransitions"),
+            &count.into(),
+            "must be greater than or equal to 0",
+        ));
+    }
+    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
+        errors.push(FieldError::forbidden(
+            &SPEC.child("preferredHolder"),
+            "may only be specified if `strategy` is defined",
+        ));
+    }
+}

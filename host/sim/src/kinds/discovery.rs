@@ -1,0 +1,85 @@
+//! EndpointSlices, PriorityClasses and RuntimeClasses.
+
+use serde_json::Value;
+
+use super::edit::{default_to, ensure_object, integer, items_mut, text_at};
+use super::meta::validate_immutable;
+use super::pod_validation::supported;
+use super::row::{GenerationRule, Kind};
+use crate::field::{Errors, FieldError, Path};
+
+/// User-defined priorities end here; those above are the system's.
+const PRIORITY_MAX: i64 = 1_000_000_000;
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::namespaced(
+        ("discovery.k8s.io", "v1"),
+        "EndpointSlice",
+        "endpointslices",
+    )
+    .generation(GenerationRule::Fields(&[
+        "addressType",
+        "endpoints",
+        "ports",
+        "metadata.labels",
+    ]))
+    .defaulted(default_slice)
+    .validated(|slice, errors| {
+        let kinds = ["FQDN", "IPv4", "IPv6"];
+        if slice.get("addressType").is_none() {
+            errors.push(FieldError::required(&Path::new("addressType"), ""));
+        }
+        supported(&Path::ROOT, slice, "addressType", &kinds, errors);
+    })
+    .update_validated(|slice, old, errors| {
+        let path = Path::new("addressType");
+        validate_immutable(&path, slice, old, "addressType", errors);
+    }),
+    Kind::cluster(
+        ("scheduling.k8s.io", "v1"),
+        "PriorityClass",
+        "priorityclasses",
+    )
+    .short(&["pc"])
+    .generation(GenerationRule::Fields(&[]))
+    .defaulted(|class| default_to(class, "preemptionPolicy", "PreemptLowerPriority"))
+    .validated(validate_priority)
+    .update_validated(|class, old, errors| {
+        if integer(class, "value") != integer(old, "value") {
+            errors.push(FieldError::forbidden(
+                &Path::new("value"),
+                "may not be changed in an update.",
+            ));
+        }
+        let path = Path::new("preemptionPolicy");
+        validate_immutable(&path, class, old, "preemptionPolicy", errors);
+    }),
+    Kind::cluster(("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses").update_validated(
+        |class, old, errors| {
+            validate_immutable(&Path::new("handler"), class, old, "handler", errors);
+        },
+    ),
+];
+
+fn default_slice(slice: &mut Value) {
+    for endpoint in items_mut(slice, "endpoints") {
+        ensure_object(endpoint, "conditions");
+    }
+    for port in items_mut(slice, "ports") {
+        default_to(port, "name", "");
+        default_to(port, "protocol", "TCP");
+    }
+}
+
+fn validate_priority(class: &Value, errors: &mut Errors) {
+    let system = text_at(class, "/metadata/name").starts_with("system-");
+    if !system && integer(class, "value").unwrap_or(0) > PRIORITY_MAX {
+        errors.push(FieldError::forbidden(
+            &Path::new("value"),
+            format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}"),
+        ));
+    }
+    let policies = ["Never", "PreemptLowerPriority"];
+    let root = Path::ROOT;
+    supported(&root, class, "preemptionPolicy", &policies, errors);
+}

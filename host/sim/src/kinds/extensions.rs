@@ -1,0 +1,134 @@
+//! The kinds that extend the API: CustomResourceDefinitions, whose rules are in
+//! [`crate::crd`], and APIServices; and the rows of groups that are only stored.
+
+use serde_json::{Value, json};
+
+use super::edit::{ensure_object, set, text, text_at};
+use super::row::{Kind, Subresource, UpdateOrder};
+use crate::crd;
+use crate::field::{Errors, FieldError, Path};
+use crate::selector::{FieldLabel, FieldLabels, Unsupported};
+
+const CATEGORIES: &[&str] = &["api-extensions"];
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+const CERTIFICATES: (&str, &str) = ("certificates.k8s.io", "v1");
+const FLOW_CONTROL: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
+const RESOURCE: (&str, &str) = ("resource.k8s.io", "v1");
+static SIGNER_FIELDS: FieldLabels =
+    FieldLabels::of(&[FieldLabel::text("spec.signerName", &["/spec/signerName"])])
+        .without_namespace();
+static SLICE_FIELDS: FieldLabels = FieldLabels::of(&[
+    FieldLabel::text("spec.nodeName", &["/spec/nodeName"]),
+    FieldLabel::text("spec.driver", &["/spec/driver"]),
+])
+.without_namespace()
+.refusing(Unsupported::NotSupportedFor("ResourceSlice"));
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::cluster(
+        ("apiextensions.k8s.io", "v1"),
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    )
+    .short(&["crd", "crds"])
+    .categories(CATEGORIES)
+    .subresources(STATUS)
+    .generation_of_spec()
+    .status("{}")
+    .status_prepared(crd::prepare_create)
+    .defaulted(crd::default)
+    .prepared(|_| {}, crd::prepare_update)
+    .validated(crd::validate)
+    .update_validated(crd::validate_update)
+    .update_order(UpdateOrder::WholeObject),
+    Kind::cluster(
+        ("apiregistration.k8s.io", "v1"),
+        "APIService",
+        "apiservices",
+    )
+    .categories(CATEGORIES)
+    .subresources(STATUS)
+    .status("{}")
+    .defaulted(|service| {
+        if let Some(reference) = service
+            .pointer_mut("/spec/service")
+            .filter(|service| service.is_object())
+        {
+            super::edit::default_to(reference, "port", 443);
+        }
+    })
+    .validated(validate_api_service),
+    Kind::cluster(
+        CERTIFICATES,
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+    )
+    .short(&["csr"])
+    .fields(&SIGNER_FIELDS)
+    .subresources(&[
+        Subresource::of("approval", &["get", "patch", "update"]),
+        Subresource::STATUS,
+    ])
+    .status("{}"),
+    Kind::cluster(FLOW_CONTROL, "FlowSchema", "flowschemas")
+        .subresources(STATUS)
+        .generation_of_spec()
+        .status(r#"{"conditions":null}"#),
+    Kind::cluster(
+        FLOW_CONTROL,
+        "PriorityLevelConfiguration",
+        "prioritylevelconfigurations",
+    )
+    .subresources(STATUS)
+    .generation_of_spec()
+    .status("{}"),
+    Kind::cluster(RESOURCE, "DeviceClass", "deviceclasses").generation_of_spec(),
+    Kind::namespaced(RESOURCE, "ResourceClaim", "resourceclaims")
+        .subresources(STATUS)
+        .status("{}"),
+    Kind::namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates"),
+    Kind::cluster(RESOURCE, "ResourceSlice", "resourceslices")
+        .fields(&SLICE_FIELDS)
+        .generation_of_spec(),
+];
+
+fn validate_api_service(service: &Value, errors: &mut Errors) {
+    let spec = service.get("spec").unwrap_or(&Value::Null);
+    let name = text_at(service, "/metadata/name");
+    let wanted = format!("{}.{}", text(spec, "version"), text(spec, "group"));
+    let meta = Path::new("metadata");
+    if name != wanted {
+        errors.push(FieldError::invalid_str(
+            &meta.child("name"),
+            name,
+            format!(
+                "must be `spec.version+\".\"+spec.group`: {}",
+                crate::field::quoted(&wanted)
+            ),
+        ));
+    }
+}
+
+/// Marks an APIService that is served here as available, as the aggregator
+/// does at once.
+pub(crate) fn mark_local_available(service: &mut Value, now: &str) {
+    if service
+        .pointer("/spec/service")
+        .is_some_and(|s| s.is_object())
+    {
+        return;
+    }
+    if let Some(status) = ensure_object(service, "status") {
+        set(
+            status,
+            "conditions",
+            json!([{
+                "type": "Available",
+                "status": "True",
+                "lastTransitionTime": now,
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+            }]),
+        );
+    }
+}

@@ -1,0 +1,399 @@
+//! NetworkPolicies, Ingresses and the small kinds around them.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
+use super::pod_validation::supported;
+use super::row::{GenerationRule, Kind, Subresource};
+use super::selectors;
+use crate::field::{Errors, FieldError, Path};
+use crate::names;
+
+const V1: (&str, &str) = ("networking.k8s.io", "v1");
+const SPEC: Path<'static> = Path::new("spec");
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::cluster(V1, "IngressClass", "ingressclasses")
+        .generation_of_spec()
+        .defaulted(default_ingress_class),
+    Kind::namespaced(V1, "Ingress", "ingresses")
+        .short(&["ing"])
+        .subresources(STATUS)
+        .status(r#"{"loadBalancer":{}}"#)
+        .generation_of_spec()
+        .defaulted(default_ingress)
+        .validated(validate_ingress),
+    Kind::cluster(V1, "IPAddress", "ipaddresses").short(&["ip"]),
+    Kind::namespaced(V1, "NetworkPolicy", "networkpolicies")
+        .short(&["netpol"])
+        .generation(GenerationRule::Fields(&["spec"]))
+        .defaulted(default_policy)
+        .validated(validate_policy),
+    Kind::cluster(V1, "ServiceCIDR", "servicecidrs")
+        .subresources(STATUS)
+        .status("{}"),
+];
+
+fn default_policy(policy: &mut Value) {
+    let Some(spec) = ensure_object(policy, "spec") else {
+        return;
+    };
+    ensure_object(spec, "podSelector");
+    for direction in ["ingress", "egress"] {
+        for rule in items_mut(spec, direction) {
+            for port in items_mut(rule, "ports") {
+                default_to(port, "protocol", "TCP");
+            }
+        }
+    }
+    if present(spec, "policyTypes").is_none() {
+        let types = if present(spec, "egress").is_some() {
+            json!(["Ingress", "Egress"])
+        } else {
+            json!(["Ingress"])
+        };
+        set(spec, "policyTypes", types);
+    }
+}
+
+fn validate_policy(policy: &Value, errors: &mut Errors) {
+    let spec = policy.get("spec").unwrap_or(&Value::Null);
+    if let Some(selector) = spec.get("podSelector") {
+        selectors::validate(&SPEC.child("podSelector"), selector, errors);
+    }
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        let path = SPEC.child(direction);
+        for (index, rule) in items(spec, direction).enumerate() {
+            let path = path.index(index);
+            let ports = path.child("ports");
+            for (index, port) in items(rule, "ports").enumerate() {
+                validate_policy_port(&ports.index(index), port, errors);
+            }
+            let peers_path = path.child(peers);
+            for (index, peer) in items(rule, peers).enumerate() {
+                validate_peer(&peers_path.index(index), peer, errors);
+            }
+        }
+    }
+    let path = SPEC.child("policyTypes");
+    if items(spec, "policyTypes").count() > 2 {
+        errors.push(FieldError::invalid(
+            &path,
+            spec.get("policyTypes").unwrap_or(&Value::Null),
+            "may not specify more than two policyTypes",
+        ));
+        return;
+    }
+    for (index, kind) in items(spec, "policyTypes").enumerate() {
+        if !matches!(kind.as_str(), Some("Ingress" | "Egress")) {
+            errors.push(FieldError::not_supported(
+                &path.index(index),
+                kind,
+                &["Ingress", "Egress"],
+            ));
+        }
+    }
+}
+
+fn validate_policy_port(path: &Path<'_>, port: &Value, errors: &mut Errors) {
+    supported(path, port, "protocol", &["TCP", "UDP", "SCTP"], errors);
+    let end = integer(port, "endPort");
+    let end_path = path.child("endPort");
+    match (port.get("port"), end) {
+        (Some(Value::String(name)), end) => {
+            if let Some(end) = end {
+                errors.push(FieldError::invalid(
+                    &end_path,
+                    &end.into(),
+                    "may not be specified when `port` is non-numeric",
+                ));
+            }
+            for wrong in names::port_name(name) {
+                errors.push(FieldError::invalid_str(&path.child("port"), name, wrong));
+            }
+        }
+        (Some(number), end) => {
+            let first = number.as_i64().unwrap_or(0);
+            for wrong in names::port_number(first) {
+                errors.push(FieldError::invalid(&path.child("port"), number, wrong));
+            }
+            let Some(end) = end else { return };
+            if end < first {
+                errors.push(FieldError::invalid(
+                    &end_path,
+                    number,
+                    "must be greater than or equal to `port`",
+                ));
+            }
+            for wrong in names::port_number(end) {
+                errors.push(FieldError::invalid(&end_path, &end.into(), wrong));
+            }
+        }
+        (None, Some(end)) => errors.push(FieldError::invalid(
+            &end_path,
+            &end.into(),
+            "may not be specified when `port` is not specified",
+        )),
+        (None, None) => {}
+    }
+}
+
+fn validate_peer(path: &Path<'_>, peer: &Value, errors: &mut Errors) {
+    let mut peers = 0;
+    for field in ["podSelector", "namespaceSelector"] {
+        if let Some(selector) = peer.get(field).filter(|selector| selector.is_object()) {
+            peers += 1;
+            selectors::validate(&path.child(field), selector, errors);
+        }
+    }
+    let block = peer.get("ipBlock").filter(|block| block.is_object());
+    if let Some(block) = block {
+        peers += 1;
+        validate_block(&path.child("ipBlock"), block, errors);
+    }
+    if peers == 0 {
+        errors.push(FieldError::required(path, "must specify a peer"));
+    } else if peers > 1 && block.is_some() {
+        errors.push(FieldError::forbidden(
+            path,
+            "may not specify both ipBlock and another peer",
+        ));
+    }
+}
+
+fn validate_block(path: &Path<'_>, block: &Value, errors: &mut Errors) {
+    const WRONG: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let cidr = text(block, "cidr");
+    let cidr_path = path.child("cidr");
+    if cidr.is_empty() {
+        errors.push(FieldError::required(&cidr_path, ""));
+        return;
+    }
+    let Some(outer) = Network::parse(cidr) else {
+        errors.push(FieldError::invalid_str(&cidr_path, cidr, WRONG));
+        return;
+    };
+    let path = path.child("except");
+    for (index, except) in items(block, "except").enumerate() {
+        let path = path.index(index);
+        let except = except.as_str().unwrap_or_default();
+        match Network::parse(except) {
+            None => errors.push(FieldError::invalid_str(&path, except, WRONG)),
+            Some(inner) if !outer.strictly_contains(&inner) => {
+                errors.push(FieldError::invalid_str(
+                    &path,
+                    except,
+                    "must be a strict subset of `cidr`",
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A range of addresses, aligned to the high end of 128 bits.
+struct Network {
+    bits: u128,
+    prefix: u32,
+    v4: bool,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, prefix) = text.split_once('/')?;
+        let prefix: u32 = prefix.parse().ok()?;
+        let (bits, width, v4) = match address.parse::<IpAddr>().ok()? {
+            IpAddr::V4(ip) => (u128::from(u32::from(ip)) << 96, 32, true),
+            IpAddr::V6(ip) => (u128::from(ip), 128, false),
+        };
+        (prefix <= width).then_some(Network { bits, prefix, v4 })
+    }
+
+    fn strictly_contains(&self, other: &Network) -> bool {
+        let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
+        self.v4 == other.v4 && self.prefix < other.prefix && self.bits & mask == other.bits & mask
+    }
+}
+
+fn default_ingress_class(class: &mut Value) {
+    if let Some(parameters) = class
+        .pointer_mut("/spec/parameters")
+        .filter(|parameters| parameters.is_object())
+    {
+        default_to(parameters, "scope", "Cluster");
+    }
+}
+
+fn default_ingress(ingress: &mut Value) {
+    ensure_object(ingress, "spec");
+}
+
+fn validate_ingress(ingress: &Value, errors: &mut Errors) {
+    let spec = ingress.get("spec").unwrap_or(&Value::Null);
+    if present(spec, "rules").is_none() && present(spec, "defaultBackend").is_none() {
+        errors.push(FieldError::invalid(
+            &SPEC,
+            &json!([]),
+            "either `defaultBackend` or `rules` must be specified",
+        ));
+    }
+    if let Some(backend) = present(spec, "defaultBackend") {
+        validate_backend(&SPEC.child("defaultBackend"), backend, errors);
+    }
+    let path = SPEC.child("rules");
+    for (index, rule) in items(spec, "rules").enumerate() {
+        let path = path.index(index);
+        let host = text(rule, "host");
+        if !host.is_empty() {
+            let wrong = if host.parse::<IpAddr>().is_ok() {
+                vec!["must be a DNS name, not an IP address".to_owned()]
+            } else if host.contains('*') {
+                names::wildcard_dns1123_subdomain(host)
+            } else {
+                names::dns1123_subdomain(host)
+            };
+            for wrong in wrong {
+                errors.push(FieldError::invalid_str(&path.child("host"), host, wrong));
+            }
+        }
+        let Some(http) = rule.get("http") else {
+            continue;
+        };
+        let path = path.child("http");
+        let path = path.child("paths");
+        if present(http, "paths").is_none() {
+            errors.push(FieldError::required(&path, ""));
+        }
+        for (index, item) in items(http, "paths").enumerate() {
+            validate_ingress_path(&path.index(index), item, errors);
+        }
+    }
+}
+
+fn validate_ingress_path(path: &Path<'_>, item: &Value, errors: &mut Errors) {
+    let kinds = ["Exact", "ImplementationSpecific", "Prefix"];
+    match item.get("pathType") {
+        None => errors.push(FieldError::required(
+            &path.child("pathType"),
+            "pathType must be specified",
+        )),
+        Some(_) => supported(path, item, "pathType", &kinds, errors),
+    }
+    let text_path = text(item, "path");
+    let absolute = text(item, "pathType") != "ImplementationSpecific" || !text_path.is_empty();
+    if absolute && !text_path.starts_with('/') {
+        errors.push(FieldError::invalid_str(
+            &path.child("path"),
+            text_path,
+            "must be an absolute path",
+        ));
+    }
+    let backend = item.get("backend").unwrap_or(&Value::Null);
+    validate_backend(&path.child("backend"), backend, errors);
+}
+
+fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
+    let service = present(backend, "service");
+    let resource = present(backend, "resource");
+    match (service, resource) {
+        (None, None) => errors.push(FieldError::required(
+            path,
+            "port name or number is required",
+        )),
+        (Some(_), Some(_)) => errors.push(FieldError::invalid_str(
+            path,
+            "",
+            "cannot set both resource and service backends",
+        )),
+        (None, Some(_)) => {}
+        (Some(service), None) => {
+            let path = path.child("service");
+            let name = text(service, "name");
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), ""));
+            } else {
+                for wrong in names::dns1035_label(name) {
+                    errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
+                }
+            }
+            let port = service.get("port").unwrap_or(&Value::Null);
+            let path = path.child("port");
+            let (name, number) = (text(port, "name"), integer(port, "number").unwrap_or(0));
+            match (name.is_empty(), number) {
+                (true, 0) => errors.push(FieldError::required(
+                    &path,
+                    "port name or number is required",
+                )),
+                (false, 0) => {
+                    for wrong in names::port_name(name) {
+                        errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
+                    }
+                }
+                (true, number) => {
+                    for wrong in names::port_number(number) {
+                        errors.push(FieldError::invalid(
+                            &path.child("number"),
+                            &number.into(),
+                            wrong,
+                        ));
+                    }
+                }
+                (false, _) => errors.push(FieldError::invalid(
+                    &path,
+                    port,
+                    "cannot set both port name & port number",
+                )),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(spec: Value) -> Vec<String> {
+        let mut policy = json!({ "spec": spec });
+        default_policy(&mut policy);
+        let mut errors = Errors::new();
+        validate_policy(&policy, &mut errors);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn policy_types_follow_the_rules() {
+        let types = |spec: Value| {
+            let mut policy = json!({ "spec": spec });
+            default_policy(&mut policy);
+            policy["spec"]["policyTypes"].clone()
+        };
+        assert_eq!(types(json!({})), json!(["Ingress"]));
+        assert_eq!(types(json!({"egress": [{}]})), json!(["Ingress", "Egress"]));
+        assert_eq!(
+            types(json!({"egress": [{}], "policyTypes": ["Egress"]})),
+            json!(["Egress"])
+        );
+    }
+
+    #[test]
+    fn peers() {
+        assert!(complaints(json!({"ingress": [{"from": [{"podSelector": {}}]}]})).is_empty());
+        assert_eq!(
+            complaints(json!({"ingress": [{"from": [{}]}]})),
+            ["spec.ingress[0].from[0]: Required value: must specify a peer"]
+        );
+        let block = |block: Value| complaints(json!({"egress": [{"to": [{"ipBlock": block}]}]}));
+        assert!(block(json!({"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]})).is_empty());
+        assert_eq!(
+            block(json!({"cidr": "10.0.0.0/8", "except": ["11.0.0.0/16"]})),
+            [
+                "spec.egress[0].to[0].ipBlock.except[0]: Invalid value: \"11.0.0.0/16\": must be a \
+                 strict subset of `cidr`"
+            ]
+        );
+        assert_eq!(block(json!({"cidr": "x"})).len(), 1);
+    }
+}

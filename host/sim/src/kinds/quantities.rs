@@ -1,0 +1,103 @@
+//! Quantities inside objects: found by path, stored in canonical form.
+
+use serde_json::Value;
+
+use crate::quantity::{Quantity, QuantityError};
+
+/// Why an object cannot be decoded as its kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A text that is no quantity.
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    /// A base64 text that is none.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+}
+
+/// Rewrites the quantities at `path` of `object` into canonical form. A path is
+/// dotted; `[]` after a name stands for each item, `*` for each entry of a list
+/// of resources, whose amounts are kept to thousandths.
+pub(super) fn canonicalize(object: &mut Value, path: &str) -> Result<(), DecodeError> {
+    let (step, rest) = match path.split_once('.') {
+        Some((step, rest)) => (step, Some(rest)),
+        None => (path, None),
+    };
+    if step == "*" {
+        for value in object.as_object_mut().into_iter().flatten() {
+            rewrite(value.1, true)?;
+        }
+        return Ok(());
+    }
+    let (name, each) = match step.strip_suffix("[]") {
+        Some(name) => (name, true),
+        None => (step, false),
+    };
+    let Some(value) = object.get_mut(name) else {
+        return Ok(());
+    };
+    match (each, rest) {
+        (true, Some(rest)) => value
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .try_for_each(|item| canonicalize(item, rest)),
+        (false, Some(rest)) => canonicalize(value, rest),
+        (_, None) => rewrite(value, false),
+    }
+}
+
+fn rewrite(value: &mut Value, listed: bool) -> Result<(), DecodeError> {
+    let text = match &*value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Null => "0".to_owned(),
+        _ => return Err(QuantityError::Format.into()),
+    };
+    let quantity = Quantity::parse(&text)?;
+    let quantity = if listed {
+        quantity.to_milli()
+    } else {
+        quantity
+    };
+    *value = Value::String(quantity.to_string());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rewrites_in_place() {
+        let check = |path: &str, mut object: Value, expected: Value| {
+            canonicalize(&mut object, path).unwrap();
+            assert_eq!(object, expected);
+        };
+        check(
+            "spec.hard.*",
+            json!({"spec": {"hard": {"cpu": "0.1", "pods": 1000, "gpu": "1n"}}}),
+            json!({"spec": {"hard": {"cpu": "100m", "pods": "1k", "gpu": "1m"}}}),
+        );
+        check(
+            "spec.limits[].max.*",
+            json!({"spec": {"limits": [{"max": {"cpu": "1000m"}}, {}]}}),
+            json!({"spec": {"limits": [{"max": {"cpu": "1"}}, {}]}}),
+        );
+        check(
+            "capacity",
+            json!({"capacity": " 1n "}),
+            json!({"capacity": "1n"}),
+        );
+        check("spec.hard.*", json!({}), json!({}));
+    }
+
+    #[test]
+    fn refuses_other_texts() {
+        let mut object = json!({"spec": {"hard": {"cpu": "much"}}});
+        let error = canonicalize(&mut object, "spec.hard.*").unwrap_err();
+        assert_eq!(error, DecodeError::Quantity(QuantityError::Format));
+    }
+}

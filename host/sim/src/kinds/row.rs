@@ -1,0 +1,540 @@
+//! A row of the table of kinds, and what the server does with its objects.
+
+use serde_json::{Map, Value, json};
+
+use super::encoding;
+use super::meta::{self, ObjectMetaRules};
+use super::quantities::{self, DecodeError};
+use crate::field::Errors;
+use crate::names::{self, Validator};
+use crate::selector::FieldLabels;
+
+/// What can be done with a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verbs {
+    /// Everything.
+    All,
+    /// Everything but deleting many at once.
+    NoDeleteCollection,
+    /// Only asking: the object is a question and its status the answer.
+    Create,
+    /// Only reading.
+    Read,
+}
+
+impl Verbs {
+    /// The verbs as discovery lists them.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Verbs::All => &[
+                "create",
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "update",
+                "watch",
+            ],
+            Verbs::NoDeleteCollection => &[
+                "create", "delete", "get", "list", "patch", "update", "watch",
+            ],
+            Verbs::Create => &["create"],
+            Verbs::Read => &["get", "list"],
+        }
+    }
+}
+
+/// Where a kind's scale subresource finds its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// JSON pointer of the wanted replicas.
+    pub spec_replicas: &'static str,
+    /// JSON pointer of the present replicas.
+    pub status_replicas: &'static str,
+    /// JSON pointer of the selector: a `LabelSelector`, or a map of labels.
+    pub selector: &'static str,
+}
+
+/// A part of an object, or an action on it, with a path of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subresource {
+    /// The last step of the path.
+    pub name: &'static str,
+    /// Group, version and kind of its body where they are not the object's.
+    pub body: Option<(&'static str, &'static str, &'static str)>,
+    /// Its verbs, as discovery lists them.
+    pub verbs: &'static [&'static str],
+}
+
+const READ_WRITE: &[&str] = &["get", "patch", "update"];
+
+impl Subresource {
+    pub(super) const STATUS: Subresource = Subresource::of("status", READ_WRITE);
+    pub(super) const SCALE: Subresource =
+        Subresource::of("scale", READ_WRITE).with_body("autoscaling", "v1", "Scale");
+
+    pub(super) const fn of(name: &'static str, verbs: &'static [&'static str]) -> Self {
+        Subresource {
+            name,
+            body: None,
+            verbs,
+        }
+    }
+
+    pub(super) const fn with_body(
+        mut self,
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        self.body = Some((group, version, kind));
+        self
+    }
+}
+
+/// When `metadata.generation` grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GenerationRule {
+    /// The kind has none; what a client sends on creation stays.
+    None,
+    /// 1 on creation, and one more when one of these fields changes; a dotted
+    /// name reaches into the object.
+    Fields(&'static [&'static str]),
+    /// As `Fields`, but none on creation.
+    OnUpdate(&'static [&'static str]),
+}
+
+/// In which order an update is checked, which shows when several things are
+/// wrong: the order of the causes, and the metadata's complaints once or twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UpdateOrder {
+    /// The change of the metadata, the rest of the object, immutable fields.
+    Usual,
+    /// The change of the metadata, immutable fields, the whole object.
+    ImmutableFirst,
+    /// The change of the metadata, the whole object, immutable fields.
+    WholeObject,
+    /// The whole object, the change of the metadata, immutable fields.
+    WholeObjectFirst,
+    /// The change of the metadata, immutable fields, the rest of the object.
+    ChangeFirst,
+}
+
+/// Sets what was left out, on the object as decoded.
+pub(super) type Default = fn(&mut Value);
+/// Says what is wrong with an object, its metadata aside.
+pub(super) type Validate = fn(&Value, &mut Errors);
+/// Says what is wrong with a change, its metadata aside.
+pub(super) type ValidateUpdate = fn(&Value, &Value, &mut Errors);
+/// Puts back what a client cannot write, from the stored object.
+pub(super) type Restore = fn(&mut Value, &Value);
+
+/// A built-in kind. Made by the constructors, refined by the methods that take
+/// and return it, so that a row reads as a sentence.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Version in the group.
+    pub version: &'static str,
+    /// Kind, as in manifests.
+    pub kind: &'static str,
+    /// Name of the resource, as in paths.
+    pub plural: &'static str,
+    /// What kubectl also understands.
+    pub short_names: &'static [&'static str],
+    /// Groups of resources, such as `all`.
+    pub categories: &'static [&'static str],
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it.
+    pub verbs: Verbs,
+    /// Its subresources.
+    pub subresources: &'static [Subresource],
+    /// Its scale, if it has one.
+    pub scale: Option<Scale>,
+    /// When the generation grows.
+    pub generation: GenerationRule,
+    /// The fields it can be selected by.
+    pub fields: &'static FieldLabels,
+    name_rule: Validator,
+    quantities: &'static [&'static str],
+    default: Default,
+    admit: Default,
+    prepare_create: Default,
+    prepare_update: Restore,
+    /// Makes the status of a new object where it depends on the object.
+    prepare_status: Default,
+    validate: Validate,
+    validate_update: ValidateUpdate,
+    update_order: UpdateOrder,
+    /// The status of a new object, as JSON; `None` for kinds without one.
+    initial_status: Option<&'static str>,
+    keeps_client_status: bool,
+    validate_status: ValidateUpdate,
+}
+
+static ONLY_METADATA: FieldLabels = FieldLabels::METADATA;
+
+impl Kind {
+    /// A cluster-scoped kind that is only stored, under a DNS name.
+    pub(super) const fn cluster(
+        (group, version): (&'static str, &'static str),
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Kind {
+            group,
+            version,
+            kind,
+            plural,
+            short_names: &[],
+            categories: &[],
+            namespaced: false,
+            verbs: Verbs::All,
+            subresources: &[],
+            scale: None,
+            generation: GenerationRule::None,
+            fields: &ONLY_METADATA,
+            name_rule: names::dns1123_subdomain,
+            quantities: &[],
+            default: |_| {},
+            admit: |_| {},
+            prepare_create: |_| {},
+            prepare_update: |_, _| {},
+            prepare_status: |_| {},
+            validate: |_, _| {},
+            validate_update: |_, _, _| {},
+            update_order: UpdateOrder::Usual,
+            initial_status: None,
+            keeps_client_status: false,
+            validate_status: |_, _, _| {},
+        }
+    }
+
+    /// A namespaced kind that is only stored, under a DNS name.
+    pub(super) const fn namespaced(
+        group_version: (&'static str, &'static str),
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        let mut row = Kind::cluster(group_version, kind, plural);
+        row.namespaced = true;
+        row
+    }
+
+    pub(super) const fn short(mut self, names: &'static [&'static str]) -> Self {
+        self.short_names = names;
+        self
+    }
+
+    pub(super) const fn categories(mut self, categories: &'static [&'static str]) -> Self {
+        self.categories = categories;
+        self
+    }
+
+    pub(super) const fn verbs(mut self, verbs: Verbs) -> Self {
+        self.verbs = verbs;
+        self
+    }
+
+    pub(super) const fn subresources(mut self, subresources: &'static [Subresource]) -> Self {
+        self.subresources = subresources;
+        self
+    }
+
+    pub(super) const fn scale(mut self, scale: Scale) -> Self {
+        self.scale = Some(scale);
+        self
+    }
+
+    pub(super) const fn generation(mut self, rule: GenerationRule) -> Self {
+        self.generation = rule;
+        self
+    }
+
+    /// The usual generation, which counts changes of `spec`.
+    pub(super) const fn generation_of_spec(self) -> Self {
+        self.generation(GenerationRule::Fields(&["spec"]))
+    }
+
+    pub(super) const fn fields(mut self, fields: &'static FieldLabels) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    pub(super) const fn named(mut self, rule: Validator) -> Self {
+        self.name_rule = rule;
+        self
+    }
+
+    /// Where quantities are: dotted paths, `[]` for items, `*` for any key.
+    pub(super) const fn quantities(mut self, paths: &'static [&'static str]) -> Self {
+        self.quantities = paths;
+        self
+    }
+
+    pub(super) const fn defaulted(mut self, default: Default) -> Self {
+        self.default = default;
+        self
+    }
+
+    pub(super) const fn admitted(mut self, admit: Default) -> Self {
+        self.admit = admit;
+        self
+    }
+
+    pub(super) const fn prepared(mut self, create: Default, update: Restore) -> Self {
+        self.prepare_create = create;
+        self.prepare_update = update;
+        self
+    }
+
+    pub(super) const fn validated(mut self, validate: Validate) -> Self {
+        self.validate = validate;
+        self
+    }
+
+    pub(super) const fn update_validated(mut self, validate: ValidateUpdate) -> Self {
+        self.validate_update = validate;
+        self
+    }
+
+    pub(super) const fn update_order(mut self, order: UpdateOrder) -> Self {
+        self.update_order = order;
+        self
+    }
+
+    /// A status that clients write only through its subresource; `initial` is
+    /// that of a new object, as JSON.
+    pub(super) const fn status(mut self, initial: &'static str) -> Self {
+        self.initial_status = Some(initial);
+        self
+    }
+
+    /// A status that a creation may carry.
+    pub(super) const fn client_status(mut self) -> Self {
+        self.keeps_client_status = true;
+        self
+    }
+
+    pub(super) const fn status_prepared(mut self, prepare: Default) -> Self {
+        self.prepare_status = prepare;
+        self
+    }
+
+    pub(super) const fn status_validated(mut self, validate: ValidateUpdate) -> Self {
+        self.validate_status = validate;
+        self
+    }
+
+    /// The name of one object of the resource, as discovery gives it.
+    pub fn singular(&self) -> String {
+        self.kind.to_ascii_lowercase()
+    }
+
+    /// The `kind` of a list of objects.
+    pub fn list_kind(&self) -> String {
+        format!("{}List", self.kind)
+    }
+
+    /// The `apiVersion` of objects.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// The kind as messages name it: `Deployment.apps`, `Pod`.
+    pub fn qualified_kind(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+
+    /// The subresource with this name.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+
+    /// Top-level fields that an apply through `subresource` (none is the object
+    /// itself) cannot own, because the write puts them back.
+    pub fn reset_fields(&self, subresource: Option<&str>) -> &'static [&'static str] {
+        let has_status = self.subresource("status").is_some();
+        match subresource {
+            None if has_status => &["status"],
+            Some("status") => &["spec"],
+            _ => &[],
+        }
+    }
+
+    /// Rewrites quantities into the form that is stored, as decoding does.
+    ///
+    /// # Errors
+    ///
+    /// When a text is no quantity; the server answers `BadRequest`.
+    pub fn normalize(&self, object: &mut Value) -> Result<(), DecodeError> {
+        encoding::drop_unset(object);
+        self.quantities
+            .iter()
+            .try_for_each(|path| quantities::canonicalize(object, path))
+    }
+
+    /// Sets what was left out. Idempotent.
+    pub fn default(&self, object: &mut Value) {
+        (self.default)(object);
+    }
+
+    /// What the server's built-in admission adds to a new object.
+    pub fn admit(&self, object: &mut Value) {
+        (self.admit)(object);
+    }
+
+    /// Removes what a creation cannot set: the status, the generation.
+    pub fn prepare_create(&self, object: &mut Value) {
+        if matches!(self.generation, GenerationRule::Fields(_)) {
+            set_generation(object, 1);
+        }
+        (self.prepare_create)(object);
+        if let Some(initial) = self.initial_status
+            && !(self.keeps_client_status && object.get("status").is_some())
+            && let Some(fields) = object.as_object_mut()
+        {
+            let status = serde_json::from_str(initial).unwrap_or_else(|_| json!({}));
+            fields.insert("status".to_owned(), status);
+        }
+        (self.prepare_status)(object);
+    }
+
+    /// Puts back what an update cannot change, and counts the generation.
+    pub fn prepare_update(&self, object: &mut Value, old: &Value) {
+        if self.initial_status.is_some() {
+            copy_field(object, old, "status");
+        }
+        (self.prepare_update)(object, old);
+        let generation = old
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        let changed = match self.generation {
+            GenerationRule::None => false,
+            GenerationRule::Fields(fields) | GenerationRule::OnUpdate(fields) => fields
+                .iter()
+                .any(|field| at(object, field) != at(old, field)),
+        };
+        let generation = generation + i64::from(changed);
+        if generation != 0 {
+            set_generation(object, generation);
+        } else if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.remove("generation");
+        }
+    }
+
+    /// Puts back everything that a write of the status cannot change.
+    pub fn prepare_status(&self, object: &mut Value, old: &Value) {
+        copy_field(object, old, "spec");
+        if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
+            set_generation(object, generation);
+        }
+    }
+
+    /// What is wrong with a new object.
+    pub fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        meta::validate_meta(object, &self.meta_rules(), &mut errors);
+        (self.validate)(object, &mut errors);
+        errors
+    }
+
+    /// What is wrong with a change.
+    pub fn validate_update(&self, object: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        let errors_ref = &mut errors;
+        let whole = |errors: &mut Errors| {
+            meta::validate_meta(object, &self.meta_rules(), errors);
+            (self.validate)(object, errors);
+        };
+        match self.update_order {
+            UpdateOrder::Usual => {
+                meta::validate_meta_update(object, old, errors_ref);
+                (self.validate)(object, errors_ref);
+                (self.validate_update)(object, old, errors_ref);
+            }
+            UpdateOrder::ImmutableFirst => {
+                meta::validate_meta_update(object, old, errors_ref);
+                (self.validate_update)(object, old, errors_ref);
+                whole(errors_ref);
+            }
+            UpdateOrder::WholeObject => {
+                meta::validate_meta_update(object, old, errors_ref);
+                whole(errors_ref);
+                (self.validate_update)(object, old, errors_ref);
+            }
+            UpdateOrder::ChangeFirst => {
+                meta::validate_meta_update(object, old, errors_ref);
+                (self.validate_update)(object, old, errors_ref);
+                (self.validate)(object, errors_ref);
+            }
+            UpdateOrder::WholeObjectFirst => {
+                whole(errors_ref);
+                meta::validate_meta_update(object, old, errors_ref);
+                (self.validate_update)(object, old, errors_ref);
+            }
+        }
+        errors
+    }
+
+    /// What is wrong with a change of the status.
+    pub fn validate_status_update(&self, object: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        meta::validate_meta_update(object, old, &mut errors);
+        (self.validate_status)(object, old, &mut errors);
+        errors
+    }
+
+    fn meta_rules(&self) -> ObjectMetaRules {
+        ObjectMetaRules {
+            namespaced: self.namespaced,
+            name: self.name_rule,
+        }
+    }
+}
+
+/// Two absent, null or empty values are the same to the server.
+fn at<'a>(object: &'a Value, dotted: &str) -> Option<&'a Value> {
+    let value = dotted
+        .split('.')
+        .try_fold(object, |value, field| value.get(field))?;
+    let empty = match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    (!empty).then_some(value)
+}
+
+fn set_generation(object: &mut Value, generation: i64) {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.insert("generation".to_owned(), json!(generation));
+    }
+}
+
+fn copy_field(object: &mut Value, old: &Value, field: &str) {
+    let Some(fields): Option<&mut Map<String, Value>> = object.as_object_mut() else {
+        return;
+    };
+    match old.get(field) {
+        Some(value) => {
+            fields.insert(field.to_owned(), value.clone());
+        }
+        None => {
+            fields.remove(field);
+        }
+    }
+}

@@ -1,0 +1,556 @@
+//! Services: ports, cluster addresses, and what each type allows.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::{Value, json};
+
+use super::edit::{
+    default_to, ensure_object, flag, integer, items, items_mut, present, remove, set, text,
+};
+use super::meta::validate_labels;
+use super::pod_validation::supported;
+use crate::field::{Errors, FieldError, Path};
+use crate::names;
+
+const SPEC: Path<'static> = Path::new("spec");
+const NONE: &str = "None";
+
+pub(super) fn default(service: &mut Value) {
+    let Some(spec) = ensure_object(service, "spec") else {
+        return;
+    };
+    default_to(spec, "sessionAffinity", "None");
+    match text(spec, "sessionAffinity") {
+        "None" => {
+            remove(spec, "sessionAffinityConfig");
+        }
+        "ClientIP" => {
+            const SECONDS: i64 = 3 * 60 * 60;
+            if spec
+                .pointer("/sessionAffinityConfig/clientIP/timeoutSeconds")
+                .is_none()
+            {
+                let config = json!({"clientIP": {"timeoutSeconds": SECONDS}});
+                set(spec, "sessionAffinityConfig", config);
+            }
+        }
+        _ => {}
+    }
+    default_to(spec, "type", "ClusterIP");
+    for port in items_mut(spec, "ports") {
+        default_to(port, "protocol", "TCP");
+        let target = port.get("targetPort");
+        if target.is_none_or(|target| *target == json!(0) || *target == json!("")) {
+            let number = port.get("port").cloned().unwrap_or(json!(0));
+            set(port, "targetPort", number);
+        }
+        if integer(port, "nodePort") == Some(0) {
+            remove(port, "nodePort");
+        }
+    }
+    if is_reachable_from_outside(spec) {
+        default_to(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(
+        text(spec, "type"),
+        "ClusterIP" | "NodePort" | "LoadBalancer"
+    ) {
+        default_to(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if text(spec, "type") == "LoadBalancer" {
+        default_to(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+fn is_reachable_from_outside(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => present(spec, "externalIPs").is_some(),
+        _ => false,
+    }
+}
+
+pub(super) fn prepare_create(service: &mut Value) {
+    if let Some(spec) = service.get_mut("spec") {
+        normalize_cluster_ips(spec, &Value::Null);
+    }
+}
+
+/// Keeps what the server chose for the old Service where the new one does not
+/// say otherwise, and drops what does not fit a new type.
+pub(super) fn prepare_update(service: &mut Value, old: &Value) {
+    let null = Value::Null;
+    let old = old.get("spec").unwrap_or(&null);
+    let Some(spec) = service.get_mut("spec") else {
+        return;
+    };
+    let was_internal = text(old, "type") != "ExternalName";
+    if was_internal && text(spec, "type") != "ExternalName" {
+        let cleared = present(spec, "clusterIP").is_none() && present(spec, "clusterIPs").is_none();
+        for field in ["clusterIP", "clusterIPs"] {
+            if cleared && let Some(value) = present(old, field) {
+                set(spec, field, value.clone());
+            }
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if present(spec, field).is_none()
+                && let Some(value) = present(old, field)
+            {
+                set(spec, field, value.clone());
+            }
+        }
+    }
+    if matches!(text(spec, "type"), "NodePort" | "LoadBalancer") {
+        let old_ports: Vec<Value> = items(old, "ports").cloned().collect();
+        for port in items_mut(spec, "ports") {
+            if port.get("nodePort").is_some() {
+                continue;
+            }
+            let same = |other: &&Value| {
+                other.get("port") == port.get("port")
+                    && other.get("protocol") == port.get("protocol")
+            };
+            if let Some(number) = old_ports.iter().find(same).and_then(|p| p.get("nodePort")) {
+                let number = number.clone();
+                set(port, "nodePort", number);
+            }
+        }
+    }
+    normalize_cluster_ips(spec, old);
+    drop_for_type(spec, old);
+}
+
+/// Clients may write the singular or the plural field; both are kept in step.
+fn normalize_cluster_ips(spec: &mut Value, old: &Value) {
+    let ip = text(spec, "clusterIP").to_owned();
+    let changed = !old.is_null() && text(old, "clusterIP") != ip;
+    let listed = present(spec, "clusterIPs").is_some();
+    if ip.is_empty() {
+        if changed && spec.get("clusterIPs") == old.get("clusterIPs") {
+            remove(spec, "clusterIPs");
+        }
+        if old.is_null()
+            && let Some(first) = spec.pointer("/clusterIPs/0").cloned()
+        {
+            set(spec, "clusterIP", first);
+        }
+    } else if !listed || (changed && spec.get("clusterIPs") == old.get("clusterIPs")) {
+        set(spec, "clusterIPs", json!([ip]));
+    }
+}
+
+/// A change of type takes away fields that only made sense for the old one,
+/// unless the client set them anew.
+fn drop_for_type(spec: &mut Value, old: &Value) {
+    let kind = text(spec, "type").to_owned();
+    let unchanged = |spec: &Value, field: &str| spec.get(field) == old.get(field);
+    if kind == "ExternalName" && text(old, "type") != "ExternalName" {
+        for field in [
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ] {
+            if unchanged(spec, field) {
+                remove(spec, field);
+            }
+        }
+    }
+    if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        let old_ports: Vec<Option<Value>> = items(old, "ports")
+            .map(|port| port.get("nodePort").cloned())
+            .collect();
+        for (index, port) in items_mut(spec, "ports").enumerate() {
+            let before = old_ports.get(index).cloned().flatten();
+            if before.is_some() && port.get("nodePort").cloned() == before {
+                remove(port, "nodePort");
+            }
+        }
+        if !is_reachable_from_outside(spec) && unchanged(spec, "externalTrafficPolicy") {
+            remove(spec, "externalTrafficPolicy");
+        }
+    }
+    if kind != "LoadBalancer" {
+        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if unchanged(spec, field) {
+                remove(spec, field);
+            }
+        }
+    }
+}
+
+/// The addresses that Services get: the usable ones of an IPv4 range.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterIps {
+    /// The first address of the range, which is the network's own.
+    pub network: Ipv4Addr,
+    /// The bits of the network's prefix.
+    pub prefix: u8,
+}
+
+impl ClusterIps {
+    /// The first address for which `used` says no; none when all are taken.
+    fn free(self, used: &dyn Fn(&str) -> bool) -> Option<String> {
+        let base = u32::from(self.network);
+        let bits = 32_u32.saturating_sub(u32::from(self.prefix));
+        let last = base | u32::try_from((1_u64 << bits) - 1).unwrap_or(u32::MAX);
+        // The network's own address and the broadcast address are not given out.
+        (base.saturating_add(1)..last)
+            .map(|ip| Ipv4Addr::from(ip).to_string())
+            .find(|ip| !used(ip))
+    }
+}
+
+/// Gives a validated Service its cluster address, its address families and its
+/// node ports. `ip_used` and `port_used` say what other Services have.
+///
+/// # Errors
+///
+/// The message of an `Internal` status when the range is exhausted.
+pub fn allocate(
+    service: &mut Value,
+    ips: ClusterIps,
+    ip_used: &dyn Fn(&str) -> bool,
+    port_used: &dyn Fn(i64) -> bool,
+) -> Result<(), String> {
+    const NODE_PORTS: std::ops::Range<i64> = 30000..32768;
+    let Some(spec) = service.get_mut("spec") else {
+        return Ok(());
+    };
+    if text(spec, "type") == "ExternalName" {
+        return Ok(());
+    }
+    default_to(spec, "ipFamilyPolicy", "SingleStack");
+    if present(spec, "ipFamilies").is_none() {
+        set(spec, "ipFamilies", json!(["IPv4"]));
+    }
+    if text(spec, "clusterIP").is_empty() {
+        let ip = ips
+            .free(ip_used)
+            .ok_or_else(|| "failed to allocate a serviceIP: range is full".to_owned())?;
+        set(spec, "clusterIPs", json!([ip]));
+        set(spec, "clusterIP", ip);
+    }
+    let wants_ports = match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => flag(spec, "allocateLoadBalancerNodePorts"),
+        _ => false,
+    };
+    if !wants_ports {
+        return Ok(());
+    }
+    let mut taken: BTreeSet<i64> = items(spec, "ports")
+        .filter_map(|port| integer(port, "nodePort"))
+        .collect();
+    for port in items_mut(spec, "ports") {
+        if integer(port, "nodePort").is_some() {
+            continue;
+        }
+        let free = NODE_PORTS
+            .into_iter()
+            .find(|number| !taken.contains(number) && !port_used(*number))
+            .ok_or_else(|| "failed to allocate a nodePort: range is full".to_owned())?;
+        taken.insert(free);
+        set(port, "nodePort", free);
+    }
+    Ok(())
+}
+
+pub(super) fn validate(service: &Value, errors: &mut Errors) {
+    let spec = service.get("spec").unwrap_or(&Value::Null);
+    let kind = text(spec, "type");
+    let headless = spec.pointer("/clusterIPs/0").and_then(Value::as_str) == Some(NONE);
+    if present(spec, "ports").is_none() && !headless && kind != "ExternalName" {
+        errors.push(FieldError::required(&SPEC.child("ports"), ""));
+    }
+    match kind {
+        "LoadBalancer" | "NodePort" if headless => {
+            let path = SPEC.child("clusterIPs");
+            errors.push(FieldError::invalid_str(
+                &path.index(0),
+                NONE,
+                format!("may not be set to 'None' for {kind} services"),
+            ));
+        }
+        "ExternalName" => validate_external_name(spec, errors),
+        _ => {}
+    }
+    validate_ports(spec, errors);
+    validate_labels(spec, &SPEC.child("selector"), "selector", errors);
+    supported(
+        &SPEC,
+        spec,
+        "sessionAffinity",
+        &["ClientIP", "None"],
+        errors,
+    );
+    if kind != "ExternalName" {
+        validate_cluster_ips(spec, errors);
+    }
+    supported(
+        &SPEC,
+        spec,
+        "type",
+        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
+        errors,
+    );
+    validate_port_conflicts(spec, kind, errors);
+    if kind != "LoadBalancer" {
+        for (field, shown) in [
+            ("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),
+            (
+                "allocateLoadBalancerNodePorts",
+                "allocateLoadBalancerNodePorts",
+            ),
+        ] {
+            if present(spec, field).is_some() {
+                errors.push(FieldError::forbidden(
+                    &SPEC.child(shown),
+                    "may only be used when `type` is 'LoadBalancer'",
+                ));
+            }
+        }
+    }
+    validate_policies(spec, errors);
+}
+
+fn validate_external_name(spec: &Value, errors: &mut Errors) {
+    for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        if present(spec, field).is_some() {
+            errors.push(FieldError::forbidden(
+                &SPEC.child(field),
+                "may not be set for ExternalName services",
+            ));
+        }
+    }
+    let name = text(spec, "externalName");
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let path = SPEC.child("externalName");
+    if name.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    } else {
+        for wrong in names::dns1123_subdomain(name) {
+            errors.push(FieldError::invalid_str(&path, name, wrong));
+        }
+    }
+}
+
+fn validate_ports(spec: &Value, errors: &mut Errors) {
+    let path = SPEC.child("ports");
+    let several = items(spec, "ports").count() > 1;
+    let mut seen = BTreeSet::new();
+    for (index, port) in items(spec, "ports").enumerate() {
+        let path = path.index(index);
+        let name = text(port, "name");
+        let at = path.child("name");
+        if name.is_empty() {
+            if several {
+                errors.push(FieldError::required(&at, ""));
+            }
+        } else {
+            for wrong in names::dns1123_label(name) {
+                errors.push(FieldError::invalid_str(&at, name, wrong));
+            }
+            if !seen.insert(name) {
+                errors.push(FieldError::duplicate(&at, &name.into()));
+            }
+        }
+        validate_port_number(&path.child("port"), port.get("port"), errors);
+        supported(&path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
+        match port.get("targetPort") {
+            Some(Value::String(name)) => {
+                for wrong in names::port_name(name) {
+                    errors.push(FieldError::invalid_str(
+                        &path.child("targetPort"),
+                        name,
+                        wrong,
+                    ));
+                }
+            }
+            target => validate_port_number(&path.child("targetPort"), target, errors),
+        }
+    }
+}
+
+fn validate_port_number(path: &Path<'_>, port: Option<&Value>, errors: &mut Errors) {
+    let number = port.and_then(Value::as_i64).unwrap_or(0);
+    for wrong in names::port_number(number) {
+        errors.push(FieldError::invalid(path, &number.into(), wrong));
+    }
+}
+
+fn validate_port_conflicts(spec: &Value, kind: &str, errors: &mut Errors) {
+    let path = SPEC.child("ports");
+    let mut node_ports = BTreeSet::new();
+    let mut ports = BTreeSet::new();
+    for (index, port) in items(spec, "ports").enumerate() {
+        if integer(port, "nodePort").is_some() && kind == "ClusterIP" {
+            let path = path.index(index);
+            errors.push(FieldError::forbidden(
+                &path.child("nodePort"),
+                "may not be used when `type` is 'ClusterIP'",
+            ));
+        }
+    }
+    for (index, port) in items(spec, "ports").enumerate() {
+        let path = path.index(index);
+        if let Some(number) = integer(port, "nodePort")
+            && !node_ports.insert((text(port, "protocol"), number))
+        {
+            errors.push(FieldError::duplicate(
+                &path.child("nodePort"),
+                &number.into(),
+            ));
+        }
+    }
+    for (index, port) in items(spec, "ports").enumerate() {
+        let number = integer(port, "port").unwrap_or(0);
+        let protocol = text(port, "protocol");
+        if !ports.insert((protocol, number)) {
+            // The server prints its internal structure here.
+            let shown = json!({
+                "Name": "", "Protocol": protocol, "AppProtocol": null, "Port": number,
+                "TargetPort": 0, "NodePort": 0,
+            });
+            errors.push(FieldError::duplicate(&path.index(index), &shown));
+        }
+    }
+}
+
+fn validate_cluster_ips(spec: &Value, errors: &mut Errors) {
+    let path = SPEC.child("clusterIPs");
+    let listed = spec.get("clusterIPs").unwrap_or(&Value::Null);
+    let first = spec.pointer("/clusterIPs/0").and_then(Value::as_str);
+    let ip = text(spec, "clusterIP");
+    match (ip.is_empty(), first) {
+        (false, None) => errors.push(FieldError::required(&path, "")),
+        (false, Some(first)) if first != ip => errors.push(FieldError::invalid(
+            &path,
+            listed,
+            "first value must match `clusterIP`",
+        )),
+        (true, Some(_)) => errors.push(FieldError::invalid(
+            &path,
+            listed,
+            "must be empty when `clusterIP` is not specified",
+        )),
+        _ => {}
+    }
+    let count = items(spec, "clusterIPs").count();
+    for (index, ip) in items(spec, "clusterIPs").enumerate() {
+        let ip = ip.as_str().unwrap_or_default();
+        if index == 0 && ip == NONE {
+            if count > 1 {
+                errors.push(FieldError::invalid(
+                    &path,
+                    listed,
+                    "'None' must be the first and only value",
+                ));
+            }
+        } else if ip.parse::<IpAddr>().is_err() {
+            errors.push(FieldError::invalid_str(
+                &path.index(index),
+                ip,
+                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            ));
+        }
+    }
+}
+
+fn validate_policies(spec: &Value, errors: &mut Errors) {
+    let given = text(spec, "externalTrafficPolicy");
+    if !is_reachable_from_outside(spec) {
+        if !given.is_empty() {
+            errors.push(FieldError::invalid_str(
+                &SPEC.child("externalTrafficPolicy"),
+                given,
+                "may only be set for externally-accessible services",
+            ));
+        }
+    } else {
+        let values = ["Cluster", "Local"];
+        supported(&SPEC, spec, "externalTrafficPolicy", &values, errors);
+    }
+    let values = ["Cluster", "Local"];
+    supported(&SPEC, spec, "internalTrafficPolicy", &values, errors);
+}
+
+/// A cluster address, once given, stays.
+pub(super) fn validate_update(service: &Value, old: &Value, errors: &mut Errors) {
+    let spec = service.get("spec").unwrap_or(&Value::Null);
+    let old = old.get("spec").unwrap_or(&Value::Null);
+    if [spec, old]
+        .iter()
+        .any(|spec| text(spec, "type") == "ExternalName")
+    {
+        return;
+    }
+    let path = SPEC.child("clusterIPs");
+    let listed = spec.get("clusterIPs").unwrap_or(&Value::Null);
+    let first = |spec: &Value| spec.pointer("/clusterIPs/0").cloned();
+    match (first(spec), first(old)) {
+        (Some(new), Some(old)) if new != old => errors.push(FieldError::invalid(
+            &path.index(0),
+            listed,
+            "may not change once set",
+        )),
+        (None, Some(_)) => errors.push(FieldError::invalid(
+            &path.index(0),
+            listed,
+            "primary clusterIP can not be unset",
+        )),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IPS: ClusterIps = ClusterIps {
+        network: Ipv4Addr::new(10, 0, 0, 0),
+        prefix: 30,
+    };
+
+    #[test]
+    fn addresses_and_ports_are_given_once() {
+        let mut service = json!({"spec": {"type": "NodePort", "ports": [
+            {"port": 80, "protocol": "TCP"},
+            {"port": 81, "protocol": "TCP", "nodePort": 30000},
+        ]}});
+        allocate(&mut service, IPS, &|ip| ip == "10.0.0.1", &|_| false).unwrap();
+        let spec = &service["spec"];
+        assert_eq!(spec["clusterIP"], "10.0.0.2");
+        assert_eq!(spec["clusterIPs"], json!(["10.0.0.2"]));
+        assert_eq!(spec["ipFamilies"], json!(["IPv4"]));
+        assert_eq!(spec["ports"][0]["nodePort"], 30001);
+        let once = service.clone();
+        allocate(&mut service, IPS, &|_| false, &|_| false).unwrap();
+        assert_eq!(service, once);
+        let mut other = json!({"spec": {"type": "ClusterIP"}});
+        assert!(allocate(&mut other, IPS, &|_| true, &|_| false).is_err());
+    }
+
+    #[test]
+    fn an_update_keeps_what_the_server_chose() {
+        let old = json!({"spec": {
+            "type": "ClusterIP", "clusterIP": "10.0.0.2", "clusterIPs": ["10.0.0.2"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+        }});
+        let mut new = json!({"spec": {"type": "ClusterIP", "ports": [{"port": 80}]}});
+        prepare_update(&mut new, &old);
+        assert_eq!(new["spec"]["clusterIP"], "10.0.0.2");
+        let mut errors = Errors::new();
+        validate_update(&new, &old, &mut errors);
+        assert!(errors.is_empty());
+        new["spec"]["clusterIP"] = json!("10.0.0.3");
+        new["spec"]["clusterIPs"] = json!(["10.0.0.3"]);
+        validate_update(&new, &old, &mut errors);
+        assert_eq!(
+            errors.aggregate(),
+            "spec.clusterIPs[0]: Invalid value: [\"10.0.0.3\"]: may not change once set"
+        );
+    }
+}

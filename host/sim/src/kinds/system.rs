@@ -1,0 +1,170 @@
+//! The rest of the core group: Namespaces, Nodes, Pods, Services, volumes.
+
+use serde_json::{Value, json};
+
+use super::edit::{default_to, ensure_object, items, items_mut, set};
+use super::pod::{self, pod_quantities};
+use super::row::{GenerationRule, Kind, Subresource, Verbs};
+use super::{namespace, persistent_volume, pod_validation, service};
+use crate::names;
+use crate::selector::{FieldLabel, FieldLabels};
+
+const V1: (&str, &str) = ("", "v1");
+const ALL: &[&str] = &["all"];
+const STATUS: &[Subresource] = &[Subresource::STATUS];
+const CONNECT: &[&str] = &["create", "get"];
+const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
+const READ_WRITE: &[&str] = &["get", "patch", "update"];
+
+static POD_FIELDS: FieldLabels = FieldLabels::of(&[
+    FieldLabel::text("spec.nodeName", &["/spec/nodeName"]),
+    FieldLabel::text("spec.restartPolicy", &["/spec/restartPolicy"]),
+    FieldLabel::text("spec.schedulerName", &["/spec/schedulerName"]),
+    FieldLabel::text("spec.serviceAccountName", &["/spec/serviceAccountName"]),
+    FieldLabel::flag("spec.hostNetwork", &["/spec/hostNetwork"]),
+    FieldLabel::text("status.phase", &["/status/phase"]),
+    FieldLabel::text("status.podIP", &["/status/podIPs/0/ip", "/status/podIP"]),
+    FieldLabel::text("status.podIPs", &["/status/podIPs/0/ip"]),
+    FieldLabel::text("status.nominatedNodeName", &["/status/nominatedNodeName"]),
+]);
+static NODE_FIELDS: FieldLabels = FieldLabels::of(&[FieldLabel::flag(
+    "spec.unschedulable",
+    &["/spec/unschedulable"],
+)])
+.without_namespace();
+static NAMESPACE_FIELDS: FieldLabels =
+    FieldLabels::of(&[FieldLabel::text("status.phase", &["/status/phase"])]).without_namespace();
+static SERVICE_FIELDS: FieldLabels = FieldLabels::of(&[
+    FieldLabel::text("spec.clusterIP", &["/spec/clusterIP"]),
+    FieldLabel::text("spec.type", &["/spec/type"]),
+]);
+
+/// What a Node has before its kubelet reports.
+const NODE_STATUS: &str = r#"{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"architecture":"","bootID":"","containerRuntimeVersion":"","kernelVersion":"","kubeProxyVersion":"","kubeletVersion":"","machineID":"","operatingSystem":"","osImage":"","systemUUID":""}}"#;
+
+pub(super) const ROWS: &[Kind] = &[
+    Kind::namespaced(V1, "Binding", "bindings").verbs(Verbs::Create),
+    Kind::cluster(V1, "ComponentStatus", "componentstatuses")
+        .short(&["cs"])
+        .verbs(Verbs::Read),
+    Kind::namespaced(V1, "Endpoints", "endpoints")
+        .short(&["ep"])
+        .defaulted(default_endpoints),
+    Kind::cluster(V1, "Namespace", "namespaces")
+        .short(&["ns"])
+        .verbs(Verbs::NoDeleteCollection)
+        .named(names::dns1123_label)
+        .fields(&NAMESPACE_FIELDS)
+        .subresources(&[
+            Subresource::of("finalize", &["update"]),
+            Subresource::STATUS,
+        ])
+        .status(r#"{"phase":"Active"}"#)
+        .defaulted(namespace::default)
+        .prepared(namespace::prepare_create, namespace::prepare_update)
+        .status_validated(namespace::validate_status),
+    Kind::cluster(V1, "Node", "nodes")
+        .short(&["no"])
+        .fields(&NODE_FIELDS)
+        .quantities(&["status.capacity.*", "status.allocatable.*"])
+        .subresources(&[Subresource::of("proxy", PROXY), Subresource::STATUS])
+        .status(NODE_STATUS)
+        .client_status()
+        .defaulted(default_node)
+        .admitted(admit_node),
+    Kind::namespaced(V1, "PersistentVolumeClaim", "persistentvolumeclaims")
+        .short(&["pvc"])
+        .subresources(STATUS)
+        .status(r#"{"phase":"Pending"}"#)
+        .quantities(&[
+            "spec.resources.requests.*",
+            "spec.resources.limits.*",
+            "status.capacity.*",
+            "status.allocatedResources.*",
+        ])
+        .defaulted(persistent_volume::default_claim)
+        .admitted(persistent_volume::admit_claim)
+        .validated(persistent_volume::validate_claim)
+        .update_validated(persistent_volume::validate_claim_update)
+        .update_order(super::row::UpdateOrder::WholeObject),
+    Kind::cluster(V1, "PersistentVolume", "persistentvolumes")
+        .short(&["pv"])
+        .subresources(STATUS)
+        .status(r#"{"phase":"Pending"}"#)
+        .quantities(&["spec.capacity.*"])
+        .defaulted(persistent_volume::default_volume)
+        .admitted(persistent_volume::admit_volume)
+        .validated(persistent_volume::validate_volume)
+        .update_validated(persistent_volume::validate_volume_update),
+    Kind::namespaced(V1, "Pod", "pods")
+        .short(&["po"])
+        .categories(ALL)
+        .fields(&POD_FIELDS)
+        .subresources(&[
+            Subresource::of("attach", CONNECT).with_body("", "v1", "PodAttachOptions"),
+            Subresource::of("binding", &["create"]).with_body("", "v1", "Binding"),
+            Subresource::of("ephemeralcontainers", READ_WRITE),
+            Subresource::of("eviction", &["create"]).with_body("policy", "v1", "Eviction"),
+            Subresource::of("exec", CONNECT).with_body("", "v1", "PodExecOptions"),
+            Subresource::of("log", &["get"]),
+            Subresource::of("portforward", CONNECT).with_body("", "v1", "PodPortForwardOptions"),
+            Subresource::of("proxy", PROXY).with_body("", "v1", "PodProxyOptions"),
+            Subresource::of("resize", READ_WRITE),
+            Subresource::STATUS,
+        ])
+        .generation_of_spec()
+        .status("{}")
+        .quantities(pod_quantities!("spec."))
+        .defaulted(pod::default)
+        .admitted(pod::admit)
+        .status_prepared(pod::prepare_create)
+        .validated(pod_validation::validate)
+        .update_validated(pod_validation::validate_update),
+    Kind::namespaced(V1, "PodTemplate", "podtemplates")
+        .generation(GenerationRule::Fields(&["template"]))
+        .quantities(pod_quantities!("template.spec."))
+        .defaulted(pod::default_template),
+    Kind::namespaced(V1, "Service", "services")
+        .short(&["svc"])
+        .categories(ALL)
+        .named(names::dns1123_label)
+        .fields(&SERVICE_FIELDS)
+        .subresources(&[
+            Subresource::of("proxy", PROXY).with_body("", "v1", "ServiceProxyOptions"),
+            Subresource::STATUS,
+        ])
+        .status(r#"{"loadBalancer":{}}"#)
+        .defaulted(service::default)
+        .prepared(service::prepare_create, service::prepare_update)
+        .validated(service::validate)
+        .update_validated(service::validate_update)
+        .update_order(super::row::UpdateOrder::ChangeFirst),
+];
+
+fn default_endpoints(endpoints: &mut Value) {
+    for subset in items_mut(endpoints, "subsets") {
+        for port in items_mut(subset, "ports") {
+            default_to(port, "protocol", "TCP");
+        }
+    }
+}
+
+fn default_node(node: &mut Value) {
+    ensure_object(node, "spec");
+}
+
+/// A Node starts out as not ready.
+fn admit_node(node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let Some(spec) = ensure_object(node, "spec") else {
+        return;
+    };
+    let mut taints: Vec<Value> = items(spec, "taints").cloned().collect();
+    let tainted = taints
+        .iter()
+        .any(|taint| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule");
+    if !tainted {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        set(spec, "taints", taints);
+    }
+}
