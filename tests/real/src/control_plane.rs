@@ -274,6 +274,10 @@ impl ControlPlane {
         self.folder.path()
     }
 
+    pub(crate) fn supervise(&self) -> &Path {
+        &self.programs.supervise
+    }
+
     fn kubeconfig_path(&self, user: &str) -> PathBuf {
         self.folder.path().join(format!("{user}.kubeconfig"))
     }

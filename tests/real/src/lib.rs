@@ -8,11 +8,15 @@
 //! `cargo xtask`, which has to build in seconds, and by tests that wait for these
 //! servers anyway.
 
+mod agent;
 mod control_plane;
 mod credentials;
 mod kubectl;
 pub mod parts;
 mod server;
+mod wait;
 
+pub use agent::{Agent, binary};
 pub use control_plane::{Builder, ControlPlane};
 pub use credentials::{ADMIN, User};
+pub use wait::eventually;

@@ -85,6 +85,11 @@ impl Server {
         format!("--- the end of {}'s log\n{}\n", self.name, tail.join("\n"))
     }
 
+    /// Whether it still runs.
+    pub(crate) fn is_running(&mut self) -> Result<bool> {
+        Ok(self.supervisor.try_wait()?.is_none())
+    }
+
     /// Whether a port of ours was taken by somebody between choosing and using it.
     pub(crate) fn lost_its_port(&self) -> bool {
         fs::read_to_string(&self.log).is_ok_and(|log| log.contains("address already in use"))

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use reeve_real::{ControlPlane, User};
+use anyhow::{Context, Result, bail, ensure};
+use reeve_real::{ControlPlane, User, eventually};
 
 const QUOTA: &str = r#"
 apiVersion: v1
@@ -20,17 +20,6 @@ spec:
   hard:
     requests.cpu: "1"
 "#;
-
-fn until(what: &str, mut done: impl FnMut() -> bool) -> Result<()> {
-    let started = Instant::now();
-    while !done() {
-        if started.elapsed() > Duration::from_secs(60) {
-            bail!("waited 60 s for {what}");
-        }
-        sleep(Duration::from_millis(100));
-    }
-    Ok(())
-}
 
 #[test]
 fn servers_start_and_deletion_reaches_the_contents_of_a_namespace() -> Result<()> {
@@ -47,8 +36,10 @@ fn servers_start_and_deletion_reaches_the_contents_of_a_namespace() -> Result<()
 
     // Only a controller manager finishes the deletion of a namespace.
     cluster.kubectl(&["delete", "namespace", "ann", "--wait=false"])?;
-    until("the namespace to go", || {
-        cluster.kubectl(&["get", "namespace", "ann"]).is_err()
+    eventually("the namespace is gone", || {
+        let left = cluster.kubectl(&["get", "namespace", "ann", "--ignore-not-found"])?;
+        ensure!(left.is_empty(), "{left}");
+        Ok(())
     })
 }
 
@@ -69,8 +60,8 @@ fn users_may_do_what_they_are_granted() -> Result<()> {
         let arguments: Vec<_> = command.split(' ').collect();
         cluster.kubectl(&arguments)?;
     }
-    until("the grant to be seen", || {
-        cluster.kubectl_with("ann", &list, "").is_ok()
+    eventually("the grant is seen", || {
+        cluster.kubectl_with("ann", &list, "")
     })?;
 
     let unknown = cluster.kubectl_with("bob", &list, "").unwrap_err();
@@ -143,8 +134,10 @@ fn servers_of_a_killed_test_end() -> Result<()> {
 
     victim.kill()?;
     victim.wait()?;
-    until("the servers to end", || {
-        processes_using(&folder).is_ok_and(|left| left == 0)
+    eventually("the servers have ended", || {
+        let left = processes_using(&folder)?;
+        ensure!(left == 0, "{left} processes");
+        Ok(())
     })?;
     // Nobody was left to do this.
     fs::remove_dir_all(folder)?;

@@ -1,0 +1,190 @@
+//! The whole story on a real API server, told with kubectl. The agent is a
+//! process of its own and has the rights that RBAC grants its user, no more.
+
+mod stage;
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use reeve_test_support::component;
+
+use stage::{NAMESPACE, Stage};
+
+const READY: (&str, &str, &str) = ("Ready", "True", "Running");
+
+/// The object that quotas keeps for a Profile.
+fn quota(profile: &str) -> (&'static str, &str, &'static str) {
+    ("resourcequota", profile, "quotas")
+}
+
+/// The object that limitranges keeps for a Profile.
+fn limits(profile: &str) -> (&'static str, &str, &'static str) {
+    ("limitrange", profile, "default-container-limits")
+}
+
+const PODS: &str = "/spec/hard/pods";
+const GPUS: &str = "/spec/hard/requests.nvidia.com~1gpu";
+
+/// Both plugins, installed and granted, have converged for these Profiles.
+fn converged(profiles: &[&str]) -> Result<Stage> {
+    let stage = Stage::new()?
+        .with_profile_crd()?
+        .with_profiles(profiles)?
+        .with_agent()?;
+    for (plugin, kind) in [("quotas", "ResourceQuota"), ("limitranges", "LimitRange")] {
+        stage.grant(plugin, kind)?;
+        stage.deliver(plugin, &component(plugin))?;
+    }
+    for profile in profiles {
+        stage.wait_for(quota(profile), PODS, "100")?;
+        stage.wait_for(limits(profile), "/spec/limits/0/default/cpu", "250m")?;
+    }
+    for plugin in ["quotas", "limitranges"] {
+        stage.wait_for_condition(plugin, READY)?;
+    }
+    Ok(stage)
+}
+
+#[test]
+fn profiles_are_provisioned_and_kept_so() -> Result<()> {
+    let stage = converged(&["ann", "bob"])?;
+    let kubectl = |line: &str| -> Result<String> {
+        stage.cluster.kubectl(&line.split(' ').collect::<Vec<_>>())
+    };
+
+    // The API server says who wrote it, and for whom.
+    let written = stage.wait_for(quota("ann"), PODS, "100")?;
+    let managers = written["metadata"]["managedFields"].to_string();
+    ensure!(managers.contains("\"reeve/quotas\""), "{managers}");
+    let owner = &written["metadata"]["ownerReferences"][0];
+    ensure!(
+        owner["kind"] == "Profile" && owner["name"] == "ann",
+        "{owner}"
+    );
+
+    // An edit by hand is put back.
+    let edit = r#"{"spec":{"hard":{"pods":"7"}}}"#;
+    let patch = ["patch", "resourcequota", "quotas", "-n", "ann", "-p", edit];
+    stage.cluster.kubectl(&patch)?;
+    stage.wait_for(quota("ann"), PODS, "100")?;
+
+    // What was deleted by hand is made again.
+    kubectl("delete limitrange default-container-limits -n ann")?;
+    stage.wait_for(limits("ann"), "/spec/limits/0/type", "Container")?;
+
+    // A label decides, and its removal restores the default.
+    kubectl("label profile ann quotas.statcan.gc.ca/gpu=5")?;
+    stage.wait_for(quota("ann"), GPUS, "5")?;
+    kubectl("label profile ann quotas.statcan.gc.ca/gpu-")?;
+    stage.wait_for(quota("ann"), GPUS, "2")?;
+
+    // The Profile goes, and what was made for it; nothing else does.
+    kubectl("delete profile ann")?;
+    stage.wait_for_end(quota("ann"))?;
+    stage.wait_for_end(limits("ann"))?;
+    stage.wait_for(quota("bob"), PODS, "100")?;
+
+    // A plugin goes, and what it made stays.
+    kubectl(&format!("delete configmap limitranges -n {NAMESPACE}"))?;
+    stage.wait_for_condition("limitranges", ("Ready", "False", "ConfigMapAbsent"))?;
+    stage.wait_for(limits("bob"), "/spec/limits/0/type", "Container")?;
+    Ok(())
+}
+
+#[test]
+fn a_plugin_is_swapped_and_a_broken_one_is_not() -> Result<()> {
+    let stage = converged(&["ann"])?;
+    let digest = |stage: &Stage| -> Result<String> {
+        let plugin = stage.plugin("quotas")?;
+        let digest = plugin["status"]["digest"].as_str();
+        Ok(digest.context("no digest")?.to_owned())
+    };
+    let first = digest(&stage)?;
+
+    // The old version goes on while the new one is refused.
+    stage.replace("quotas", b"no component")?;
+    stage.wait_for_condition("quotas", ("Loaded", "False", "NotAComponent"))?;
+    ensure!(digest(&stage)? == first, "the running component changed");
+    let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"];
+    stage.cluster.kubectl(&label)?;
+    stage.wait_for(quota("ann"), PODS, "7")?;
+
+    // The same program with a note at its end: another component, by its digest.
+    let mut second = fs::read(component("quotas"))?;
+    second.extend(b"\0\x05\x04note");
+    stage.replace("quotas", &second)?;
+    stage.wait_for_condition("quotas", READY)?;
+    stage.wait_for_condition("quotas", ("Loaded", "True", "Running"))?;
+    ensure!(digest(&stage)? != first, "the old component still runs");
+    stage
+        .cluster
+        .kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"])?;
+    stage.wait_for(quota("ann"), PODS, "100")?;
+    Ok(())
+}
+
+#[test]
+fn what_is_lacking_is_said_and_then_made_up_for() -> Result<()> {
+    let stage = Stage::new()?.with_agent()?;
+    stage.deliver("quotas", &component("quotas"))?;
+
+    // Each in its turn: the kind, the account, the rights.
+    let message = stage.wait_for_condition("quotas", ("Ready", "False", "KindNotServed"))?;
+    ensure!(message.contains("Profile"), "{message}");
+
+    stage.install_profile_crd()?;
+    let lacking = ("Ready", "False", "ServiceAccountUnusable");
+    let message = stage.wait_for_condition("quotas", lacking)?;
+    ensure!(message.contains("reeve.dev/plugin: quotas"), "{message}");
+
+    stage.create_account("quotas", "ResourceQuota")?;
+    let message = stage.wait_for_condition("quotas", ("Ready", "False", "Forbidden"))?;
+    for part in [
+        "system:serviceaccount:reeve-system:quotas",
+        "list",
+        "profiles",
+    ] {
+        ensure!(message.contains(part), "no {part} in: {message}");
+    }
+
+    stage.grant("quotas", "ResourceQuota")?;
+    let stage = stage.with_profiles(&["ann"])?;
+    stage.wait_for(quota("ann"), PODS, "100")?;
+    stage.wait_for_condition("quotas", READY)?;
+    Ok(())
+}
+
+#[test]
+fn the_agent_outlives_the_api_server() -> Result<()> {
+    let mut stage = converged(&["ann"])?;
+
+    // Gone while it runs.
+    stage.cluster.stop_api_server();
+    ensure!(
+        stage.agent_is_running()?,
+        "the agent ended with the API server"
+    );
+    stage.cluster.start_api_server()?;
+    ensure!(
+        stage.agent_is_running()?,
+        "the agent ended with the API server"
+    );
+    stage
+        .cluster
+        .kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"])?;
+    stage.wait_for(quota("ann"), PODS, "7")?;
+
+    // Gone when it starts.
+    stage.cluster.stop_api_server();
+    stage.start_agent()?;
+    stage.cluster.start_api_server()?;
+    ensure!(
+        stage.agent_is_running()?,
+        "the agent gave up on the API server"
+    );
+    stage
+        .cluster
+        .kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"])?;
+    stage.wait_for(quota("ann"), PODS, "100")?;
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! A cluster with the agent in it, and what an operator does to the two.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
+use reeve_core::{GroupVersionKind, Manifest};
+use reeve_real::{ADMIN, Agent, ControlPlane, User, binary, eventually};
+use reeve_test_support::samples;
+use serde_json::{Value, json};
+
+/// The user that the agent is: nothing but what RBAC grants it.
+const AGENT: &str = "reeve-agent";
+
+/// Where the agent works.
+pub(crate) const NAMESPACE: &str = "reeve-system";
+
+/// A cluster in which Reeve is installed.
+pub(crate) struct Stage {
+    // Ends before the cluster that it talks to.
+    agent: Option<Agent>,
+    pub(crate) cluster: ControlPlane,
+}
+
+impl Stage {
+    /// Starts a cluster and installs Reeve: its CRDs, its namespace, the rights of
+    /// the agent. The agent does not run yet.
+    pub(crate) fn new() -> Result<Self> {
+        let cluster = ControlPlane::builder().user(User::new(AGENT)).start()?;
+        let crds = Command::new(binary()?).arg("crds").output()?;
+        ensure!(crds.status.success(), "reeve crds failed");
+        cluster.apply(&String::from_utf8(crds.stdout)?)?;
+        let stage = Self {
+            agent: None,
+            cluster,
+        };
+        stage.apply(&[samples::namespace(NAMESPACE)])?;
+        stage.apply(&grant::agent_base(NAMESPACE, Subject::User(AGENT)))?;
+        Ok(stage)
+    }
+
+    pub(crate) fn with_profile_crd(self) -> Result<Self> {
+        self.install_profile_crd()?;
+        Ok(self)
+    }
+
+    pub(crate) fn install_profile_crd(&self) -> Result<()> {
+        self.apply(&[samples::profile_crd()])?;
+        let crd = "crd/profiles.kubeflow.org";
+        let wait = ["wait", "--for=condition=Established", crd, "--timeout=60s"];
+        self.cluster.kubectl(&wait).map(drop)
+    }
+
+    /// Creates Profiles, each with its Namespace.
+    pub(crate) fn with_profiles(self, names: &[&str]) -> Result<Self> {
+        for name in names {
+            self.apply(&[samples::profile(name), samples::namespace(name)])?;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn with_agent(mut self) -> Result<Self> {
+        self.start_agent()?;
+        Ok(self)
+    }
+
+    /// Starts the agent; ends the one that runs.
+    pub(crate) fn start_agent(&mut self) -> Result<()> {
+        drop(self.agent.take());
+        self.agent = Some(Agent::start(&self.cluster, AGENT, NAMESPACE)?);
+        Ok(())
+    }
+
+    pub(crate) fn agent_is_running(&mut self) -> Result<bool> {
+        self.agent.as_mut().context("no agent")?.is_running()
+    }
+
+    pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.cluster.apply(&list.to_string()).map(drop)
+    }
+
+    /// Grants the plugin `name`, which writes `kind` into the namespaces named
+    /// like Profiles, what its manifest asks for.
+    pub(crate) fn grant(&self, name: &str, kind: &str) -> Result<()> {
+        self.apply(&grant_objects(name, kind)?)
+    }
+
+    /// Makes the plugin's ServiceAccount, which is allowed nothing.
+    pub(crate) fn create_account(&self, name: &str, kind: &str) -> Result<()> {
+        let mut objects = grant_objects(name, kind)?;
+        objects.retain(|object| object["kind"] == "ServiceAccount");
+        self.apply(&objects)
+    }
+
+    /// Delivers a plugin as the documentation says: a ConfigMap from a file, and
+    /// the label.
+    pub(crate) fn deliver(&self, name: &str, component: &Path) -> Result<()> {
+        let file = format!("--from-file=plugin.wasm={}", component.display());
+        let create = ["create", "configmap", name, &file, "-n", NAMESPACE];
+        self.cluster.kubectl(&create)?;
+        let label = [
+            "label",
+            "configmap",
+            name,
+            "reeve.dev/plugin=true",
+            "-n",
+            NAMESPACE,
+        ];
+        self.cluster.kubectl(&label).map(drop)
+    }
+
+    /// Puts other bytes into the ConfigMap of a plugin.
+    pub(crate) fn replace(&self, name: &str, component: &[u8]) -> Result<()> {
+        let path = self.cluster.folder().join("plugin.wasm");
+        fs::write(&path, component)?;
+        let file = format!("--from-file=plugin.wasm={}", path.display());
+        let text = self.cluster.kubectl(&[
+            "create",
+            "configmap",
+            name,
+            &file,
+            "--namespace",
+            NAMESPACE,
+            "--dry-run=client",
+            "--output=json",
+        ])?;
+        let mut config_map: Value = serde_json::from_str(&text)?;
+        config_map["metadata"]["labels"]["reeve.dev/plugin"] = "true".into();
+        let replace = ["replace", "-f", "-"];
+        self.cluster
+            .kubectl_with(ADMIN, &replace, &config_map.to_string())
+            .map(drop)
+    }
+
+    /// One object, or none.
+    pub(crate) fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
+        let text = self.cluster.kubectl(&[
+            "get",
+            kind,
+            name,
+            "--namespace",
+            namespace,
+            "--ignore-not-found",
+            "--show-managed-fields",
+            "--output=json",
+        ])?;
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(serde_json::from_str(&text)?))
+    }
+
+    /// Waits for an object in which `pointer` has a value, and returns the object.
+    pub(crate) fn wait_for(
+        &self,
+        object: (&str, &str, &str),
+        pointer: &str,
+        value: &str,
+    ) -> Result<Value> {
+        let (kind, namespace, name) = object;
+        let what = format!("{kind} {namespace}/{name} has {pointer} = {value}");
+        self.explained(eventually(&what, || {
+            let Some(found) = self.get(kind, namespace, name)? else {
+                bail!("it does not exist");
+            };
+            let seen = found.pointer(pointer).unwrap_or(&Value::Null);
+            ensure!(seen == value, "it has {seen}");
+            Ok(found)
+        }))
+    }
+
+    /// Waits until an object is gone.
+    pub(crate) fn wait_for_end(&self, object: (&str, &str, &str)) -> Result<()> {
+        let (kind, namespace, name) = object;
+        let what = format!("{kind} {namespace}/{name} is gone");
+        self.explained(eventually(&what, || {
+            ensure!(self.get(kind, namespace, name)?.is_none(), "it is there");
+            Ok(())
+        }))
+    }
+
+    /// Waits until a condition of a Plugin has a status and reason, and returns
+    /// its message.
+    pub(crate) fn wait_for_condition(
+        &self,
+        plugin: &str,
+        (kind, status, reason): (&str, &str, &str),
+    ) -> Result<String> {
+        let what = format!("Plugin {plugin} has {kind} {status} for {reason}");
+        self.explained(eventually(&what, || {
+            let found = self.plugin(plugin)?;
+            let conditions = found["status"]["conditions"].as_array();
+            let condition = conditions
+                .into_iter()
+                .flatten()
+                .find(|condition| condition["type"] == kind)
+                .with_context(|| format!("its status is {}", found["status"]))?;
+            ensure!(
+                condition["status"] == status && condition["reason"] == reason,
+                "it is {condition}"
+            );
+            Ok(condition["message"].as_str().unwrap_or_default().to_owned())
+        }))
+    }
+
+    pub(crate) fn plugin(&self, name: &str) -> Result<Value> {
+        self.get("plugin", NAMESPACE, name)?
+            .with_context(|| format!("there is no Plugin {name}"))
+    }
+
+    /// Adds what the agent printed to an error.
+    fn explained<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| match &self.agent {
+            Some(agent) => error.context(agent.log_tail()),
+            None => error,
+        })
+    }
+}
+
+/// What `reeve` grants a controller of Profiles that writes `kind`.
+fn grant_objects(name: &str, kind: &str) -> Result<Vec<Value>> {
+    let manifest = Manifest::try_from(RawManifest {
+        primary: Some(RawPrimary {
+            kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+            selector: String::new(),
+            projection: Vec::new(),
+        }),
+        reads: Vec::new(),
+        writes: vec![WriteRule {
+            kind: GroupVersionKind::new("", "v1", kind),
+            scope: Scope::NamespaceNamedLikePrimary,
+        }],
+        sources: Vec::new(),
+        actions: Vec::new(),
+    })?;
+    let grantee = Grantee {
+        plugin: name,
+        namespace: NAMESPACE,
+        service_account: name,
+        agent: Subject::User(AGENT),
+    };
+    let plural = |kind: &GroupVersionKind| format!("{}s", kind.kind.to_lowercase());
+    Ok(grant::objects(&grantee, &manifest, plural))
+}
