@@ -67,10 +67,13 @@ impl Schema {
         match value {
             Value::Array(items) => items.is_empty(),
             // An empty struct behind a pointer stays: it may be the choice of
-            // a variant.
+            // a variant. So does an object without declared fields, which is
+            // such a struct with nothing in it.
             Value::Object(entries) => {
                 let shape = map.type_of(name).and_then(|ty| self.atom(ty).map.as_ref());
-                entries.is_empty() && shape.is_some_and(|shape| shape.element.is_some())
+                let is_map =
+                    |shape: &Map| shape.element.is_some() && !Schema::is_deduced_map(shape);
+                entries.is_empty() && shape.is_some_and(is_map)
             }
             Value::String(text) => text.is_empty() && map.dropped.contains(name),
             Value::Number(n) => n.as_f64() == Some(0.0) && map.dropped.contains(name),
