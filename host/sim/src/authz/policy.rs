@@ -1,0 +1,202 @@
+//! Roles and bindings, parsed once and found by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rule::Rule;
+use crate::identity::Identity;
+use crate::kinds::edit::{items, text, text_at};
+
+/// What a decision reads: the bindings that could apply, and the roles that
+/// they name.
+pub trait RoleStore {
+    /// All ClusterRoleBindings.
+    fn cluster_bindings(&self) -> impl Iterator<Item = &Binding>;
+    /// The RoleBindings of a namespace.
+    fn bindings(&self, namespace: &str) -> impl Iterator<Item = &Binding>;
+    /// The rules of a ClusterRole.
+    fn cluster_role(&self, name: &str) -> Option<Arc<[Rule]>>;
+    /// The rules of a Role.
+    fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>>;
+}
+
+/// A RoleBinding or ClusterRoleBinding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The namespace; empty for a ClusterRoleBinding.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The role it grants.
+    pub role: RoleRef,
+    /// Whom it grants it to.
+    pub subjects: Vec<Subject>,
+}
+
+/// The role that a binding grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleRef {
+    /// `Role` or `ClusterRole`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Whom a binding grants its role to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A user by name.
+    User(String),
+    /// Everybody in a group.
+    Group(String),
+    /// A service account; without namespace, that of the binding.
+    ServiceAccount {
+        /// The namespace.
+        namespace: String,
+        /// The name.
+        name: String,
+    },
+    /// Of a kind that RBAC does not know.
+    Unknown,
+}
+
+impl Binding {
+    /// Reads a binding.
+    pub fn parse(binding: &Value) -> Self {
+        let role = binding.get("roleRef").unwrap_or(&Value::Null);
+        Binding {
+            namespace: text_at(binding, "/metadata/namespace").to_owned(),
+            name: text_at(binding, "/metadata/name").to_owned(),
+            role: RoleRef {
+                kind: text(role, "kind").to_owned(),
+                name: text(role, "name").to_owned(),
+            },
+            subjects: items(binding, "subjects").map(Subject::parse).collect(),
+        }
+    }
+
+    /// The first subject that the user is.
+    pub fn subject(&self, user: &Identity) -> Option<&Subject> {
+        self.subjects
+            .iter()
+            .find(|subject| subject.is(user, &self.namespace))
+    }
+}
+
+impl Subject {
+    fn parse(subject: &Value) -> Self {
+        let name = text(subject, "name").to_owned();
+        match text(subject, "kind") {
+            "User" => Subject::User(name),
+            "Group" => Subject::Group(name),
+            "ServiceAccount" => Subject::ServiceAccount {
+                namespace: text(subject, "namespace").to_owned(),
+                name,
+            },
+            _ => Subject::Unknown,
+        }
+    }
+
+    fn is(&self, user: &Identity, binding_namespace: &str) -> bool {
+        match self {
+            Subject::User(name) => user.name == *name,
+            Subject::Group(group) => user.groups.contains(group),
+            Subject::ServiceAccount { namespace, name } => {
+                let namespace = if namespace.is_empty() {
+                    binding_namespace
+                } else {
+                    namespace
+                };
+                Identity::parse_service_account(&user.name)
+                    .is_some_and(|(ns, account)| ns == namespace && account == name)
+            }
+            Subject::Unknown => false,
+        }
+    }
+
+    /// The subject as a reason names it.
+    pub(super) fn describe(&self, binding_namespace: &str) -> String {
+        match self {
+            Subject::User(name) => format!("User {}", crate::field::quoted(name)),
+            Subject::Group(name) => format!("Group {}", crate::field::quoted(name)),
+            Subject::ServiceAccount { namespace, name } => {
+                let namespace = if namespace.is_empty() {
+                    binding_namespace
+                } else {
+                    namespace
+                };
+                // The server writes the name first.
+                let both = format!("{name}/{namespace}");
+                format!("ServiceAccount {}", crate::field::quoted(&both))
+            }
+            Subject::Unknown => String::new(),
+        }
+    }
+}
+
+/// An index of all roles and bindings, kept up to date object by object.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    roles: BTreeMap<(String, String), Arc<[Rule]>>,
+    bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+}
+
+impl Policy {
+    /// Takes in a new or changed Role, ClusterRole or binding. Objects of other
+    /// kinds are ignored.
+    pub fn put(&mut self, kind: &str, object: &Value) {
+        let namespace = text_at(object, "/metadata/namespace").to_owned();
+        let name = text_at(object, "/metadata/name").to_owned();
+        match kind {
+            "Role" | "ClusterRole" => {
+                let rules = items(object, "rules").map(Rule::parse).collect();
+                self.roles.insert((namespace, name), rules);
+            }
+            "RoleBinding" | "ClusterRoleBinding" => {
+                let bindings = self.bindings.entry(namespace).or_default();
+                bindings.insert(name, Binding::parse(object));
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets a deleted object; `namespace` is empty for those of the cluster.
+    pub fn remove(&mut self, kind: &str, namespace: &str, name: &str) {
+        match kind {
+            "Role" | "ClusterRole" => {
+                self.roles.remove(&(namespace.to_owned(), name.to_owned()));
+            }
+            "RoleBinding" | "ClusterRoleBinding" => {
+                if let Some(bindings) = self.bindings.get_mut(namespace) {
+                    bindings.remove(name);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl RoleStore for Policy {
+    fn cluster_bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings("")
+    }
+
+    fn bindings(&self, namespace: &str) -> impl Iterator<Item = &Binding> {
+        self.bindings
+            .get(namespace)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    fn cluster_role(&self, name: &str) -> Option<Arc<[Rule]>> {
+        self.role("", name)
+    }
+
+    fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        self.roles
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .cloned()
+    }
+}
