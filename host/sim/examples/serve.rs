@@ -12,7 +12,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("usage: serve KUBECONFIG [PORT]")?;
     let port = arguments.next().map_or(Ok(0), |port| port.parse())?;
-    let serving = Server::default().serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+    let serving = Server::default()
+        .serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        .await?;
     serving.write_kubeconfig(&PathBuf::from(&file))?;
     println!("ready: {} (kubeconfig in {file})", serving.url());
     tokio::signal::ctrl_c().await?;

@@ -1,102 +1,120 @@
-//! Who may do what: RBAC over the stored roles and bindings.
+//! Who may do what: RBAC over the stored roles and bindings, asked by requests
+//! and by reviews.
 
+use parking_lot::RwLock;
+use serde_json::Value;
+
+use crate::authz::{self, Access, Attributes, BindingRefused, Policy};
 use crate::http::route::{ResourcePath, Verb};
 use crate::identity::Identity;
+use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::{About, ApiError};
+use crate::store::Object;
 
-/// What is asked to be done with a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Attributes<'a> {
-    /// The verb of RBAC.
-    pub(crate) verb: &'a str,
-    /// The API group.
-    pub(crate) group: &'a str,
-    /// The plural resource.
-    pub(crate) resource: &'a str,
-    /// The subresource; empty for the object.
-    pub(crate) subresource: &'a str,
-    /// The namespace; empty for the cluster.
-    pub(crate) namespace: &'a str,
-    /// The name; empty where none is meant.
-    pub(crate) name: &'a str,
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The roles and bindings of one server, kept up with every write.
+#[derive(Debug, Default)]
+pub(crate) struct Rights(RwLock<Policy>);
+
+impl Rights {
+    /// Takes in a write to a role or binding; others mean nothing here.
+    pub(crate) fn committed(&self, resource: &Resource, object: &Object, removed: bool) {
+        if resource.group != GROUP {
+            return;
+        }
+        if removed {
+            self.0
+                .write()
+                .remove(&resource.kind, object.namespace(), object.name());
+        } else {
+            self.put(&resource.kind, &object.value());
+        }
+    }
+
+    /// Takes in a role or binding.
+    pub(crate) fn put(&self, kind: &str, object: &Value) {
+        self.0.write().put(kind, object);
+    }
 }
 
-impl<'a> Attributes<'a> {
-    /// What a request to a path asks.
-    pub(crate) fn of(path: &'a ResourcePath, verb: Verb) -> Self {
-        Attributes {
-            verb: verb.as_str(),
-            group: &path.group,
-            resource: &path.resource,
-            subresource: path.subresource.as_deref().unwrap_or_default(),
-            namespace: path.namespace.as_deref().unwrap_or_default(),
-            name: path.name.as_deref().unwrap_or_default(),
-        }
+/// What a request to a path asks.
+pub(crate) fn attributes(path: &ResourcePath, verb: Verb) -> Attributes<'_> {
+    Attributes {
+        verb: verb.as_str(),
+        group: &path.group,
+        resource: &path.resource,
+        subresource: path.subresource.as_deref().unwrap_or_default(),
+        namespace: path.namespace.as_deref().unwrap_or_default(),
+        name: path.name.as_deref().unwrap_or_default(),
     }
+}
 
-    fn full_resource(&self) -> String {
-        if self.subresource.is_empty() {
-            self.resource.to_owned()
-        } else {
-            format!("{}/{}", self.resource, self.subresource)
-        }
-    }
+/// Whether the user may do something with a resource, and why.
+pub(crate) fn decide(shared: &Shared, user: &Identity, asked: &Attributes<'_>) -> Access {
+    authz::authorize(&*shared.rights.0.read(), user, asked)
+}
 
-    /// The refusal, in the server's words.
-    fn refusal(&self, user: &Identity) -> ApiError {
-        let scope = if self.namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{}\"", self.namespace)
-        };
-        let why = format!(
-            "User {:?} cannot {} resource {:?} in API group {:?} {scope}",
-            user.name,
-            self.verb,
-            self.full_resource(),
-            self.group,
-        );
-        let about = About {
-            group: self.group,
-            resource: self.resource,
-            name: self.name,
-        };
-        ApiError::forbidden(about, &why)
-    }
+/// Whether the user may do something with a path that is no resource, and why.
+pub(crate) fn decide_path(shared: &Shared, user: &Identity, verb: &str, path: &str) -> Access {
+    authz::authorize_path(&*shared.rights.0.read(), user, verb, path)
+}
+
+/// The status of a `SelfSubjectRulesReview`.
+pub(crate) fn rules(shared: &Shared, user: &Identity, namespace: &str) -> Value {
+    authz::rules_review(&*shared.rights.0.read(), user, namespace)
 }
 
 /// Refuses what the user may not do with a resource.
 pub(crate) fn authorize(
     shared: &Shared,
     user: &Identity,
-    attributes: &Attributes<'_>,
+    asked: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    if allows(shared, user, attributes) {
-        Ok(())
-    } else {
-        Err(attributes.refusal(user))
+    match decide(shared, user, asked) {
+        Access::Allowed(_) => Ok(()),
+        Access::Denied(why) => {
+            let about = About {
+                group: asked.group,
+                resource: asked.resource,
+                name: asked.name,
+            };
+            Err(ApiError::forbidden(
+                about,
+                &with_reason(asked.refusal(user), &why),
+            ))
+        }
     }
-}
-
-/// Whether the user may do something with a resource.
-pub(crate) fn allows(_shared: &Shared, user: &Identity, _attributes: &Attributes<'_>) -> bool {
-    user.is_master()
 }
 
 /// Refuses what the user may not do with a path that is no resource.
 pub(crate) fn authorize_path(
-    _shared: &Shared,
+    shared: &Shared,
     user: &Identity,
     verb: &str,
     path: &str,
 ) -> Result<(), ApiError> {
-    if user.is_master() {
-        return Ok(());
+    match decide_path(shared, user, verb, path) {
+        Access::Allowed(_) => Ok(()),
+        Access::Denied(why) => {
+            let nothing = About {
+                group: "",
+                resource: "",
+                name: "",
+            };
+            let refusal = authz::path_refusal(user, verb, path);
+            Err(ApiError::forbidden(nothing, &with_reason(refusal, &why)))
+        }
     }
-    let why = format!("User {:?} cannot {verb} path {path:?}", user.name);
-    let nothing = About { group: "", resource: "", name: "" };
-    Err(ApiError::forbidden(nothing, &why))
+}
+
+fn with_reason(refusal: String, why: &str) -> String {
+    if why.is_empty() {
+        refusal
+    } else {
+        format!("{refusal}: {why}")
+    }
 }
 
 /// Refuses to act for somebody whom the user may not impersonate: each part of
@@ -107,7 +125,7 @@ pub(crate) fn authorize_impersonation(
     wanted: &Identity,
 ) -> Result<(), ApiError> {
     let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
-        let attributes = Attributes {
+        let asked = Attributes {
             verb: "impersonate",
             group,
             resource,
@@ -115,7 +133,7 @@ pub(crate) fn authorize_impersonation(
             namespace,
             name,
         };
-        authorize(shared, user, &attributes)
+        authorize(shared, user, &asked)
     };
     match Identity::parse_service_account(&wanted.name) {
         Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name)?,
@@ -135,21 +153,31 @@ pub(crate) fn authorize_impersonation(
     Ok(())
 }
 
-/// Why the user may do something with a resource; `None` when not.
-pub(crate) fn decide(
+/// Refuses a role or binding that would give away what the user does not have.
+pub(crate) fn check_escalation(
     shared: &Shared,
     user: &Identity,
-    attributes: &Attributes<'_>,
-) -> Option<String> {
-    allows(shared, user, attributes).then(String::new)
-}
-
-/// Why the user may do something with a path; `None` when not.
-pub(crate) fn decide_path(shared: &Shared, user: &Identity, verb: &str, path: &str) -> Option<String> {
-    authorize_path(shared, user, verb, path).ok().map(|()| String::new())
-}
-
-/// The status of a `SelfSubjectRulesReview`.
-pub(crate) fn rules(_shared: &Shared, _user: &Identity, _namespace: &str) -> serde_json::Value {
-    serde_json::json!({"resourceRules": [], "nonResourceRules": [], "incomplete": false})
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
+    if resource.group != GROUP {
+        return Ok(());
+    }
+    let policy = shared.rights.0.read();
+    let name = crate::rest::meta::text(object, "name");
+    if resource.plural.ends_with("bindings") {
+        return authz::check_binding(&*policy, user, object, old).map_err(
+            |refused| match refused {
+                BindingRefused::NoRole { resource, name } => ApiError::not_found(About {
+                    group: GROUP,
+                    resource,
+                    name: &name,
+                }),
+                BindingRefused::Escalates(why) => ApiError::forbidden(resource.about(name), &why),
+            },
+        );
+    }
+    authz::check_role(&*policy, user, object, old)
+        .map_err(|why| ApiError::forbidden(resource.about(name), &why))
 }

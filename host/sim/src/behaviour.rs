@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use crate::field::{Errors, FieldError, Path};
 use crate::registry::custom::Custom;
 use crate::resource::{Nature, Resource};
-use crate::rest::write::Part;
 use crate::status::ApiError;
 
 impl Resource {
@@ -13,10 +12,18 @@ impl Resource {
     /// kind leaves it out.
     pub(crate) fn check_type(&self, object: &mut Value) -> Result<(), ApiError> {
         let Value::Object(fields) = object else {
-            let why = format!("the object provided is unrecognized (must be of type {}): couldn't get version/kind", self.kind);
+            let why = format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind",
+                self.kind
+            );
             return Err(ApiError::bad_request(why));
         };
-        let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+        let text = |field: &str| {
+            fields
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if self.is_custom() {
             self.check_custom_type(fields, api_version, kind)?;
@@ -29,12 +36,18 @@ impl Resource {
     }
 
     fn check_builtin_type(&self, api_version: &str, kind: &str) -> Result<(), ApiError> {
-        let version = api_version.rsplit_once('/').map_or(api_version, |(_, version)| version);
+        let version = api_version
+            .rsplit_once('/')
+            .map_or(api_version, |(_, version)| version);
         if !kind.is_empty() && kind != self.kind {
             return Err(ApiError::bad_request(format!(
                 "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 self.kind,
-                if self.group.is_empty() { "core" } else { self.group.split('.').next().unwrap_or_default() },
+                if self.group.is_empty() {
+                    "core"
+                } else {
+                    self.group.split('.').next().unwrap_or_default()
+                },
                 self.kind
             )));
         }
@@ -63,7 +76,10 @@ impl Resource {
             let mut errors = Errors::new();
             let why = format!("must be {}", self.kind);
             errors.push(FieldError::invalid_str(&Path::new("kind"), kind, why));
-            let name = fields.get("metadata").and_then(|m| m.get("name")).and_then(Value::as_str);
+            let name = fields
+                .get("metadata")
+                .and_then(|m| m.get("name"))
+                .and_then(Value::as_str);
             let about = crate::status::About {
                 group: &self.group,
                 resource: kind,
@@ -75,7 +91,7 @@ impl Resource {
     }
 
     /// Brings an object from outside into the form that is stored. The answer is
-    /// what the caller should be warned of.
+    /// the paths of the fields that no schema knows and that were removed.
     pub(crate) fn decode(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
         match &self.nature {
             Nature::Builtin(kind) => {
@@ -129,6 +145,16 @@ impl Resource {
         }
     }
 
+    /// Puts back what a write through another subresource cannot change. Only
+    /// `finalize` may change the finalizers of a Namespace, and nothing else.
+    pub(crate) fn prepare_other(&self, subresource: &str, object: &mut Value, old: &Value) {
+        let finalizers = object.pointer("/spec/finalizers").cloned();
+        self.prepare_update(object, old);
+        if self.plural == "namespaces" && subresource == "finalize" {
+            object["spec"]["finalizers"] = finalizers.unwrap_or_default();
+        }
+    }
+
     /// Puts back what a write of the status cannot change.
     pub(crate) fn prepare_status(&self, object: &mut Value, old: &Value) {
         match &self.nature {
@@ -139,7 +165,9 @@ impl Resource {
                 *object = old.clone();
                 if let Some(fields) = object.as_object_mut() {
                     replace(fields, "status", status);
-                    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+                    if let Some(metadata) =
+                        fields.get_mut("metadata").and_then(Value::as_object_mut)
+                    {
                         replace(metadata, "managedFields", managed);
                     }
                 }
@@ -151,7 +179,7 @@ impl Resource {
     pub(crate) fn validate_create(&self, object: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_create(object),
-            Nature::Custom(custom) => custom.validate(self, object, None, &Part::Whole),
+            Nature::Custom(custom) => custom.validate(self, object, None),
         }
     }
 
@@ -159,7 +187,7 @@ impl Resource {
     pub(crate) fn validate_update(&self, object: &Value, old: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_update(object, old),
-            Nature::Custom(custom) => custom.validate(self, object, Some(old), &Part::Whole),
+            Nature::Custom(custom) => custom.validate(self, object, Some(old)),
         }
     }
 
@@ -167,7 +195,7 @@ impl Resource {
     pub(crate) fn validate_status_update(&self, object: &Value, old: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_status_update(object, old),
-            Nature::Custom(custom) => custom.validate(self, object, Some(old), &Part::Status),
+            Nature::Custom(custom) => custom.validate(self, object, Some(old)),
         }
     }
 }

@@ -17,7 +17,10 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 pub(crate) fn fill(shared: &Arc<Shared>) {
     let now = shared.clock.timestamp();
     let put = |table: &str, namespace: Option<&str>, mut object: Value| {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let key = match namespace {
             Some(namespace) => {
                 object["metadata"]["namespace"] = json!(namespace);
@@ -27,6 +30,12 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
         };
         object["metadata"]["uid"] = json!(shared.random.uid());
         object["metadata"]["creationTimestamp"] = json!(now);
+        if let Some(kind) = object["kind"]
+            .as_str()
+            .filter(|kind| kind.starts_with("ClusterRole"))
+        {
+            shared.rights.put(kind, &object);
+        }
         // The store is empty: the key is free.
         let _ = shared.store.create(&TableName::from(table), &key, object);
     };
@@ -36,8 +45,12 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
     for name in NAMESPACES {
         put("serviceaccounts", Some(name), service_account());
     }
-    for (name, rules) in roles() {
-        put("clusterroles.rbac.authorization.k8s.io", None, cluster_role(name, &rules));
+    for role in roles() {
+        put(
+            "clusterroles.rbac.authorization.k8s.io",
+            None,
+            cluster_role(role),
+        );
     }
     for (name, role, group) in BINDINGS {
         put(
@@ -70,9 +83,21 @@ pub(crate) fn service_account() -> Value {
 /// Cluster role binding, role, group.
 const BINDINGS: &[(&str, &str, &str)] = &[
     ("cluster-admin", "cluster-admin", "system:masters"),
-    ("system:basic-user", "system:basic-user", "system:authenticated"),
-    ("system:discovery", "system:discovery", "system:authenticated"),
-    ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
+    (
+        "system:basic-user",
+        "system:basic-user",
+        "system:authenticated",
+    ),
+    (
+        "system:discovery",
+        "system:discovery",
+        "system:authenticated",
+    ),
+    (
+        "system:public-info-viewer",
+        "system:public-info-viewer",
+        "system:authenticated",
+    ),
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -112,35 +137,72 @@ const NAMESPACED: &[(&str, &[&str])] = &[
     ("policy", &["poddisruptionbudgets"]),
 ];
 
-fn roles() -> Vec<(&'static str, Vec<Value>)> {
+/// A role with its rules, and the role that it adds them to.
+struct Role {
+    name: &'static str,
+    rules: Vec<Value>,
+    adds_to: Option<&'static str>,
+}
+
+fn roles() -> Vec<Role> {
     let rules = |verbs: &[&str]| -> Vec<Value> {
         let rows = NAMESPACED.iter();
-        rows.map(|(group, resources)| rule(group, resources, verbs)).collect()
+        rows.map(|(group, resources)| rule(group, resources, verbs))
+            .collect()
     };
     let mut view = rules(READ);
-    view.push(rule("", &["events", "limitranges", "namespaces", "pods/log", "resourcequotas"], READ));
-    let mut edit = view.clone();
-    edit.extend(rules(WRITE));
+    view.push(rule(
+        "",
+        &[
+            "events",
+            "limitranges",
+            "namespaces",
+            "pods/log",
+            "resourcequotas",
+        ],
+        READ,
+    ));
+    let mut edit = rules(WRITE);
     edit.push(rule("", &["secrets"], READ));
     edit.push(rule("", &["secrets"], WRITE));
     edit.push(rule("", &["serviceaccounts"], &["impersonate"]));
     edit.push(rule("", &["serviceaccounts/token"], &["create"]));
     edit.push(rule("coordination.k8s.io", &["leases"], READ));
     edit.push(rule("coordination.k8s.io", &["leases"], WRITE));
-    let mut admin = edit.clone();
     let rbac = ["rolebindings", "roles"];
-    admin.push(rule("rbac.authorization.k8s.io", &rbac, READ));
-    admin.push(rule("rbac.authorization.k8s.io", &rbac, WRITE));
-    admin.push(rule("authorization.k8s.io", &["localsubjectaccessreviews"], &["create"]));
+    let admin = vec![
+        rule("rbac.authorization.k8s.io", &rbac, READ),
+        rule("rbac.authorization.k8s.io", &rbac, WRITE),
+        rule(
+            "authorization.k8s.io",
+            &["localsubjectaccessreviews"],
+            &["create"],
+        ),
+    ];
+    let role = |name, rules| Role {
+        name,
+        rules,
+        adds_to: None,
+    };
+    let adding = |name, rules, to| Role {
+        name,
+        rules,
+        adds_to: Some(to),
+    };
+    // The roles for users hold what others add to them, here and later.
+    let all = |parts: &[&Vec<Value>]| parts.iter().copied().flatten().cloned().collect();
     vec![
-        (
+        role(
             "cluster-admin",
             vec![rule("*", &["*"], &["*"]), path_rule(&["*"], &["*"])],
         ),
-        ("admin", admin),
-        ("edit", edit),
-        ("view", view),
-        (
+        role("admin", all(&[&edit, &view, &admin])),
+        adding("edit", all(&[&edit, &view]), "admin"),
+        adding("view", view.clone(), "edit"),
+        adding("system:aggregate-to-admin", admin, "admin"),
+        adding("system:aggregate-to-edit", edit, "edit"),
+        adding("system:aggregate-to-view", view, "view"),
+        role(
             "system:basic-user",
             vec![
                 rule(
@@ -148,20 +210,33 @@ fn roles() -> Vec<(&'static str, Vec<Value>)> {
                     &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
                     &["create"],
                 ),
-                rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
+                rule(
+                    "authentication.k8s.io",
+                    &["selfsubjectreviews"],
+                    &["create"],
+                ),
             ],
         ),
-        (
+        role(
             "system:discovery",
             vec![path_rule(
                 &[
-                    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
-                    "/openapi/*", "/readyz", "/version", "/version/",
+                    "/api",
+                    "/api/*",
+                    "/apis",
+                    "/apis/*",
+                    "/healthz",
+                    "/livez",
+                    "/openapi",
+                    "/openapi/*",
+                    "/readyz",
+                    "/version",
+                    "/version/",
                 ],
                 &["get"],
             )],
         ),
-        (
+        role(
             "system:public-info-viewer",
             vec![path_rule(
                 &["/healthz", "/livez", "/readyz", "/version", "/version/"],
@@ -181,23 +256,36 @@ fn path_rule(paths: &[&str], verbs: &[&str]) -> Value {
 
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 
-fn cluster_role(name: &str, rules: &[Value]) -> Value {
+fn cluster_role(role: Role) -> Value {
+    let Role {
+        name,
+        rules,
+        adds_to,
+    } = role;
+    let mut labels = json!({BOOTSTRAPPING: "rbac-defaults"});
+    if let Some(adds_to) = adds_to {
+        labels[aggregation(adds_to)] = json!("true");
+    }
     let mut role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {
             "name": name,
-            "labels": {BOOTSTRAPPING: "rbac-defaults"},
+            "labels": labels,
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
         },
         "rules": rules,
     });
-    // The roles for users take in what other roles say they add to them.
     if matches!(name, "admin" | "edit" | "view") {
-        let label = format!("rbac.authorization.k8s.io/aggregate-to-{name}");
-        role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
+        let selector = json!({"matchLabels": {aggregation(name): "true"}});
+        role["aggregationRule"] = json!({"clusterRoleSelectors": [selector]});
     }
     role
+}
+
+/// The label of roles whose rules are added to another.
+fn aggregation(role: &str) -> String {
+    format!("rbac.authorization.k8s.io/aggregate-to-{role}")
 }
 
 fn cluster_role_binding(name: &str, role: &str, group: &str) -> Value {

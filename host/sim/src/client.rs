@@ -41,7 +41,8 @@ impl tower::Service<Request<ClientBody>> for InProcess {
         let caller = Caller::Known(self.identity.clone());
         Box::pin(async move {
             if shared.faults.outage() == Outage::Refused {
-                let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+                let refused =
+                    io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
                 return Err(refused.into());
             }
             Ok(api::handle(&shared, request, caller).await)

@@ -3,6 +3,12 @@
 //! One task follows all writes and acts on what they left to do. It waits for
 //! nothing but writes, so it stands still when the cluster does, under any clock.
 
+mod aggregation;
+mod garbage;
+mod graph;
+mod namespaces;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -10,7 +16,18 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::graph::Graph;
+use crate::definitions;
+use crate::resource::Resource;
+use crate::rest::write::{Part, UnknownFields, Writer};
 use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::{Change, Object, Range};
+
+/// Who writes what the controllers write.
+const MANAGER: &str = "kube-controller-manager";
+/// How many objects are looked at before other tasks get their turn.
+const BATCH: usize = 64;
 
 /// The task, once it runs.
 #[derive(Debug, Default)]
@@ -39,12 +56,38 @@ impl Drop for Controllers {
     }
 }
 
+/// What is known and what is to be done.
+#[derive(Debug, Default)]
+struct Work {
+    /// The version up to which the changes have been read.
+    seen: u64,
+    graph: Graph,
+    /// UIDs of objects that the garbage collector has to look at.
+    garbage: BTreeSet<Box<str>>,
+    /// Namespaces that are being deleted.
+    ending_namespaces: BTreeSet<Box<str>>,
+    /// Namespaces that may lack their service account.
+    new_namespaces: BTreeSet<Box<str>>,
+    /// Definitions that are being deleted.
+    ending_definitions: BTreeSet<Box<str>>,
+    /// Whether a ClusterRole changed.
+    roles_changed: bool,
+}
+
 async fn run(shared: Weak<Shared>, mut news: watch::Receiver<u64>) {
+    let mut work = Work::default();
     loop {
         news.mark_unchanged();
-        match shared.upgrade() {
-            Some(shared) => step(&shared),
-            None => return,
+        loop {
+            let Some(shared) = shared.upgrade() else {
+                return;
+            };
+            work.read(&shared);
+            if !work.step(&shared) {
+                break;
+            }
+            drop(shared);
+            tokio::task::yield_now().await;
         }
         if news.changed().await.is_err() {
             return;
@@ -52,4 +95,122 @@ async fn run(shared: Weak<Shared>, mut news: watch::Receiver<u64>) {
     }
 }
 
-fn step(_shared: &Arc<Shared>) {}
+impl Work {
+    /// Takes in what was written since.
+    fn read(&mut self, shared: &Shared) {
+        match shared.store.all_changes(self.seen) {
+            Ok((upto, changes)) => {
+                for (table, change) in &changes {
+                    self.note(table, change);
+                }
+                self.seen = upto;
+            }
+            Err(_) => self.start_over(shared),
+        }
+    }
+
+    /// Takes in everything, after falling behind the history.
+    fn start_over(&mut self, shared: &Shared) {
+        *self = Work {
+            seen: shared.store.version(),
+            ..Work::default()
+        };
+        for table in shared.store.tables() {
+            let page = shared.store.list(&table, &Range::default(), None);
+            for object in page.map(|page| page.objects).unwrap_or_default() {
+                let change = Change {
+                    version: object.version(),
+                    before: None,
+                    after: object,
+                    removed: false,
+                };
+                self.note(&table, &change);
+            }
+        }
+    }
+
+    fn note(&mut self, table: &Arc<str>, change: &Change) {
+        let object = &change.after;
+        self.graph.note(table, change, &mut self.garbage);
+        match &**table {
+            "namespaces" if change.removed => {
+                self.ending_namespaces.remove(object.key());
+            }
+            "namespaces" if object.is_terminating() => {
+                self.ending_namespaces.insert(object.key().into());
+            }
+            "namespaces" if change.before.is_none() => {
+                self.new_namespaces.insert(object.key().into());
+            }
+            "serviceaccounts" if change.removed => {
+                self.new_namespaces.insert(object.namespace().into());
+            }
+            aggregation::TABLE => self.roles_changed = true,
+            definitions::TABLE if object.is_terminating() && !change.removed => {
+                self.ending_definitions.insert(object.key().into());
+            }
+            definitions::TABLE if change.removed => {
+                self.ending_definitions.remove(object.key());
+            }
+            _ => {}
+        }
+    }
+
+    /// Does a part of what is to be done. Says whether there may be more.
+    fn step(&mut self, shared: &Arc<Shared>) -> bool {
+        let before = shared.store.version();
+        while let Some(namespace) = self.new_namespaces.pop_first() {
+            report(namespaces::ensure_service_account(shared, &namespace));
+        }
+        if std::mem::take(&mut self.roles_changed) {
+            report(aggregation::aggregate(shared));
+        }
+        for definition in &self.ending_definitions {
+            report(definitions::finish(shared, definition));
+        }
+        for namespace in &self.ending_namespaces {
+            report(namespaces::finish(shared, namespace));
+        }
+        for _ in 0..BATCH {
+            let Some(uid) = self.garbage.pop_first() else {
+                break;
+            };
+            report(garbage::collect(shared, &self.graph, &uid));
+        }
+        !self.garbage.is_empty() || shared.store.version() != before
+    }
+}
+
+/// A controller's write can be refused: the object changed or went meanwhile,
+/// which will be noted and looked at again.
+fn report(result: Result<(), ApiError>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "controller write refused");
+    }
+}
+
+/// The write path of the controllers.
+fn writer<'a>(shared: &'a Arc<Shared>, resource: &'a Resource) -> Writer<'a> {
+    Writer {
+        server: shared,
+        resource,
+        part: Part::Whole,
+        user: None,
+        manager: MANAGER,
+        dry_run: false,
+        unknown_fields: UnknownFields::Ignored,
+    }
+}
+
+/// Deletes an object with these options; one that is gone already is fine.
+fn delete(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    object: &Object,
+    options: &crate::rest::options::DeleteOptions,
+) -> Result<(), ApiError> {
+    match writer(shared, resource).delete(object.key(), options) {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
+}

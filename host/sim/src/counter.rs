@@ -47,13 +47,16 @@ impl Requests {
     }
 
     fn sum(&self, which: impl Fn(&Call) -> bool) -> u64 {
-        self.iter().filter(|(call, _)| which(call)).map(|(_, count)| count).sum()
+        self.iter()
+            .filter(|(call, _)| which(call))
+            .map(|(_, count)| count)
+            .sum()
     }
 }
 
 fn is_review(resource: &str) -> bool {
-    resource.ends_with(".authorization.k8s.io")
-        || resource.ends_with(".authentication.k8s.io")
+    let group = resource.split_once('.').map_or("", |(_, group)| group);
+    matches!(group, "authorization.k8s.io" | "authentication.k8s.io")
         || resource == "serviceaccounts/token"
 }
 
@@ -84,16 +87,25 @@ mod tests {
         let counter = Counter::default();
         for (verb, resource, dry_run) in [
             (Verb::Create, "configmaps", false),
+            (Verb::Update, "roles.rbac.authorization.k8s.io", false),
             (Verb::Patch, "configmaps", true),
-            (Verb::Create, "subjectaccessreviews.authorization.k8s.io", false),
+            (
+                Verb::Create,
+                "subjectaccessreviews.authorization.k8s.io",
+                false,
+            ),
             (Verb::Get, "configmaps", false),
             (Verb::Get, "configmaps", false),
         ] {
-            counter.record(Call { verb, resource: resource.to_owned(), dry_run });
+            counter.record(Call {
+                verb,
+                resource: resource.to_owned(),
+                dry_run,
+            });
         }
         let requests = counter.snapshot();
-        assert_eq!(requests.writes(), 1);
-        assert_eq!(requests.total(), 5);
+        assert_eq!(requests.writes(), 2);
+        assert_eq!(requests.total(), 6);
         assert_eq!(requests.count(Verb::Get, "configmaps"), 2);
         counter.reset();
         assert_eq!(counter.snapshot().total(), 0);

@@ -9,7 +9,7 @@ use crate::crd::{self, Names};
 use crate::registry::definition;
 use crate::resource::Resource;
 use crate::rest::meta;
-use crate::rest::write::{Part, Proposal, Writer};
+use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Object, Range};
@@ -39,11 +39,15 @@ pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
     establish(shared, object.key());
     if let Some(established) = shared.store.get(TABLE, object.key()) {
         let value = established.value();
-        let conditions = value.pointer("/status/conditions").and_then(Value::as_array);
+        let conditions = value
+            .pointer("/status/conditions")
+            .and_then(Value::as_array);
         let served = conditions.into_iter().flatten().any(is_established);
         // A definition that has lost a name to another one goes on as it was.
         if served {
-            shared.registry.serve(object.name(), definition::resources(&value));
+            shared
+                .registry
+                .serve(object.name(), definition::resources(&value));
         }
     }
 }
@@ -62,8 +66,10 @@ fn establish(shared: &Arc<Shared>, key: &str) {
         server: shared,
         resource: &resource,
         part: Part::Status,
+        user: None,
         manager: MANAGER,
         dry_run: false,
+        unknown_fields: UnknownFields::Ignored,
     };
     let now = shared.clock.timestamp();
     let written = writer.update(key, |live| {
@@ -71,7 +77,10 @@ fn establish(shared: &Arc<Shared>, key: &str) {
         meta::of_mut(&mut object).remove("resourceVersion");
         crd::accept_names(&mut object, &taken(shared, live), &now);
         crd::establish(&mut object, &now);
-        Ok(Proposal { object, owned: false })
+        Ok(Proposal {
+            object,
+            owned: false,
+        })
     });
     if let Err(error) = written {
         tracing::warn!(%error, definition = key, "definition not established");
@@ -102,8 +111,10 @@ pub(crate) fn finish(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         server: shared,
         resource: &table,
         part: Part::Whole,
+        user: None,
         manager: MANAGER,
         dry_run: false,
+        unknown_fields: UnknownFields::Ignored,
     };
     let everything = Range::default();
     let page = shared.store.list(&table.table, &everything, None);
@@ -127,8 +138,10 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         server: shared,
         resource: &resource,
         part: Part::Whole,
+        user: None,
         manager: MANAGER,
         dry_run: false,
+        unknown_fields: UnknownFields::Ignored,
     };
     let written = writer.update(key, |live| {
         let mut object = live.clone();
@@ -137,7 +150,10 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
         }
-        Ok(Proposal { object, owned: false })
+        Ok(Proposal {
+            object,
+            owned: false,
+        })
     });
     match written {
         Err(error) if error.code() != 404 => Err(error),

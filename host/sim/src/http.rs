@@ -18,7 +18,7 @@ use self::negotiate::Accepted;
 use self::query::Query;
 use self::response::Answer;
 use self::route::{ResourcePath, Route, Verb};
-use crate::access::{self, Attributes};
+use crate::access;
 use crate::counter;
 use crate::discovery;
 use crate::faults::Outage;
@@ -99,7 +99,9 @@ async fn answer(
             discovery::answer(shared, &segments, parts, &query)
         }
         Route::Resource(path) => {
-            let verb = path.verb(&parts.method, &query).ok_or_else(ApiError::method_not_allowed)?;
+            let verb = path
+                .verb(&parts.method, &query)
+                .ok_or_else(ApiError::method_not_allowed)?;
             resource(shared, parts, query, path, verb, user, body).await
         }
     }
@@ -114,9 +116,11 @@ async fn resource(
     user: Identity,
     body: Bytes,
 ) -> Result<Answer, ApiError> {
-    let found = shared.registry.find(&path.group, &path.version, &path.resource);
+    let found = shared
+        .registry
+        .find(&path.group, &path.version, &path.resource);
     count(shared, &path, verb, &query);
-    access::authorize(shared, &user, &Attributes::of(&path, verb))?;
+    access::authorize(shared, &user, &access::attributes(&path, verb))?;
     let Some(resource) = found else {
         return not_served(shared, &path);
     };
@@ -145,9 +149,8 @@ fn count(shared: &Shared, path: &ResourcePath, verb: Verb, query: &Query) {
 /// A path to a group that is not served is no path at all; in a group that is
 /// served, it is a resource that is not.
 fn not_served(shared: &Shared, path: &ResourcePath) -> Result<Answer, ApiError> {
-    let serves = |resource: &Arc<Resource>| {
-        resource.group == path.group && resource.version == path.version
-    };
+    let serves =
+        |resource: &Arc<Resource>| resource.group == path.group && resource.version == path.version;
     if shared.registry.all().iter().any(serves) {
         return Err(ApiError::no_such_resource());
     }

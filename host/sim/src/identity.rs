@@ -52,7 +52,9 @@ impl Identity {
 
     /// The namespace and name of the service account that `name` means.
     pub(crate) fn parse_service_account(name: &str) -> Option<(&str, &str)> {
-        let (namespace, account) = name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        let (namespace, account) = name
+            .strip_prefix("system:serviceaccount:")?
+            .split_once(':')?;
         (!namespace.is_empty() && !account.is_empty()).then_some((namespace, account))
     }
 
@@ -80,10 +82,20 @@ mod tests {
         assert_eq!(sa.name, "system:serviceaccount:ns:bot");
         assert_eq!(
             sa.groups,
-            ["system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED]
+            [
+                "system:serviceaccounts",
+                "system:serviceaccounts:ns",
+                AUTHENTICATED
+            ]
         );
-        assert_eq!(Identity::parse_service_account(&sa.name), Some(("ns", "bot")));
-        assert_eq!(Identity::parse_service_account("system:serviceaccount:ns:"), None);
+        assert_eq!(
+            Identity::parse_service_account(&sa.name),
+            Some(("ns", "bot"))
+        );
+        assert_eq!(
+            Identity::parse_service_account("system:serviceaccount:ns:"),
+            None
+        );
         assert_eq!(Identity::parse_service_account("joe"), None);
         assert!(Identity::admin().is_master());
     }

@@ -1,1 +1,61 @@
 //! An in-process Kubernetes API server.
+//!
+//! It answers like kube-apiserver 1.36 for what controllers, plugins and kubectl
+//! do: discovery, CRUD, lists and watches, all patches with server-side apply,
+//! CustomResourceDefinitions, RBAC with impersonation, garbage collection and
+//! namespace lifecycle. A [`Server`] is given to `kube::Client` directly, or
+//! served over TLS on a loopback port.
+//!
+//! The way of a request, and where it is looked after:
+//!
+//! | Step | Module |
+//! |---|---|
+//! | path, parameters, identity, form of the answer | `http`, `access` |
+//! | what is served | `registry`, `resource`, `discovery`, `definitions` |
+//! | the verbs over one write path | `rest` |
+//! | the rules of a kind | `behaviour`, over [`kinds`] and `crd` |
+//! | objects, versions, history | `store`, `watch` |
+//! | what follows a write | `controllers`, over `lifecycle` |
+
+mod access;
+pub mod authz;
+mod behaviour;
+mod bootstrap;
+mod client;
+mod clock;
+mod controllers;
+mod counter;
+mod crd;
+mod definitions;
+mod discovery;
+mod faults;
+pub mod field;
+mod http;
+mod identity;
+pub mod kinds;
+mod kubeconfig;
+pub mod names;
+pub mod quantity;
+mod random;
+mod registry;
+mod render;
+mod resource;
+mod rest;
+mod reviews;
+mod selection;
+pub mod selector;
+mod serve;
+mod server;
+mod status;
+mod store;
+mod strategic;
+mod tokens;
+mod watch;
+
+pub use self::clock::Clock;
+pub use self::counter::{Call, Requests};
+pub use self::faults::{Faults, Outage};
+pub use self::http::route::Verb;
+pub use self::identity::Identity;
+pub use self::serve::{ServeError, Serving};
+pub use self::server::{Config, Server};

@@ -23,7 +23,10 @@ impl Random {
         match seed {
             Some(seed) => {
                 let digest = Sha256::digest(seed.to_le_bytes());
-                for (slot, byte) in bytes.iter_mut().zip(seed.to_le_bytes().iter().chain(&digest)) {
+                for (slot, byte) in bytes
+                    .iter_mut()
+                    .zip(seed.to_le_bytes().iter().chain(&digest))
+                {
                     *slot = *byte;
                 }
             }

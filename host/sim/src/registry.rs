@@ -45,7 +45,9 @@ impl Registry {
         }
         let custom = self.custom.read();
         let mut resources = custom.get(&qualified(group, plural))?.iter();
-        resources.find(|resource| resource.version == version).cloned()
+        resources
+            .find(|resource| resource.version == version)
+            .cloned()
     }
 
     /// The resource of a kind, as references name it.
@@ -101,8 +103,16 @@ fn builtin(kind: &'static Kind) -> Resource {
         kind: kind.kind.to_owned(),
         list_kind: kind.list_kind(),
         namespaced: kind.namespaced,
-        short_names: kind.short_names.iter().map(|&name| name.to_owned()).collect(),
-        categories: kind.categories.iter().map(|&name| name.to_owned()).collect(),
+        short_names: kind
+            .short_names
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
+        categories: kind
+            .categories
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
         verbs: kind.verbs,
         subresources: kind.subresources.to_vec(),
         fields: Arc::new(kind.fields.clone()),

@@ -1,46 +1,26 @@
-//! How objects are shown: as they are, as rows of a table, or as metadata only.
+//! How objects are shown: as they are, or as metadata only.
 
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
 use crate::http::negotiate::Form;
-use crate::http::query::Query;
-use crate::resource::{Nature, Resource};
+use crate::resource::Resource;
 use crate::rest::Listed;
 use crate::store::Object;
-use crate::table::{self, Table};
 
 /// The form of the objects of one answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Rendering {
     resource: Arc<Resource>,
     form: Form,
-    clock: Clock,
-    /// What the rows of a table carry: `Metadata`, `Object` or `None`.
-    include: table::Include,
-    /// Whether the columns of the table were described already, which in a watch
-    /// is done once.
-    described: bool,
 }
 
 impl Rendering {
     /// The form that the caller asked for.
-    pub(crate) fn new(resource: Arc<Resource>, form: Form, clock: &Clock, query: &Query) -> Self {
-        let include = match query.get("includeObject") {
-            Some("None") => table::Include::None,
-            Some("Object") => table::Include::Object,
-            _ => table::Include::Metadata,
-        };
-        Rendering {
-            resource,
-            form,
-            clock: clock.clone(),
-            include,
-            described: false,
-        }
+    pub(crate) fn new(resource: Arc<Resource>, form: Form) -> Self {
+        Rendering { resource, form }
     }
 
     /// One object.
@@ -49,27 +29,21 @@ impl Rendering {
         match self.form {
             Form::Object => value,
             Form::Metadata => partial(value),
-            Form::Table => {
-                let metadata = json!({"resourceVersion": object.version().to_string()});
-                self.table(vec![value], metadata)
-            }
         }
     }
 
     /// A list of whole objects, as JSON, without parsing any.
     pub(crate) fn list_json(&self, listed: &Listed) -> Bytes {
-        let head = json!({
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.list_kind,
-            "metadata": list_metadata(listed),
-        })
-        .to_string();
+        let head = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+            json!(self.resource.list_kind),
+            json!(self.resource.api_version),
+            list_metadata(listed),
+        );
         let items = listed.items_json(&self.resource.api_version);
         let size = items.iter().map(|item| item.len() + 1).sum::<usize>();
-        let mut body = BytesMut::with_capacity(head.len() + size + 16);
-        body.put_slice(head.trim_end_matches('}').as_bytes());
-        // The head ends in the metadata and itself: two braces, one put back.
-        body.put_slice(b"},\"items\":[");
+        let mut body = BytesMut::with_capacity(head.len() + size + 2);
+        body.put_slice(head.as_bytes());
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 body.put_u8(b',');
@@ -82,7 +56,10 @@ impl Rendering {
 
     /// A list, in the form that was asked for.
     pub(crate) fn list(&self, listed: &Listed) -> Value {
-        let values = listed.objects.iter().map(|o| o.value_as(&self.resource.api_version));
+        let values = listed
+            .objects
+            .iter()
+            .map(|o| o.value_as(&self.resource.api_version));
         match self.form {
             Form::Object => json!({
                 "kind": self.resource.list_kind,
@@ -96,7 +73,6 @@ impl Rendering {
                 "metadata": list_metadata(listed),
                 "items": values.map(partial).collect::<Vec<_>>(),
             }),
-            Form::Table => self.table(values.collect(), list_metadata(listed)),
         }
     }
 
@@ -105,9 +81,7 @@ impl Rendering {
         if self.form == Form::Object {
             return object.json(&self.resource.api_version);
         }
-        let mut value = self.one(object);
-        self.describe_once(&mut value);
-        Bytes::from(value.to_string())
+        Bytes::from(self.one(object).to_string())
     }
 
     /// The object of a bookmark, as JSON: nothing but a version.
@@ -121,30 +95,11 @@ impl Rendering {
             "apiVersion": self.resource.api_version,
             "metadata": metadata,
         });
-        let mut value = match self.form {
+        let value = match self.form {
             Form::Object => object,
             Form::Metadata => partial(object),
-            Form::Table => self.table(vec![object], json!({"resourceVersion": version.to_string()})),
         };
-        self.describe_once(&mut value);
         Bytes::from(value.to_string())
-    }
-
-    fn describe_once(&mut self, value: &mut Value) {
-        if self.form == Form::Table {
-            if self.described {
-                value["columnDefinitions"] = Value::Null;
-            }
-            self.described = true;
-        }
-    }
-
-    fn table(&self, objects: Vec<Value>, metadata: Value) -> Value {
-        let table = match &self.resource.nature {
-            Nature::Builtin(kind) => Table::of_kind(kind),
-            Nature::Custom(custom) => Table::of_columns(&custom.columns),
-        };
-        table.render(&objects, metadata, self.include, self.clock.now())
     }
 }
 

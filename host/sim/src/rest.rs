@@ -30,7 +30,7 @@ use crate::status::ApiError;
 use crate::store::Object;
 
 pub(crate) use list::Listed;
-pub(crate) use write::{Part, Writer};
+pub(crate) use write::{Part, UnknownFields, Writer};
 
 /// One authorised request to a resource.
 #[derive(Debug)]
@@ -73,7 +73,9 @@ impl Call {
     fn check_path(&self, verb: Verb) -> Result<(), ApiError> {
         let resource = &self.resource;
         if let Some(name) = &self.path.subresource {
-            let sub = resource.subresource(name).ok_or_else(ApiError::no_such_resource)?;
+            let sub = resource
+                .subresource(name)
+                .ok_or_else(ApiError::no_such_resource)?;
             if !sub.verbs.contains(&verb.as_str()) {
                 return Err(ApiError::method_not_allowed());
             }
@@ -135,7 +137,10 @@ impl Call {
         if let Some(manager) = self.query.get("fieldManager") {
             return manager;
         }
-        let agent = self.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok());
+        let agent = self
+            .headers
+            .get(http::header::USER_AGENT)
+            .and_then(|v| v.to_str().ok());
         match agent.and_then(|agent| agent.split('/').next()) {
             Some(program) if !program.is_empty() => program,
             _ => "unknown",
@@ -148,14 +153,20 @@ impl Call {
             server: &self.server,
             resource: &self.resource,
             part: Part::of(self.subresource()),
+            user: Some(&self.user),
             manager: self.manager(),
             dry_run: self.query.dry_run()?,
+            unknown_fields: match self.query.get("fieldValidation") {
+                Some("Strict") => UnknownFields::Refused,
+                Some("Ignore") => UnknownFields::Ignored,
+                _ => UnknownFields::Warned,
+            },
         })
     }
 
     /// How objects of the resource are shown to this caller.
     pub(crate) fn rendering(&self) -> Rendering {
-        Rendering::new(self.resource.clone(), self.accepted.form, &self.server.clock, &self.query)
+        Rendering::new(self.resource.clone(), self.accepted.form)
     }
 
     /// The answer that is one object.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::access::{self, Attributes};
+use crate::access;
+use crate::authz::{Access, Attributes};
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::rest::Call;
@@ -28,7 +29,10 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
                 errors.push(FieldError::invalid(
                     &attributes.child("namespace"),
                     namespace.unwrap_or(&Value::Null),
-                    format!("must match the namespace of the request: {}", call.namespace()),
+                    format!(
+                        "must match the namespace of the request: {}",
+                        call.namespace()
+                    ),
                 ));
                 return Err(ApiError::invalid(call.resource.about_kind(""), &errors));
             }
@@ -53,15 +57,29 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
 fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiError> {
     let spec = &review["spec"];
     let field = |value: &Value, field: &str| {
-        value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        value
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
-    let resource = spec.get("resourceAttributes").filter(|value| value.is_object());
-    let path = spec.get("nonResourceAttributes").filter(|value| value.is_object());
+    let resource = spec
+        .get("resourceAttributes")
+        .filter(|value| value.is_object());
+    let path = spec
+        .get("nonResourceAttributes")
+        .filter(|value| value.is_object());
     let allowed = match (resource, path) {
         (Some(resource), None) => {
-            let [verb, group, name_of_resource, subresource, namespace, name] =
-                ["verb", "group", "resource", "subresource", "namespace", "name"]
-                    .map(|key| field(resource, key));
+            let [verb, group, name_of_resource, subresource, namespace, name] = [
+                "verb",
+                "group",
+                "resource",
+                "subresource",
+                "namespace",
+                "name",
+            ]
+            .map(|key| field(resource, key));
             let attributes = Attributes {
                 verb: &verb,
                 group: &group,
@@ -72,9 +90,12 @@ fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiE
             };
             access::decide(&call.server, subject, &attributes)
         }
-        (None, Some(path)) => {
-            access::decide_path(&call.server, subject, &field(path, "verb"), &field(path, "path"))
-        }
+        (None, Some(path)) => access::decide_path(
+            &call.server,
+            subject,
+            &field(path, "verb"),
+            &field(path, "path"),
+        ),
         _ => {
             let mut errors = Errors::new();
             errors.push(FieldError::invalid(
@@ -85,8 +106,9 @@ fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiE
             return Err(ApiError::invalid(call.resource.about_kind(""), &errors));
         }
     };
-    let mut status = json!({"allowed": allowed.is_some()});
-    if let Some(reason) = allowed.filter(|reason| !reason.is_empty()) {
+    let mut status = json!({"allowed": allowed.is_allowed()});
+    let (Access::Allowed(reason) | Access::Denied(reason)) = allowed;
+    if !reason.is_empty() {
         status["reason"] = json!(reason);
     }
     Ok(status)
@@ -119,11 +141,17 @@ fn subject(call: &Call, review: &Value) -> Result<Identity, ApiError> {
 
 fn strings(values: &Value) -> Vec<String> {
     let values = values.as_array().into_iter().flatten();
-    values.filter_map(Value::as_str).map(str::to_owned).collect()
+    values
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn token(call: &Call, review: &Value) -> Value {
-    let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+    let token = review
+        .pointer("/spec/token")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match call.server.tokens.identify(token, call.server.clock.now()) {
         Some(identity) => json!({
             "authenticated": true,

@@ -46,7 +46,11 @@ impl Selection {
     /// Whether the object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         object.key().starts_with(&self.prefix)
-            && self.labels.requirements().iter().all(|r| r.holds(object.label(r.key())))
+            && self
+                .labels
+                .requirements()
+                .iter()
+                .all(|r| r.holds(object.label(r.key())))
             && self.matches_fields(object)
     }
 

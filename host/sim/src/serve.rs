@@ -81,7 +81,12 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let stop = CancellationToken::new();
-        let task = tokio::spawn(accept(listener, acceptor, self.shared.clone(), stop.clone()));
+        let task = tokio::spawn(accept(
+            listener,
+            acceptor,
+            self.shared.clone(),
+            stop.clone(),
+        ));
         Ok(Serving {
             address,
             certificate,
@@ -200,12 +205,17 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     };
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, std::convert::Infallible>(http::handle(&shared, request, Caller::Socket).await) }
+        async move {
+            Ok::<_, std::convert::Infallible>(http::handle(&shared, request, Caller::Socket).await)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
     builder.http2().timer(TokioTimer::new());
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+    if let Err(error) = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+    {
         tracing::debug!(%error, "connection ended");
     }
 }

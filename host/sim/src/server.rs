@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::Rights;
 use crate::client::{self, InProcess};
 use crate::clock::Clock;
 use crate::controllers::Controllers;
@@ -61,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) tokens: Tokens,
+    pub(crate) rights: Rights,
     pub(crate) faults: Faults,
     pub(crate) counter: Counter,
     pub(crate) controllers: Controllers,
@@ -77,6 +79,7 @@ impl Server {
             clock: config.clock,
             random: Random::new(config.seed),
             tokens: Tokens::default(),
+            rights: Rights::default(),
             faults: Faults::new(),
             counter: Counter::default(),
             controllers: Controllers::default(),
@@ -144,8 +147,9 @@ impl Default for Server {
 
 impl Shared {
     /// Follows up a write, before its caller is answered: a definition is served
-    /// from then on.
+    /// and a role counts from then on.
     pub(crate) fn committed(self: &Arc<Self>, resource: &Resource, object: &Object, removed: bool) {
+        self.rights.committed(resource, object, removed);
         if definitions::is_definition(resource) {
             definitions::committed(self, object, removed);
         }

@@ -66,7 +66,8 @@ impl About<'_> {
 }
 
 /// The sentence of an optimistic locking failure.
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
@@ -227,8 +228,7 @@ impl ApiError {
 
     /// 504: the asked-for resource version lies in the future.
     pub fn version_too_large(asked: u64, current: u64) -> Self {
-        let message =
-            format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self::new(504, "Timeout", message).with(Details {
             causes: vec![json!({
                 "reason": "ResourceVersionTooLarge",
@@ -359,7 +359,10 @@ mod tests {
             ApiError::not_found(CONFIG).to_value()["details"],
             json!({"name": "a", "kind": "configmaps"})
         );
-        assert_eq!(ApiError::no_such_resource().to_value()["details"], json!({}));
+        assert_eq!(
+            ApiError::no_such_resource().to_value()["details"],
+            json!({})
+        );
         assert_eq!(ApiError::bad_request("x").to_value().get("details"), None);
         assert_eq!(ApiError::internal("x").to_value().get("reason"), None);
     }

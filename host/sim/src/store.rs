@@ -16,12 +16,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub(crate) use object::Object;
-pub(crate) use table::{Change, Compacted, Page, Range};
 use table::Table;
+pub(crate) use table::{Change, Compacted, Page, Range};
 
 /// The table of one resource: `configmaps`, `widgets.example.com`. All versions
 /// of a resource share a table.
 pub(crate) type TableName = Arc<str>;
+
+/// Changes with their tables, and the version up to which they are complete.
+pub(crate) type AllChanges = (u64, Vec<(TableName, Arc<Change>)>);
 
 /// All objects of one server.
 #[derive(Debug)]
@@ -126,6 +129,20 @@ impl Store {
             None => Vec::new(),
             Some(table) => table.since(after)?,
         };
+        Ok((state.version, changes))
+    }
+
+    /// The changes of all tables after version `after`, in order.
+    pub(crate) fn all_changes(&self, after: u64) -> Result<AllChanges, Compacted> {
+        let state = self.state.lock();
+        let mut changes = Vec::new();
+        for (name, table) in &state.tables {
+            if table.version() > after {
+                let since = table.since(after)?;
+                changes.extend(since.into_iter().map(|change| (name.clone(), change)));
+            }
+        }
+        changes.sort_by_key(|(_, change)| change.version);
         Ok((state.version, changes))
     }
 
@@ -253,13 +270,22 @@ mod tests {
         store.remove(&t, "ns/a", 1).unwrap();
         store.replace(&t, "ns/b", 2, object(2)).unwrap();
         let all = Range::default();
-        assert_eq!(names(&store.list("as", &all, None).unwrap()), ["ns-2/c", "ns/b"]);
+        assert_eq!(
+            names(&store.list("as", &all, None).unwrap()),
+            ["ns-2/c", "ns/b"]
+        );
         let then = store.list("as", &all, Some(2)).unwrap();
         assert_eq!(names(&then), ["ns/a", "ns/b"]);
         assert_eq!(then.objects[1].value()["x"], 1);
-        let one = Range { prefix: "ns/", after: "" };
+        let one = Range {
+            prefix: "ns/",
+            after: "",
+        };
         assert_eq!(names(&store.list("as", &one, None).unwrap()), ["ns/b"]);
-        let rest = Range { prefix: "", after: "ns-2/c" };
+        let rest = Range {
+            prefix: "",
+            after: "ns-2/c",
+        };
         assert_eq!(names(&store.list("as", &rest, None).unwrap()), ["ns/b"]);
     }
 

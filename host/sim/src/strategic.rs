@@ -49,7 +49,11 @@ const MERGED: &[(&str, Strategy, &str)] = &[
     ("resourceClaims", Strategy::ByKey("name"), ""),
     ("schedulingGates", Strategy::ByKey("name"), ""),
     ("secrets", Strategy::ByKey("name"), ""),
-    ("topologySpreadConstraints", Strategy::ByKey("topologyKey"), ""),
+    (
+        "topologySpreadConstraints",
+        Strategy::ByKey("topologyKey"),
+        "",
+    ),
     ("volumeDevices", Strategy::ByKey("devicePath"), ""),
     ("volumeMounts", Strategy::ByKey("mountPath"), ""),
     ("volumes", Strategy::ByKey("name"), ""),
@@ -80,8 +84,14 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), StrategicEr
     Ok(())
 }
 
-fn merge_map(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), StrategicError> {
-    match patch.get(PATCH).map(|directive| directive.as_str().unwrap_or_default()) {
+fn merge_map(
+    object: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<(), StrategicError> {
+    match patch
+        .get(PATCH)
+        .map(|directive| directive.as_str().unwrap_or_default())
+    {
         None | Some("merge") => {}
         Some("replace") => {
             *object = without_directives(patch);
@@ -108,7 +118,9 @@ fn merge_map(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Res
             }
             Value::Object(_) => merge(object.entry(key.as_str()).or_insert(Value::Null), value)?,
             Value::Array(items) => {
-                let present = object.entry(key.as_str()).or_insert_with(|| Value::Array(Vec::new()));
+                let present = object
+                    .entry(key.as_str())
+                    .or_insert_with(|| Value::Array(Vec::new()));
                 merge_list(present, key, items)?;
             }
             scalar => {
@@ -133,10 +145,22 @@ fn merge_list(present: &mut Value, name: &str, patch: &[Value]) -> Result<(), St
     let Value::Array(items) = present else {
         return Ok(());
     };
-    let replace = patch.iter().any(|item| item.get(PATCH).is_some_and(|d| d == "replace"));
-    let strategy = if items.is_empty() { strategy(name, patch) } else { strategy(name, items) };
+    let replace = patch
+        .iter()
+        .any(|item| item.get(PATCH).is_some_and(|d| d == "replace"));
+    let strategy = if items.is_empty() {
+        strategy(name, patch)
+    } else {
+        strategy(name, items)
+    };
     match strategy {
-        _ if replace => *items = patch.iter().filter(|i| i.get(PATCH).is_none()).cloned().collect(),
+        _ if replace => {
+            *items = patch
+                .iter()
+                .filter(|i| i.get(PATCH).is_none())
+                .cloned()
+                .collect()
+        }
         Strategy::Replace => *items = patch.iter().map(cleaned).collect(),
         Strategy::Set => {
             for item in patch {
@@ -154,13 +178,22 @@ fn merge_list(present: &mut Value, name: &str, patch: &[Value]) -> Result<(), St
     Ok(())
 }
 
-fn merge_item(items: &mut Vec<Value>, key: &'static str, item: &Value) -> Result<(), StrategicError> {
+fn merge_item(
+    items: &mut Vec<Value>,
+    key: &'static str,
+    item: &Value,
+) -> Result<(), StrategicError> {
     let Some(id) = item.get(key) else {
         let item = item.to_string();
         return Err(StrategicError::NoKey { item, key });
     };
-    let at = items.iter().position(|present| present.get(key) == Some(id));
-    if item.get(PATCH).is_some_and(|directive| directive == "delete") {
+    let at = items
+        .iter()
+        .position(|present| present.get(key) == Some(id));
+    if item
+        .get(PATCH)
+        .is_some_and(|directive| directive == "delete")
+    {
         items.retain(|present| present.get(key) != Some(id));
         return Ok(());
     }
@@ -207,7 +240,9 @@ fn delete_from(object: &mut Map<String, Value>, list: &str, gone: &Value) {
 
 fn without_directives(patch: &Map<String, Value>) -> Map<String, Value> {
     let fields = patch.iter().filter(|(key, _)| !key.starts_with('$'));
-    fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+    fields
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn cleaned(item: &Value) -> Value {
@@ -271,7 +306,10 @@ mod tests {
             &mut json!({"containers": [{"name": "a"}]}),
             &json!({"containers": [{"image": "x"}]}),
         );
-        assert!(matches!(error, Err(StrategicError::NoKey { key: "name", .. })));
+        assert!(matches!(
+            error,
+            Err(StrategicError::NoKey { key: "name", .. })
+        ));
     }
 
     #[test]

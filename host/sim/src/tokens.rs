@@ -40,14 +40,18 @@ impl Tokens {
             tokens.remove(token);
             return None;
         }
-        tokens.get(token).map(|grant| Identity::clone(&grant.identity))
+        tokens
+            .get(token)
+            .map(|grant| Identity::clone(&grant.identity))
     }
 }
 
 /// Answers a `TokenRequest` for the service account that the path names.
 pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError> {
     let account = call.live()?;
-    let seconds = request.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
+    let seconds = request
+        .pointer("/spec/expirationSeconds")
+        .and_then(Value::as_u64);
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
     let server = &call.server;
     let expires = server.clock.now() + Duration::from_secs(seconds);
@@ -61,7 +65,10 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }
-    if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
+    if request["spec"]["audiences"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
         request["spec"]["audiences"] = json!(["https://kubernetes.default.svc"]);
     }
     request["spec"]["expirationSeconds"] = json!(seconds);
@@ -91,7 +98,11 @@ mod tests {
         tokens.grant("a".to_owned(), Identity::admin(), Some(at(10)));
         assert_eq!(tokens.identify("a", at(9)), Some(Identity::admin()));
         assert_eq!(tokens.identify("a", at(10)), None);
-        assert_eq!(tokens.identify("a", at(9)), None, "an expired token is forgotten");
+        assert_eq!(
+            tokens.identify("a", at(9)),
+            None,
+            "an expired token is forgotten"
+        );
         assert_eq!(tokens.identify("b", at(0)), None);
     }
 }

@@ -205,7 +205,10 @@ impl Watch {
 /// What a change means to a watch of `selection`: an object that comes to match
 /// is added, one that stops matching is deleted.
 fn event(change: &Change, selection: &Selection) -> Option<(&'static str, Arc<Object>)> {
-    let was = change.before.as_ref().is_some_and(|before| selection.matches(before));
+    let was = change
+        .before
+        .as_ref()
+        .is_some_and(|before| selection.matches(before));
     let is = !change.removed && selection.matches(&change.after);
     match (was, is) {
         (false, true) => Some(("ADDED", change.after.clone())),

@@ -18,10 +18,15 @@ struct Watch {
 
 impl Watch {
     async fn open(http: &Http, path: &str) -> Self {
-        let request = Request::get(path).body(kube::client::Body::empty()).unwrap();
+        let request = Request::get(path)
+            .body(kube::client::Body::empty())
+            .unwrap();
         let answer = http.0.send(request).await.unwrap();
         assert_eq!(answer.status(), 200);
-        Watch { body: answer.into_body(), lines: Vec::new() }
+        Watch {
+            body: answer.into_body(),
+            lines: Vec::new(),
+        }
     }
 
     /// The next event; `None` at the end, an error when the watch breaks.
@@ -32,8 +37,12 @@ impl Watch {
                 Some(Err(error)) => return Err(error.to_string()),
                 Some(Ok(frame)) => {
                     let bytes = frame.into_data().unwrap();
-                    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-                    self.lines = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+                    let lines = bytes
+                        .split(|byte| *byte == b'\n')
+                        .filter(|line| !line.is_empty());
+                    self.lines = lines
+                        .map(|line| serde_json::from_slice(line).unwrap())
+                        .collect();
                 }
             }
         }
@@ -44,7 +53,10 @@ impl Watch {
     async fn brief(&mut self) -> (String, String) {
         let event = self.next().await.unwrap().unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+        (
+            text(&event["type"]),
+            text(&event["object"]["metadata"]["name"]),
+        )
     }
 }
 
@@ -66,7 +78,12 @@ async fn present_objects_come_first_then_changes() {
     assert_eq!(watch.brief().await, brief("ADDED", "a"));
     http.post(CONFIG_MAPS, config_map("b", json!({}))).await;
     assert_eq!(watch.brief().await, brief("ADDED", "b"));
-    http.call("PATCH", &format!("{CONFIG_MAPS}/b"), json!({"data": {"x": "1"}})).await;
+    http.call(
+        "PATCH",
+        &format!("{CONFIG_MAPS}/b"),
+        json!({"data": {"x": "1"}}),
+    )
+    .await;
     assert_eq!(watch.brief().await, brief("MODIFIED", "b"));
     http.delete(&format!("{CONFIG_MAPS}/a")).await;
     assert_eq!(watch.brief().await, brief("DELETED", "a"));
@@ -78,7 +95,11 @@ async fn a_watch_starts_after_a_version() {
     let (_, a) = http.post(CONFIG_MAPS, config_map("a", json!({}))).await;
     http.post(CONFIG_MAPS, config_map("b", json!({}))).await;
     let version = a["metadata"]["resourceVersion"].as_str().unwrap();
-    let mut watch = Watch::open(&http, &format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}")).await;
+    let mut watch = Watch::open(
+        &http,
+        &format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}"),
+    )
+    .await;
     assert_eq!(watch.brief().await, brief("ADDED", "b"));
 }
 
@@ -88,12 +109,29 @@ async fn an_object_that_stops_matching_is_deleted() {
     http.post(CONFIG_MAPS, labelled("a", "1")).await;
     let mut watch = Watch::open(&http, &format!("{CONFIG_MAPS}?watch=1&labelSelector=l%3D1")).await;
     assert_eq!(watch.brief().await, brief("ADDED", "a"));
-    let (_, moved) = http.call("PATCH", &format!("{CONFIG_MAPS}/a"), json!({"metadata": {"labels": {"l": "2"}}})).await;
+    let (_, moved) = http
+        .call(
+            "PATCH",
+            &format!("{CONFIG_MAPS}/a"),
+            json!({"metadata": {"labels": {"l": "2"}}}),
+        )
+        .await;
     let event = watch.next().await.unwrap().unwrap();
     assert_eq!(event["type"], "DELETED");
-    assert_eq!(event["object"]["metadata"]["labels"]["l"], "1", "the last state that matched");
-    assert_eq!(event["object"]["metadata"]["resourceVersion"], moved["metadata"]["resourceVersion"]);
-    http.call("PATCH", &format!("{CONFIG_MAPS}/a"), json!({"metadata": {"labels": {"l": "1"}}})).await;
+    assert_eq!(
+        event["object"]["metadata"]["labels"]["l"], "1",
+        "the last state that matched"
+    );
+    assert_eq!(
+        event["object"]["metadata"]["resourceVersion"],
+        moved["metadata"]["resourceVersion"]
+    );
+    http.call(
+        "PATCH",
+        &format!("{CONFIG_MAPS}/a"),
+        json!({"metadata": {"labels": {"l": "1"}}}),
+    )
+    .await;
     assert_eq!(watch.brief().await, brief("ADDED", "a"));
 }
 
@@ -109,10 +147,19 @@ async fn bookmarks_and_ends_come_by_the_clock() {
     assert_eq!(watch.brief().await, brief("ADDED", "a"));
     let end = watch.next().await.unwrap().unwrap();
     assert_eq!(end["type"], "BOOKMARK");
-    assert_eq!(end["object"]["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
+    assert_eq!(
+        end["object"]["metadata"]["annotations"],
+        json!({"k8s.io/initial-events-end": "true"})
+    );
     assert_eq!(start.elapsed(), Duration::ZERO);
     let later = watch.next().await.unwrap().unwrap();
-    assert_eq!((&later["type"], later["object"]["metadata"].get("annotations")), (&json!("BOOKMARK"), None));
+    assert_eq!(
+        (
+            &later["type"],
+            later["object"]["metadata"].get("annotations")
+        ),
+        (&json!("BOOKMARK"), None)
+    );
     assert_eq!(start.elapsed(), Duration::from_secs(60));
     assert_eq!(watch.next().await, Ok(None));
     assert_eq!(start.elapsed(), Duration::from_secs(90));
@@ -125,7 +172,14 @@ async fn old_versions_expire() {
     server.compact();
     let mut watch = Watch::open(&http, &format!("{CONFIG_MAPS}?watch=1&resourceVersion=1")).await;
     let event = watch.next().await.unwrap().unwrap();
-    assert_eq!((&event["type"], &event["object"]["code"], &event["object"]["reason"]), (&json!("ERROR"), &json!(410), &json!("Expired")));
+    assert_eq!(
+        (
+            &event["type"],
+            &event["object"]["code"],
+            &event["object"]["reason"]
+        ),
+        (&json!("ERROR"), &json!(410), &json!("Expired"))
+    );
     assert_eq!(watch.next().await, Ok(None));
 }
 
@@ -139,7 +193,9 @@ async fn watches_break_when_they_are_dropped() {
     let mut watch = Watch::open(&http, &format!("{CONFIG_MAPS}?watch=1")).await;
     server.faults().set_outage(Outage::Refused);
     assert!(watch.next().await.is_err());
-    let request = Request::get(CONFIG_MAPS).body(kube::client::Body::empty()).unwrap();
+    let request = Request::get(CONFIG_MAPS)
+        .body(kube::client::Body::empty())
+        .unwrap();
     assert!(http.0.send(request).await.is_err());
     server.faults().set_outage(Outage::Unavailable);
     assert_eq!(http.get(CONFIG_MAPS).await.0, 503);

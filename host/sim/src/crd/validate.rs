@@ -82,12 +82,13 @@ impl Schema {
                 }
             }
             Value::Object(fields) => {
-                self.check_object(path, fields.len(), value, errors);
+                self.check_object(path, fields.len(), errors);
                 for (name, value) in fields {
                     if let Some(schema) = self.field(name) {
                         schema.check(&path.child(name), value, errors);
                     }
                 }
+                self.check_required(path, value, errors);
             }
             _ => {}
         }
@@ -218,7 +219,7 @@ impl Schema {
         }
     }
 
-    fn check_object(&self, path: &Path<'_>, len: usize, value: &Value, errors: &mut Errors) {
+    fn check_object(&self, path: &Path<'_>, len: usize, errors: &mut Errors) {
         let limits = &self.limits;
         if let Some(min) = limits.min_properties.filter(|min| len < *min) {
             errors.push(FieldError::invalid(
@@ -230,7 +231,11 @@ impl Schema {
         if let Some(max) = limits.max_properties.filter(|max| len > *max) {
             errors.push(FieldError::too_many(path, len, max));
         }
-        for name in &limits.required {
+    }
+
+    /// Said after what is wrong with the fields that are there.
+    fn check_required(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
+        for name in &self.limits.required {
             if value.get(name).is_none() {
                 errors.push(FieldError::required(&path.child(name), ""));
             }

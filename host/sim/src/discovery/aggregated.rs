@@ -32,7 +32,10 @@ impl Wanted {
 /// The document of core, or of all other groups.
 pub(super) fn answer(shared: &Shared, core: bool) -> Answer {
     let groups = if core {
-        vec![Group { name: String::new(), versions: vec!["v1".to_owned()] }]
+        vec![Group {
+            name: String::new(),
+            versions: vec!["v1".to_owned()],
+        }]
     } else {
         groups::all(shared)
     };
@@ -44,7 +47,9 @@ pub(super) fn answer(shared: &Shared, core: bool) -> Answer {
         "items": items,
     });
     let mut answer = response::json(StatusCode::OK, &list);
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA));
     answer
 }
 
@@ -66,10 +71,12 @@ fn describe(shared: &Shared, group: &Group) -> Value {
 }
 
 fn entry(resource: &Resource) -> Value {
-    let kind = |(group, version, kind): (&str, &str, &str)| {
-        json!({"group": group, "version": version, "kind": kind})
-    };
-    let own = (resource.group.as_str(), resource.version.as_str(), resource.kind.as_str());
+    let kind = |(group, version, kind): (&str, &str, &str)| json!({"group": group, "version": version, "kind": kind});
+    let own = (
+        resource.group.as_str(),
+        resource.version.as_str(),
+        resource.kind.as_str(),
+    );
     let mut value = json!({
         "resource": resource.plural,
         "responseKind": kind(own),

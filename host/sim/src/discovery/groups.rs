@@ -50,9 +50,21 @@ pub(super) fn root(shared: &Shared) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for group in all(shared) {
         paths.push(format!("/apis/{}", group.name));
-        paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
+        paths.extend(
+            group
+                .versions
+                .iter()
+                .map(|v| format!("/apis/{}/{v}", group.name)),
+        );
     }
-    for path in ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"] {
+    for path in [
+        "/healthz",
+        "/livez",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ] {
         paths.push(path.to_owned());
     }
     json!({"paths": paths})

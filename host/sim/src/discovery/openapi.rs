@@ -19,7 +19,9 @@ pub(super) fn v2(headers: &HeaderMap) -> Answer {
     if accept.is_some_and(|accept| accept.contains(V2_PROTOBUF)) {
         // A protobuf message of which no field is set has no bytes.
         let mut answer = response::bytes(StatusCode::OK, "application/octet-stream", "");
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(V2_PROTOBUF));
+        answer
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(V2_PROTOBUF));
         return answer;
     }
     let document = json!({
@@ -119,7 +121,11 @@ fn operation(resource: &Resource, action: &str, parameters: &[&str]) -> Value {
     let parameters: Vec<Value> = parameters
         .iter()
         .map(|name| {
-            let kind = if *name == "force" { "boolean" } else { "string" };
+            let kind = if *name == "force" {
+                "boolean"
+            } else {
+                "string"
+            };
             json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}})
         })
         .collect();
@@ -138,7 +144,12 @@ fn gvk(resource: &Resource) -> Value {
 /// `com.example.v1.Widget`.
 fn schema_name(resource: &Resource) -> String {
     let reversed: Vec<&str> = resource.group.rsplit('.').collect();
-    format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
+    format!(
+        "{}.{}.{}",
+        reversed.join("."),
+        resource.version,
+        resource.kind
+    )
 }
 
 fn with_kind(mut schema: Value, resource: &Resource) -> Value {

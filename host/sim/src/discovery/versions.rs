@@ -31,11 +31,15 @@ mod tests {
 
     #[test]
     fn stable_versions_come_first() {
-        let mut versions = ["foo1", "v1alpha1", "v2", "v1beta2", "v10", "foo10", "v1", "v1beta1"];
+        let mut versions = [
+            "foo1", "v1alpha1", "v2", "v1beta2", "v10", "foo10", "v1", "v1beta1",
+        ];
         versions.sort_by(|a, b| compare_versions(b, a));
         assert_eq!(
             versions,
-            ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"]
+            [
+                "v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"
+            ]
         );
     }
 }

@@ -80,7 +80,10 @@ fn completed(mut wanted: Identity) -> Identity {
         wanted.groups.extend(service_account_groups(namespace));
     }
     let anonymous = wanted.name == "system:anonymous";
-    let unauthenticated = wanted.groups.iter().any(|group| group == "system:unauthenticated");
+    let unauthenticated = wanted
+        .groups
+        .iter()
+        .any(|group| group == "system:unauthenticated");
     let authenticated = wanted.groups.iter().any(|group| group == AUTHENTICATED);
     if !anonymous && !unauthenticated && !authenticated {
         wanted.groups.push(AUTHENTICATED.to_owned());
@@ -97,12 +100,19 @@ mod tests {
     fn check(headers: &[(&'static str, &'static str)], expected: Option<(&str, &[&str])>) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            map.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         let got = impersonated(&map).unwrap().map(completed);
         let got = got.as_ref().map(|id| (id.name.as_str(), id.groups.clone()));
-        let expected = expected
-            .map(|(name, groups)| (name, groups.iter().map(|&g| g.to_owned()).collect::<Vec<_>>()));
+        let expected = expected.map(|(name, groups)| {
+            (
+                name,
+                groups.iter().map(|&g| g.to_owned()).collect::<Vec<_>>(),
+            )
+        });
         assert_eq!(got, expected);
     }
 
@@ -110,21 +120,34 @@ mod tests {
     fn impersonated_users_get_their_groups() {
         check(&[], None);
         check(&[(USER, "joe")], Some(("joe", &[AUTHENTICATED])));
-        check(&[(USER, "joe"), (GROUP, "a"), (GROUP, "b")], Some(("joe", &["a", "b", AUTHENTICATED])));
+        check(
+            &[(USER, "joe"), (GROUP, "a"), (GROUP, "b")],
+            Some(("joe", &["a", "b", AUTHENTICATED])),
+        );
         check(
             &[(USER, "system:serviceaccount:ns:bot")],
             Some((
                 "system:serviceaccount:ns:bot",
-                &["system:serviceaccounts", "system:serviceaccounts:ns", AUTHENTICATED],
+                &[
+                    "system:serviceaccounts",
+                    "system:serviceaccounts:ns",
+                    AUTHENTICATED,
+                ],
             )),
         );
-        check(&[(USER, "system:anonymous")], Some(("system:anonymous", &[])));
+        check(
+            &[(USER, "system:anonymous")],
+            Some(("system:anonymous", &[])),
+        );
     }
 
     #[test]
     fn a_group_alone_is_refused() {
         let mut map = HeaderMap::new();
-        map.append(HeaderName::from_static(GROUP), HeaderValue::from_static("a"));
+        map.append(
+            HeaderName::from_static(GROUP),
+            HeaderValue::from_static("a"),
+        );
         assert_eq!(impersonated(&map).unwrap_err().code(), 400);
     }
 }

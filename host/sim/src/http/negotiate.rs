@@ -11,8 +11,6 @@ use crate::status::ApiError;
 pub(crate) enum Form {
     /// The object as it is.
     Object,
-    /// Rows and columns for people.
-    Table,
     /// Only the metadata.
     Metadata,
 }
@@ -40,7 +38,10 @@ impl Accepted {
     pub(crate) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
         let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         let Some(accept) = accept.filter(|text| !text.trim().is_empty()) else {
-            return Ok(Accepted { form: Form::Object, encoding: Encoding::Json });
+            return Ok(Accepted {
+                form: Form::Object,
+                encoding: Encoding::Json,
+            });
         };
         accept
             .split(',')
@@ -69,7 +70,6 @@ fn clause(text: &str) -> Option<Accepted> {
     let form = match form {
         None => Form::Object,
         Some(_) if group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
-        Some("Table") => Form::Table,
         Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Form::Metadata,
         Some(_) => return None,
     };
@@ -78,8 +78,12 @@ fn clause(text: &str) -> Option<Accepted> {
 
 /// The media type of the body, without parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> &str {
-    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    text.and_then(|text| text.split(';').next()).unwrap_or_default().trim()
+    let text = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.split(';').next())
+        .unwrap_or_default()
+        .trim()
 }
 
 /// Parses a body of JSON or YAML that holds an object of `kind`.
@@ -139,8 +143,8 @@ mod tests {
         check("*/*", Some((Form::Object, Encoding::Json)));
         check("application/yaml", Some((Form::Object, Encoding::Yaml)));
         check(
-            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-            Some((Form::Table, Encoding::Json)),
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json",
+            Some((Form::Metadata, Encoding::Json)),
         );
         check(
             "application/json;as=Table;v=v9;g=meta.k8s.io,application/json",
@@ -161,9 +165,15 @@ mod tests {
     fn bodies_are_json_or_yaml() {
         let mut headers = HeaderMap::new();
         assert_eq!(parse_body(&headers, b"{\"a\":1}", "Pod").unwrap()["a"], 1);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml; charset=utf-8"));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/yaml; charset=utf-8"),
+        );
         assert_eq!(parse_body(&headers, b"a: 1\n", "Pod").unwrap()["a"], 1);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/vnd.kubernetes.protobuf"));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/vnd.kubernetes.protobuf"),
+        );
         assert_eq!(parse_body(&headers, b"k8s", "Pod").unwrap_err().code(), 415);
     }
 }

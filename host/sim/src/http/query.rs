@@ -1,7 +1,7 @@
 //! Query parameters, and the options that requests are made with.
 
-use crate::status::{About, ApiError};
 use crate::field::{Errors, FieldError, Path};
+use crate::status::{About, ApiError};
 
 /// The decoded parameters of one request, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,7 +60,11 @@ impl Query {
             if value != "All" {
                 let mut errors = Errors::new();
                 let asked = serde_json::json!([value]);
-                errors.push(FieldError::not_supported(&Path::new("dryRun"), &asked, &["All"]));
+                errors.push(FieldError::not_supported(
+                    &Path::new("dryRun"),
+                    &asked,
+                    &["All"],
+                ));
                 return Err(invalid_options("CreateOptions", &errors));
             }
             dry = true;
@@ -114,7 +118,8 @@ mod tests {
 
     #[test]
     fn parameters_are_decoded() {
-        let query = Query::parse("labelSelector=a%3Db%2Cc+in+%28d%29&watch=1&empty=&x=%zz&dryRun=All");
+        let query =
+            Query::parse("labelSelector=a%3Db%2Cc+in+%28d%29&watch=1&empty=&x=%zz&dryRun=All");
         assert_eq!(query.get("labelSelector"), Some("a=b,c in (d)"));
         assert_eq!(query.get("empty"), None);
         assert_eq!(query.get("x"), Some("%zz"));
@@ -127,7 +132,10 @@ mod tests {
     fn numbers_and_flags_are_read_as_the_server_reads_them() {
         let query = Query::parse("limit=abc&watch=false&force");
         let error = query.number("limit").unwrap_err();
-        assert_eq!(error.message(), "strconv.ParseInt: parsing \"abc\": invalid syntax");
+        assert_eq!(
+            error.message(),
+            "strconv.ParseInt: parsing \"abc\": invalid syntax"
+        );
         assert!(!query.flag("watch"));
         assert!(query.flag("force"));
         assert!(Query::parse("dryRun=some").dry_run().is_err());

@@ -192,14 +192,26 @@ mod tests {
     #[test]
     fn paths_name_resources() {
         check("/api/v1/pods", Some(("v1", "", "pods", "", "")));
-        check("/api/v1/namespaces/a/pods/b/status", Some(("v1", "a", "pods", "b", "status")));
-        check("/api/v1/namespaces/a", Some(("v1", "a", "namespaces", "a", "")));
-        check("/api/v1/namespaces/a/finalize", Some(("v1", "a", "namespaces", "a", "finalize")));
+        check(
+            "/api/v1/namespaces/a/pods/b/status",
+            Some(("v1", "a", "pods", "b", "status")),
+        );
+        check(
+            "/api/v1/namespaces/a",
+            Some(("v1", "a", "namespaces", "a", "")),
+        );
+        check(
+            "/api/v1/namespaces/a/finalize",
+            Some(("v1", "a", "namespaces", "a", "finalize")),
+        );
         check(
             "/apis/apps/v1/namespaces/a/deployments",
             Some(("apps/v1", "a", "deployments", "", "")),
         );
-        check("/apis/apps/v1/deployments/x%3Ay", Some(("apps/v1", "", "deployments", "x:y", "")));
+        check(
+            "/apis/apps/v1/deployments/x%3Ay",
+            Some(("apps/v1", "", "deployments", "x:y", "")),
+        );
         check("/apis/apps/v1", None);
         check("/api", None);
         check("/healthz", None);
@@ -212,9 +224,15 @@ mod tests {
             Route::Other(_) => None,
         };
         assert_eq!(verb(Method::GET, "/api/v1/pods", ""), Some(Verb::List));
-        assert_eq!(verb(Method::GET, "/api/v1/pods", "watch=true"), Some(Verb::Watch));
+        assert_eq!(
+            verb(Method::GET, "/api/v1/pods", "watch=true"),
+            Some(Verb::Watch)
+        );
         assert_eq!(verb(Method::GET, "/api/v1/nodes/a", ""), Some(Verb::Get));
-        assert_eq!(verb(Method::DELETE, "/api/v1/nodes", ""), Some(Verb::DeleteCollection));
+        assert_eq!(
+            verb(Method::DELETE, "/api/v1/nodes", ""),
+            Some(Verb::DeleteCollection)
+        );
         assert_eq!(verb(Method::OPTIONS, "/api/v1/nodes", ""), None);
     }
 }

@@ -7,7 +7,6 @@ use crate::field::Errors;
 use crate::kinds::{ObjectMetaRules, validate_meta, validate_meta_update};
 use crate::names;
 use crate::resource::Resource;
-use crate::rest::write::Part;
 
 /// What a CustomResourceDefinition says of one of its versions.
 #[derive(Debug)]
@@ -16,6 +15,8 @@ pub(crate) struct Custom {
     pub(crate) definition: String,
     /// How objects merge.
     pub(crate) merge: Schema,
+    /// What objects may hold.
+    pub(crate) structure: Option<crate::crd::Schema>,
     /// Whether the status is written by a path of its own.
     pub(crate) has_status: bool,
     /// Where the numbers of the scale subresource are.
@@ -39,8 +40,13 @@ pub(crate) struct ScalePaths {
 
 impl Custom {
     /// Prunes and defaults an object. The answer names what was pruned.
-    pub(crate) fn decode(&self, _object: &mut Value) -> Vec<String> {
-        Vec::new()
+    pub(crate) fn decode(&self, object: &mut Value) -> Vec<String> {
+        let Some(structure) = &self.structure else {
+            return Vec::new();
+        };
+        let pruned = structure.prune(object);
+        structure.default(object);
+        pruned
     }
 
     /// What is wrong with an object, or with the change of it.
@@ -49,7 +55,6 @@ impl Custom {
         resource: &Resource,
         object: &Value,
         old: Option<&Value>,
-        _part: &Part,
     ) -> Errors {
         let mut errors = Errors::new();
         match old {
@@ -61,6 +66,9 @@ impl Custom {
                 validate_meta(object, &rules, &mut errors);
             }
             Some(old) => validate_meta_update(object, old, &mut errors),
+        }
+        if let Some(structure) = &self.structure {
+            structure.validate(object, old, &mut errors);
         }
         errors
     }

@@ -6,6 +6,7 @@ use reeve_ssa::Schema;
 use serde_json::{Value, json};
 
 use super::custom::{Custom, ScalePaths};
+use crate::crd;
 use crate::kinds::{Subresource, Verbs};
 use crate::resource::{Nature, Resource};
 use crate::selector::FieldLabels;
@@ -24,7 +25,9 @@ const SCALE: Subresource = Subresource {
 
 /// The served versions of a definition, the most preferred first.
 pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let versions = definition
+        .pointer("/spec/versions")
+        .and_then(Value::as_array);
     let mut resources: Vec<Arc<Resource>> = versions
         .into_iter()
         .flatten()
@@ -51,7 +54,10 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         .collect();
     let namespaced = spec["scope"] == "Namespaced";
     let selectable = version["selectableFields"].as_array();
-    let paths = selectable.into_iter().flatten().filter_map(|f| f["jsonPath"].as_str());
+    let paths = selectable
+        .into_iter()
+        .flatten()
+        .filter_map(|f| f["jsonPath"].as_str());
     let table = crate::status::qualified(&group, &plural);
     let schema = version.pointer("/schema/openAPIV3Schema");
     Resource {
@@ -70,9 +76,13 @@ fn resource(definition: &Value, version: &Value) -> Resource {
             merge: schema
                 .and_then(|schema| Schema::from_crd(schema).ok())
                 .unwrap_or_else(Schema::untyped),
+            structure: schema.and_then(|schema| crd::Schema::parse(schema).ok()),
             has_status,
             scale,
-            columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
+            columns: version["additionalPrinterColumns"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default(),
             deprecation: (version["deprecated"] == json!(true)).then(|| {
                 non_empty(&version["deprecationWarning"], || {
                     format!("{group}/{} {kind} is deprecated", text(&version["name"]))

@@ -17,12 +17,20 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         None if !resource.is_stored() => {
             let question = body(&resource.kind)?;
             let answer = reviews::answer(call, question)?;
-            return Ok(response::encoded(StatusCode::CREATED, call.accepted.encoding, &answer));
+            return Ok(response::encoded(
+                StatusCode::CREATED,
+                call.accepted.encoding,
+                &answer,
+            ));
         }
         None => {}
         Some("token") if resource.plural == "serviceaccounts" => {
             let answer = tokens::request(call, body("TokenRequest")?)?;
-            return Ok(response::encoded(StatusCode::CREATED, call.accepted.encoding, &answer));
+            return Ok(response::encoded(
+                StatusCode::CREATED,
+                call.accepted.encoding,
+                &answer,
+            ));
         }
         Some(_) => return Err(ApiError::method_not_allowed()),
     }
@@ -35,7 +43,10 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         return Err(ApiError::method_not_allowed());
     }
     meta::of_mut(&mut object);
-    let proposal = Proposal { object, owned: false };
+    let proposal = Proposal {
+        object,
+        owned: false,
+    };
     let written = call.writer()?.create(call.namespace(), proposal)?;
     let mut answer = call.answer(StatusCode::CREATED, &written.object);
     response::warn(&mut answer, &written.warnings);

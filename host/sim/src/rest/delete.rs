@@ -37,7 +37,8 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
     Ok(match call.writer()?.delete(&call.key(), &options)? {
         Deleted::Terminating(object) => call.answer(StatusCode::OK, &object),
         Deleted::Gone(object) => {
-            let mut details = json!({"name": object.name(), "kind": resource.plural, "uid": object.uid()});
+            let mut details =
+                json!({"name": object.name(), "kind": resource.plural, "uid": object.uid()});
             if !resource.group.is_empty() {
                 details["group"] = json!(resource.group);
             }
@@ -83,7 +84,9 @@ impl Writer<'_> {
                 return Ok(Deleted::Terminating(live));
             }
             if self.dry_run || options.dry_run {
-                return Ok(Deleted::Terminating(Arc::new(Object::unstored(key, &after))));
+                return Ok(Deleted::Terminating(Arc::new(Object::unstored(
+                    key, &after,
+                ))));
             }
             match store.replace(&resource.table, key, live.version(), after) {
                 Ok(object) => {
@@ -135,7 +138,9 @@ fn set_policy_finalizer(object: &mut Value, policy: Option<Propagation>) {
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Orphan => Some(ORPHAN),
     };
-    finalizers.retain(|f| Some(f.as_str().unwrap_or_default()) == wanted || (f != ORPHAN && f != FOREGROUND));
+    finalizers.retain(|f| {
+        Some(f.as_str().unwrap_or_default()) == wanted || (f != ORPHAN && f != FOREGROUND)
+    });
     if let Some(wanted) = wanted
         && !finalizers.iter().any(|finalizer| finalizer == wanted)
     {
@@ -149,7 +154,9 @@ fn set_policy_finalizer(object: &mut Value, policy: Option<Propagation>) {
 }
 
 fn add_finalizer(object: &mut Value, finalizer: &str) {
-    let finalizers = meta::of_mut(object).entry("finalizers").or_insert_with(|| json!([]));
+    let finalizers = meta::of_mut(object)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
     if let Value::Array(finalizers) = finalizers
         && !finalizers.iter().any(|present| present == finalizer)
     {
@@ -185,8 +192,15 @@ fn forbid_built_in_namespaces(resource: &Resource, name: &str) -> Result<(), Api
         && resource.group.is_empty()
         && matches!(name, "default" | "kube-system" | "kube-public");
     if forbidden {
-        let about = About { group: "", resource: "namespaces", name };
-        return Err(ApiError::forbidden(about, "this namespace may not be deleted"));
+        let about = About {
+            group: "",
+            resource: "namespaces",
+            name,
+        };
+        return Err(ApiError::forbidden(
+            about,
+            "this namespace may not be deleted",
+        ));
     }
     Ok(())
 }

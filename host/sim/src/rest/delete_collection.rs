@@ -22,5 +22,9 @@ pub(super) fn delete_collection(call: &Call) -> Result<Answer, ApiError> {
         }
     }
     let value = call.rendering().list(&listed);
-    Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &value))
+    Ok(response::encoded(
+        StatusCode::OK,
+        call.accepted.encoding,
+        &value,
+    ))
 }

@@ -13,7 +13,11 @@ pub(super) fn get(call: &Call) -> Result<Answer, ApiError> {
     match call.subresource() {
         Some("scale") => {
             let scale = scale::read(&call.resource, &object.value_as(&call.resource.api_version))?;
-            Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &scale))
+            Ok(response::encoded(
+                StatusCode::OK,
+                call.accepted.encoding,
+                &scale,
+            ))
         }
         Some("log") => Ok(response::text(StatusCode::OK, "")),
         _ => Ok(call.answer(StatusCode::OK, &object)),

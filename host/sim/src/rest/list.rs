@@ -55,7 +55,11 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
         return Ok(response::bytes(StatusCode::OK, "application/json", body));
     }
     let value = rendering.list(&listed);
-    Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &value))
+    Ok(response::encoded(
+        StatusCode::OK,
+        call.accepted.encoding,
+        &value,
+    ))
 }
 
 /// Reads the objects of one page.
@@ -96,7 +100,10 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
         remaining = selection.is_whole().then(|| objects.len() - limit);
         objects.truncate(limit);
         if let Some(last) = objects.last() {
-            let start = last.key().get(selection.prefix().len()..).unwrap_or_default();
+            let start = last
+                .key()
+                .get(selection.prefix().len()..)
+                .unwrap_or_default();
             next = encode(version, start);
         }
     }
@@ -150,7 +157,10 @@ async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
     let reached = latest.wait_for(|now| *now >= version);
     match tokio::time::timeout(WAIT_FOR_VERSION, reached).await {
         Ok(Ok(_)) => Ok(()),
-        _ => Err(ApiError::version_too_large(version, call.server.store.version())),
+        _ => Err(ApiError::version_too_large(
+            version,
+            call.server.store.version(),
+        )),
     }
 }
 
@@ -165,22 +175,34 @@ fn encode(version: u64, start: &str) -> String {
 
 fn decode(text: &str) -> Result<Continue, ApiError> {
     let bad = |why: String| {
-        ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        ApiError::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
     };
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| bad(error.to_string()))?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(text)
+        .map_err(|error| bad(error.to_string()))?;
     let mut token: Continue =
         serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     if token.v != "meta.k8s.io/v1" {
-        return Err(bad(format!("server does not recognize this encoded version {:?}", token.v)));
+        return Err(bad(format!(
+            "server does not recognize this encoded version {:?}",
+            token.v
+        )));
     }
     // The next key is the last one and a zero byte, the smallest that is larger.
-    token.start.truncate(token.start.trim_end_matches('\0').len());
+    token
+        .start
+        .truncate(token.start.trim_end_matches('\0').len());
     Ok(token)
 }
 
 impl Listed {
     /// The JSON of the objects, joined by commas.
     pub(crate) fn items_json(&self, api_version: &str) -> Vec<Bytes> {
-        self.objects.iter().map(|object| object.json(api_version)).collect()
+        self.objects
+            .iter()
+            .map(|object| object.json(api_version))
+            .collect()
     }
 }

@@ -60,7 +60,9 @@ pub(super) fn apply(
             };
             Err(ApiError::apply_conflict(conflicts.to_string(), causes))
         }
-        Err(error @ ApplyError::ManagedFieldsInConfig) => Err(ApiError::bad_request(error.to_string())),
+        Err(error @ ApplyError::ManagedFieldsInConfig) => {
+            Err(ApiError::bad_request(error.to_string()))
+        }
         Err(error) => Err(ApiError::internal(error.to_string())),
     }
 }

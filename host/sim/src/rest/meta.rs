@@ -28,7 +28,9 @@ fn map_mut(value: &mut Value) -> &mut Map<String, Value> {
 
 /// The text of a metadata field; empty when absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    let field = object.get("metadata").and_then(|metadata| metadata.get(field));
+    let field = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field));
     field.and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -39,7 +41,9 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
 
 /// Whether the list of finalizers is empty.
 pub(crate) fn has_no_finalizers(object: &Value) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
     finalizers.is_none_or(Vec::is_empty)
 }
 
@@ -48,12 +52,19 @@ pub(crate) fn has_no_finalizers(object: &Value) -> bool {
 pub(crate) fn may_end(resource: &Resource, object: &Value) -> bool {
     let held = resource.plural == "namespaces"
         && resource.group.is_empty()
-        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|f| !f.is_empty());
     has_no_finalizers(object) && !held
 }
 
 /// Sets the namespace of an object from the path, which must not contradict it.
-pub(crate) fn place(object: &mut Value, resource: &Resource, namespace: &str) -> Result<(), ApiError> {
+pub(crate) fn place(
+    object: &mut Value,
+    resource: &Resource,
+    namespace: &str,
+) -> Result<(), ApiError> {
     let given = text(object, "namespace");
     if !resource.namespaced {
         return Ok(());
@@ -80,7 +91,11 @@ pub(crate) fn birth(object: &mut Value, server: &Shared) {
     if let Some(name) = generated {
         metadata.insert("name".to_owned(), json!(name));
     }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
         metadata.remove(field);
     }
     metadata.insert("uid".to_owned(), json!(server.random.uid()));
@@ -91,7 +106,13 @@ pub(crate) fn birth(object: &mut Value, server: &Shared) {
 /// Puts back what no update changes.
 pub(crate) fn preserve(object: &mut Value, live: &Value) {
     let metadata = of_mut(object);
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         let old = live["metadata"].get(field);
         // A UID that was sent must be the right one; that is checked elsewhere.
         if field == "uid" && metadata.contains_key(field) {

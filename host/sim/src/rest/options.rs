@@ -40,8 +40,13 @@ impl ListOptions {
         let forbid = |errors: &mut Errors, field: &str, why: &str| {
             errors.push(FieldError::forbidden(&Path::new(field), why));
         };
-        let version = query.get("resourceVersion").map(parse_version).transpose()?;
-        let initial_events = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+        let version = query
+            .get("resourceVersion")
+            .map(parse_version)
+            .transpose()?;
+        let initial_events = query
+            .get("sendInitialEvents")
+            .map(|_| query.flag("sendInitialEvents"));
         let token = query.get("continue").map(str::to_owned);
         let matching = match query.get("resourceVersionMatch") {
             None => None,
@@ -73,7 +78,8 @@ impl ListOptions {
             forbid(&mut errors, "resourceVersionMatch", why);
         }
         if watch && initial_events.is_none() && matching.is_some() {
-            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            let why =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             forbid(&mut errors, "resourceVersionMatch", why);
         }
         if !watch && initial_events.is_some() {
@@ -88,7 +94,11 @@ impl ListOptions {
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let positive = |number: Option<i64>| number.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+        let positive = |number: Option<i64>| {
+            number
+                .and_then(|n| u64::try_from(n).ok())
+                .filter(|n| *n > 0)
+        };
         let limit = positive(query.number("limit")?);
         Ok(ListOptions {
             labels: query.get("labelSelector").map(str::to_owned),
@@ -185,5 +195,9 @@ fn orphan_dependents(body: &Value, query: &Query) -> Option<Propagation> {
             query.flag("orphanDependents")
         }
     };
-    Some(if orphan { Propagation::Orphan } else { Propagation::Background })
+    Some(if orphan {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    })
 }

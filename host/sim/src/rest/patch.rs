@@ -50,7 +50,10 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
         if meta::text(&object, "resourceVersion") == meta::text(live, "resourceVersion") {
             meta::of_mut(&mut object).remove("resourceVersion");
         }
-        Ok(Proposal { object, owned: false })
+        Ok(Proposal {
+            object,
+            owned: false,
+        })
     })?;
     let mut answer = call.answer(StatusCode::OK, &written.object);
     response::warn(&mut answer, &written.warnings);
@@ -67,7 +70,11 @@ fn language(call: &Call) -> Result<Language, ApiError> {
         "application/merge-patch+json" => Ok(Language::Merge),
         "application/strategic-merge-patch+json" if !custom => Ok(Language::Strategic),
         "application/apply-patch+yaml" => Ok(Language::Apply),
-        _ => Err(ApiError::unsupported_media_type(if custom { CUSTOM } else { BUILTIN })),
+        _ => Err(ApiError::unsupported_media_type(if custom {
+            CUSTOM
+        } else {
+            BUILTIN
+        })),
     }
 }
 
@@ -82,7 +89,8 @@ impl Patch {
     fn parse(call: &Call, language: Language) -> Result<Self, ApiError> {
         let bad = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
         if language == Language::Json {
-            let patch = serde_json::from_slice(&call.body).map_err(|error| bad(error.to_string()))?;
+            let patch =
+                serde_json::from_slice(&call.body).map_err(|error| bad(error.to_string()))?;
             return Ok(Patch::Json(patch));
         }
         let patch = negotiate::json(&call.body).map_err(bad)?;
@@ -134,7 +142,10 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             let written = writer.update(&key, |live| {
                 seen.set(true);
                 let object = manage::apply(&writer, Some(live), &config, force)?;
-                Ok(Proposal { object, owned: true })
+                Ok(Proposal {
+                    object,
+                    owned: true,
+                })
             });
             let written = match written {
                 Err(error) if error.code() == 404 && !seen.get() => continue,
@@ -155,7 +166,13 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             return Err(ApiError::conflict(resource.about(call.name()), &why));
         }
         let object = manage::apply(&writer, None, &config, force)?;
-        match writer.create(call.namespace(), Proposal { object, owned: true }) {
+        match writer.create(
+            call.namespace(),
+            Proposal {
+                object,
+                owned: true,
+            },
+        ) {
             Err(error) if error.reason() == "AlreadyExists" && !writer.dry_run => {}
             written => {
                 let written = written?;
@@ -170,14 +187,22 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
 /// Refuses a configuration that is not of the object in the path.
 fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     let resource = &call.resource;
-    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        config
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if api_version.is_empty() || kind.is_empty() {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let why = format!("invalid object type: {group}/{version}, Kind={kind}");
         return Err(ApiError::bad_request(why));
     }
-    if config.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+    if config
+        .pointer("/metadata/managedFields")
+        .is_some_and(|fields| !fields.is_null())
+    {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let named = call.subresource() != Some("scale");

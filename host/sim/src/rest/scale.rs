@@ -37,13 +37,21 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiErro
     let pointers = pointers(resource)?;
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if let Some(value) = object["metadata"].get(field) {
             metadata[field] = value.clone();
         }
     }
     let mut status = json!({"replicas": number(pointers.present)});
-    let selector = pointers.selector.and_then(|pointer| object.pointer(pointer));
+    let selector = pointers
+        .selector
+        .and_then(|pointer| object.pointer(pointer));
     if let Some(selector) = selector.map(selector_text).filter(|text| !text.is_empty()) {
         status["selector"] = json!(selector);
     }
@@ -88,7 +96,10 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
                 meta::of_mut(&mut object).insert(field.to_owned(), json!(given));
             }
         }
-        Ok(Proposal { object, owned: false })
+        Ok(Proposal {
+            object,
+            owned: false,
+        })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))
 }
@@ -109,7 +120,10 @@ pub(super) fn apply(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
     let written = writer.update(&call.key(), |live| {
         let force = call.query.flag("force");
         let object = manage::apply(&writer, Some(live), &config, force)?;
-        Ok(Proposal { object, owned: true })
+        Ok(Proposal {
+            object,
+            owned: true,
+        })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))
 }
@@ -120,7 +134,11 @@ fn call_pointer(call: &Call) -> Result<String, ApiError> {
 
 fn answer(call: &Call, object: &Value) -> Result<Answer, ApiError> {
     let scale = read(&call.resource, object)?;
-    Ok(response::encoded(StatusCode::OK, call.accepted.encoding, &scale))
+    Ok(response::encoded(
+        StatusCode::OK,
+        call.accepted.encoding,
+        &scale,
+    ))
 }
 
 /// Sets the value at a pointer, making the objects on the way.

@@ -25,7 +25,10 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         return Err(must_have_version(call));
     }
     let written = call.writer()?.update(&call.key(), |_| {
-        Ok(Proposal { object: object.clone(), owned: false })
+        Ok(Proposal {
+            object: object.clone(),
+            owned: false,
+        })
     })?;
     let mut answer = call.answer(StatusCode::OK, &written.object);
     response::warn(&mut answer, &written.warnings);
@@ -36,11 +39,14 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
 pub(super) fn check_name(object: &mut Value, name: &str) -> Result<(), ApiError> {
     let given = meta::text(object, "name");
     if given.is_empty() {
-        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        let why = format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        );
         return Err(ApiError::bad_request(why));
     }
     if given != name {
-        let why = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+        let why =
+            format!("the name of the object ({given}) does not match the name on the URL ({name})");
         return Err(ApiError::bad_request(why));
     }
     Ok(())

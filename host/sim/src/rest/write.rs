@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{manage, meta};
-use crate::resource::Resource;
+use crate::access;
+use crate::field::quoted;
+use crate::identity::Identity;
+use crate::resource::{Nature, Resource};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Object, Refused};
@@ -54,10 +57,28 @@ pub(crate) struct Writer<'a> {
     pub(crate) resource: &'a Resource,
     /// The part that is written.
     pub(crate) part: Part,
+    /// Who writes, where rights have to be looked at; the server itself has none
+    /// to lack.
+    pub(crate) user: Option<&'a Identity>,
     /// Who owns what is written.
     pub(crate) manager: &'a str,
     /// Whether nothing is stored.
     pub(crate) dry_run: bool,
+    /// What unknown fields mean.
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+/// What it means that a caller sends fields that the schema does not know: they
+/// are not stored in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum UnknownFields {
+    /// Nothing.
+    Ignored,
+    /// A warning.
+    #[default]
+    Warned,
+    /// A refusal.
+    Refused,
 }
 
 /// An object that is to replace the live one.
@@ -91,7 +112,7 @@ impl<'a> Writer<'a> {
             ));
         }
         meta::of_mut(&mut object).remove("resourceVersion");
-        let warnings = resource.decode(&mut object)?;
+        let warnings = self.decode(&mut object)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
         resource.admit(&mut object);
@@ -103,6 +124,9 @@ impl<'a> Writer<'a> {
         let name = meta::text(&object, "name").to_owned();
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
+        }
+        if let Some(user) = self.user {
+            access::check_escalation(self.server, user, resource, &object, None)?;
         }
         let key = resource.key(namespace, &name);
         let about = resource.about(&name);
@@ -135,7 +159,10 @@ impl<'a> Writer<'a> {
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let (after, warnings) = self.next(&before, &live, proposal)?;
             if same(&before, &after) {
-                return Ok(Written { object: live, warnings });
+                return Ok(Written {
+                    object: live,
+                    warnings,
+                });
             }
             if self.dry_run {
                 let object = Arc::new(Object::unstored(key, &after));
@@ -169,18 +196,22 @@ impl<'a> Writer<'a> {
         proposal: Proposal,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let resource = self.resource;
-        let Proposal { object: mut after, owned } = proposal;
+        let Proposal {
+            object: mut after,
+            owned,
+        } = proposal;
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
         self.check_identity(&after, live)?;
-        let warnings = resource.decode(&mut after)?;
+        let warnings = self.decode(&mut after)?;
         meta::preserve(&mut after, before);
         if !owned {
             after = manage::update(self, Some(before), after)?;
         }
         match self.part {
             Part::Status => resource.prepare_status(&mut after, before),
-            Part::Whole | Part::Other(_) => resource.prepare_update(&mut after, before),
+            Part::Whole => resource.prepare_update(&mut after, before),
+            Part::Other(ref other) => resource.prepare_other(other, &mut after, before),
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
@@ -191,7 +222,38 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
+        if let Some(user) = self.user {
+            access::check_escalation(self.server, user, resource, &after, Some(before))?;
+        }
         Ok((after, warnings))
+    }
+
+    /// Brings an object into the form that is stored, and says what the caller
+    /// should be warned of.
+    fn decode(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
+        let resource = self.resource;
+        let unknown = resource.decode(object)?;
+        let mut texts: Vec<String> = unknown
+            .iter()
+            .map(|path| format!("unknown field {}", quoted(path)))
+            .collect();
+        match self.unknown_fields {
+            UnknownFields::Refused if !texts.is_empty() => {
+                return Err(ApiError::bad_request(format!(
+                    "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+                    resource.kind,
+                    resource.version,
+                    resource.kind,
+                    texts.join(", ")
+                )));
+            }
+            UnknownFields::Ignored => texts.clear(),
+            _ => {}
+        }
+        if let Nature::Custom(custom) = &resource.nature {
+            texts.extend(custom.deprecation.clone());
+        }
+        Ok(texts)
     }
 
     /// Refuses an object that was read in another version, or is another one.
@@ -227,7 +289,10 @@ impl<'a> Writer<'a> {
             }));
         };
         if meta::is_terminating(&found.value()) {
-            return Err(ApiError::namespace_terminating(self.resource.about(name), namespace));
+            return Err(ApiError::namespace_terminating(
+                self.resource.about(name),
+                namespace,
+            ));
         }
         Ok(())
     }
@@ -241,7 +306,9 @@ fn same(before: &Value, after: &Value) -> bool {
     }
     let strip = |value: &Value| {
         let mut value = value.clone();
-        let entries = value.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        let entries = value
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut);
         for entry in entries.into_iter().flatten() {
             if let Some(entry) = entry.as_object_mut() {
                 entry.remove("time");

@@ -12,6 +12,8 @@ pub(crate) struct Object {
     uid: Box<str>,
     api_version: Box<str>,
     labels: Box<[(Box<str>, Box<str>)]>,
+    terminating: bool,
+    owned: bool,
     json: Bytes,
 }
 
@@ -26,8 +28,12 @@ impl Object {
 
     /// An object that was only tried: it has the version that it came with.
     pub(crate) fn unstored(key: &str, value: &Value) -> Self {
-        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        let version = version.and_then(|version| version.parse().ok()).unwrap_or(0);
+        let version = value
+            .pointer("/metadata/resourceVersion")
+            .and_then(Value::as_str);
+        let version = version
+            .and_then(|version| version.parse().ok())
+            .unwrap_or(0);
         Object::as_is(key, version, value)
     }
 
@@ -39,6 +45,13 @@ impl Object {
             uid: text("/metadata/uid"),
             api_version: text("/apiVersion"),
             labels: labels(value),
+            terminating: value
+                .pointer("/metadata/deletionTimestamp")
+                .is_some_and(Value::is_string),
+            owned: value
+                .pointer("/metadata/ownerReferences")
+                .and_then(Value::as_array)
+                .is_some_and(|owners| !owners.is_empty()),
             json: Bytes::from(value.to_string()),
         }
     }
@@ -55,7 +68,9 @@ impl Object {
 
     /// The namespace; empty for an object of the cluster.
     pub(crate) fn namespace(&self) -> &str {
-        self.key.split_once('/').map_or("", |(namespace, _)| namespace)
+        self.key
+            .split_once('/')
+            .map_or("", |(namespace, _)| namespace)
     }
 
     /// The name.
@@ -73,9 +88,14 @@ impl Object {
         &self.uid
     }
 
-    /// The labels, in key order.
-    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.labels.iter().map(|(key, value)| (&**key, &**value))
+    /// Whether it is being deleted.
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// Whether it names owners.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
     }
 
     /// The value of the label `key`.

@@ -90,7 +90,9 @@ impl Table {
     }
 
     pub(super) fn version(&self) -> u64 {
-        self.changes.back().map_or(self.oldest, |change| change.version)
+        self.changes
+            .back()
+            .map_or(self.oldest, |change| change.version)
     }
 
     pub(super) fn follow(&self) -> watch::Receiver<u64> {
@@ -125,11 +127,19 @@ impl Table {
         version: u64,
     ) -> Result<Vec<Arc<Object>>, Compacted> {
         if version < self.oldest {
-            return Err(Compacted { oldest: self.oldest });
+            return Err(Compacted {
+                oldest: self.oldest,
+            });
         }
-        let mut objects: BTreeMap<&str, &Arc<Object>> =
-            self.iter(range).map(|object| (object.key(), object)).collect();
-        let newer = self.changes.iter().rev().take_while(|c| c.version > version);
+        let mut objects: BTreeMap<&str, &Arc<Object>> = self
+            .iter(range)
+            .map(|object| (object.key(), object))
+            .collect();
+        let newer = self
+            .changes
+            .iter()
+            .rev()
+            .take_while(|c| c.version > version);
         for change in newer.filter(|c| range.contains(c.after.key())) {
             match &change.before {
                 Some(before) => objects.insert(before.key(), before),
@@ -141,9 +151,13 @@ impl Table {
 
     pub(super) fn since(&self, after: u64) -> Result<Vec<Arc<Change>>, Compacted> {
         if after < self.oldest {
-            return Err(Compacted { oldest: self.oldest });
+            return Err(Compacted {
+                oldest: self.oldest,
+            });
         }
-        let start = self.changes.partition_point(|change| change.version <= after);
+        let start = self
+            .changes
+            .partition_point(|change| change.version <= after);
         Ok(self.changes.range(start..).cloned().collect())
     }
 

@@ -40,8 +40,18 @@ impl Http {
         self.call_as(method, path, media, body).await
     }
 
-    pub(crate) async fn call_as(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {
-        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    pub(crate) async fn call_as(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: Value,
+    ) -> (u16, Value) {
+        let bytes = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -67,7 +77,8 @@ impl Http {
     pub(crate) async fn apply(&self, path: &str, manager: &str, body: Value) -> (u16, Value) {
         let sign = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{sign}fieldManager={manager}");
-        self.call_as("PATCH", &path, "application/apply-patch+yaml", body).await
+        self.call_as("PATCH", &path, "application/apply-patch+yaml", body)
+            .await
     }
 }
 

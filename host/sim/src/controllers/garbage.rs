@@ -1,0 +1,253 @@
+//! Garbage collection: what becomes of objects whose owners end.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::graph::{Graph, Node};
+use super::{delete, writer};
+use crate::resource::Resource;
+use crate::rest::meta;
+use crate::rest::options::{DeleteOptions, Propagation};
+use crate::rest::write::Proposal;
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::Object;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Does what the object with this UID needs at present.
+pub(super) fn collect(shared: &Arc<Shared>, graph: &Graph, uid: &str) -> Result<(), ApiError> {
+    let Some((resource, object)) = graph.node(uid).and_then(|node| load(shared, node)) else {
+        return Ok(());
+    };
+    if object.uid() != uid {
+        return Ok(());
+    }
+    let value = object.value();
+    if object.is_terminating() {
+        return end(shared, graph, &resource, &object, &value);
+    }
+    match owners(shared, graph, &resource, &object, &value) {
+        Owners::None => Ok(()),
+        Owners::Gone(policy) => {
+            let options = DeleteOptions {
+                propagation: policy,
+                uid: Some(uid.to_owned()),
+                ..DeleteOptions::default()
+            };
+            delete(shared, &resource, &object, &options)
+        }
+        Owners::Some { absent } if absent.is_empty() => Ok(()),
+        Owners::Some { absent } => disown(shared, &resource, object.key(), |owner| {
+            absent.iter().any(|uid| uid == owner)
+        }),
+    }
+}
+
+/// What is left of the owners of an object.
+enum Owners {
+    /// It never had one.
+    None,
+    /// At least one is there; the UIDs of those that are not.
+    Some { absent: Vec<String> },
+    /// None is there, or all that are wait for it to go first. The policy with
+    /// which it is to be deleted.
+    Gone(Option<Propagation>),
+}
+
+fn owners(
+    shared: &Arc<Shared>,
+    graph: &Graph,
+    resource: &Resource,
+    object: &Object,
+    value: &Value,
+) -> Owners {
+    let references = value
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let references = references.map(Vec::as_slice).unwrap_or_default();
+    if references.is_empty() {
+        return Owners::None;
+    }
+    let (mut absent, mut solid, mut waiting) = (Vec::new(), 0, 0);
+    for reference in references {
+        let uid = reference["uid"].as_str().unwrap_or_default();
+        match owner(shared, graph, resource, object, reference) {
+            None => absent.push(uid.to_owned()),
+            Some(owner) if owner.is_terminating() && has_finalizer(&owner.value(), FOREGROUND) => {
+                waiting += 1;
+            }
+            Some(_) => solid += 1,
+        }
+    }
+    match (solid, waiting) {
+        (0, 0) => Owners::Gone(kept_policy(value)),
+        // An owner in foreground deletion goes after its dependents, and so do
+        // these after theirs.
+        (0, _) => Owners::Gone(Some(Propagation::Foreground)),
+        _ => Owners::Some { absent },
+    }
+}
+
+/// The owner that a reference means: of that UID, that kind and name, and in
+/// reach of the dependent. A reference to anything else is to nothing.
+fn owner(
+    shared: &Arc<Shared>,
+    graph: &Graph,
+    resource: &Resource,
+    object: &Object,
+    reference: &Value,
+) -> Option<Arc<Object>> {
+    let node = graph.node(reference["uid"].as_str()?)?;
+    let (of, found) = load(shared, node)?;
+    let in_reach = if of.namespaced {
+        resource.namespaced && found.namespace() == object.namespace()
+    } else {
+        true
+    };
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let group = text("apiVersion")
+        .rsplit_once('/')
+        .map_or("", |(group, _)| group);
+    let is_meant = of.kind == text("kind") && of.group == group && found.name() == text("name");
+    (in_reach && is_meant && found.uid() == text("uid")).then_some(found)
+}
+
+/// Moves the deletion of an object on: its policy is one of its finalizers.
+fn end(
+    shared: &Arc<Shared>,
+    graph: &Graph,
+    resource: &Resource,
+    object: &Object,
+    value: &Value,
+) -> Result<(), ApiError> {
+    let dependents = || {
+        let nodes = graph
+            .dependents(object.uid())
+            .filter_map(|uid| graph.node(uid));
+        nodes
+            .filter_map(|node| load(shared, node))
+            .collect::<Vec<_>>()
+    };
+    if has_finalizer(value, ORPHAN) {
+        for (of, dependent) in dependents() {
+            disown(shared, &of, dependent.key(), |owner| owner == object.uid())?;
+        }
+        return release(shared, resource, object.key(), ORPHAN);
+    }
+    if has_finalizer(value, FOREGROUND) {
+        let mut blocked = false;
+        for (of, dependent) in dependents() {
+            blocked |= blocks(&dependent.value(), object.uid());
+            if !dependent.is_terminating()
+                && matches!(
+                    owners(shared, graph, &of, &dependent, &dependent.value()),
+                    Owners::Gone(_)
+                )
+            {
+                let options = DeleteOptions {
+                    propagation: Some(Propagation::Foreground),
+                    uid: Some(dependent.uid().to_owned()),
+                    ..DeleteOptions::default()
+                };
+                delete(shared, &of, &dependent, &options)?;
+            }
+        }
+        // The end of each dependent brings this object up again.
+        if !blocked {
+            return release(shared, resource, object.key(), FOREGROUND);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the dependent says that its owner has to wait for it.
+fn blocks(dependent: &Value, owner: &str) -> bool {
+    let references = dependent
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let mut references = references.into_iter().flatten();
+    references.any(|r| r["uid"] == owner && r["blockOwnerDeletion"] == true)
+}
+
+fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
+    finalizers
+        .into_iter()
+        .flatten()
+        .any(|present| present == finalizer)
+}
+
+/// The policy that an object's finalizers keep from an earlier deletion.
+fn kept_policy(object: &Value) -> Option<Propagation> {
+    if has_finalizer(object, ORPHAN) {
+        Some(Propagation::Orphan)
+    } else if has_finalizer(object, FOREGROUND) {
+        Some(Propagation::Foreground)
+    } else {
+        Some(Propagation::Background)
+    }
+}
+
+fn load(shared: &Arc<Shared>, node: &Node) -> Option<(Arc<Resource>, Arc<Object>)> {
+    let resource = shared.registry.find_table(&node.table)?;
+    let object = shared.store.get(&node.table, &node.key)?;
+    Some((resource, object))
+}
+
+/// Removes the references to owners that `gone` says yes to.
+fn disown(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    key: &str,
+    gone: impl Fn(&str) -> bool,
+) -> Result<(), ApiError> {
+    edit_metadata(shared, resource, key, "ownerReferences", |owner| {
+        !gone(owner["uid"].as_str().unwrap_or_default())
+    })
+}
+
+/// Removes a finalizer.
+fn release(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    key: &str,
+    finalizer: &str,
+) -> Result<(), ApiError> {
+    edit_metadata(shared, resource, key, "finalizers", |present| {
+        present != finalizer
+    })
+}
+
+/// Keeps of a list in the metadata only what `keep` says yes to.
+fn edit_metadata(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    key: &str,
+    field: &str,
+    keep: impl Fn(&Value) -> bool,
+) -> Result<(), ApiError> {
+    let written = writer(shared, resource).update(key, |live| {
+        let mut object = live.clone();
+        let metadata = meta::of_mut(&mut object);
+        metadata.remove("resourceVersion");
+        if let Some(Value::Array(items)) = metadata.get_mut(field) {
+            items.retain(&keep);
+            if items.is_empty() {
+                metadata.remove(field);
+            }
+        }
+        Ok(Proposal {
+            object,
+            owned: false,
+        })
+    });
+    match written {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
+}

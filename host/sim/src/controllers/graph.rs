@@ -1,0 +1,98 @@
+//! Who owns whom, kept up with every write.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::store::Change;
+
+/// An object among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    /// The table of the object.
+    pub(super) table: Arc<str>,
+    /// Its key in there.
+    pub(super) key: Box<str>,
+    /// The UIDs of its owners.
+    owners: Vec<Box<str>>,
+}
+
+/// All objects by UID, and the dependents of each.
+///
+/// An owner need not exist: its dependents are remembered under its UID.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: HashMap<Box<str>, Node>,
+    dependents: HashMap<Box<str>, BTreeSet<Box<str>>>,
+}
+
+impl Graph {
+    /// Takes in a change, and adds to `dirty` the UIDs whose objects have to be
+    /// looked at because of it.
+    pub(super) fn note(
+        &mut self,
+        table: &Arc<str>,
+        change: &Change,
+        dirty: &mut BTreeSet<Box<str>>,
+    ) {
+        let object = &change.after;
+        let uid: Box<str> = object.uid().into();
+        let before = self.nodes.remove(&uid);
+        for owner in before.iter().flat_map(|node| &node.owners) {
+            if let Some(dependents) = self.dependents.get_mut(owner) {
+                dependents.remove(&uid);
+                if dependents.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+            // An owner that waits for its dependents may have one less.
+            dirty.insert(owner.clone());
+        }
+        if change.removed {
+            dirty.extend(self.dependents(&uid).cloned());
+            return;
+        }
+        let owners = if object.is_owned() {
+            owners(&object.value())
+        } else {
+            Vec::new()
+        };
+        for owner in &owners {
+            self.dependents
+                .entry(owner.clone())
+                .or_default()
+                .insert(uid.clone());
+        }
+        if object.is_terminating() || !owners.is_empty() {
+            dirty.insert(uid.clone());
+        }
+        let node = Node {
+            table: table.clone(),
+            key: object.key().into(),
+            owners,
+        };
+        self.nodes.insert(uid, node);
+    }
+
+    /// The object with this UID, if there is one.
+    pub(super) fn node(&self, uid: &str) -> Option<&Node> {
+        self.nodes.get(uid)
+    }
+
+    /// The UIDs of the objects that name this one as an owner.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Box<str>> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+}
+
+fn owners(object: &Value) -> Vec<Box<str>> {
+    let owners = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let uids = owners
+        .into_iter()
+        .flatten()
+        .filter_map(|owner| owner["uid"].as_str());
+    uids.map(Box::from).collect()
+}

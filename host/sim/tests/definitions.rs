@@ -1,0 +1,267 @@
+//! CustomResourceDefinitions and the objects that they define.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Http, admin, settle};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"]},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": {
+                            "type": "object",
+                            "required": ["color"],
+                            "properties": {
+                                "color": {"type": "string"},
+                                "size": {"type": "integer", "default": 3},
+                            },
+                        },
+                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+async fn define(http: &Http) -> Value {
+    let (code, made) = http.post(DEFINITIONS, definition()).await;
+    assert_eq!(code, 201, "{made}");
+    http.get(&format!("{DEFINITIONS}/widgets.example.com"))
+        .await
+        .1
+}
+
+fn widget(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn a_definition_is_served_at_once() {
+    let (_server, http) = admin();
+    assert_eq!(http.get(WIDGETS).await.0, 404);
+    let made = define(&http).await;
+    let conditions: Vec<_> = made["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| {
+            format!(
+                "{}={}",
+                c["type"].as_str().unwrap(),
+                c["status"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(conditions, ["NamesAccepted=True", "Established=True"]);
+    assert_eq!(made["status"]["acceptedNames"]["singular"], "widget");
+    let (code, list) = http.get(WIDGETS).await;
+    assert_eq!((code, &list["kind"]), (200, &json!("WidgetList")));
+    let (code, group) = http.get("/apis/example.com").await;
+    assert_eq!(
+        (code, &group["preferredVersion"]["version"]),
+        (200, &json!("v1"))
+    );
+    let (_, resources) = http.get("/apis/example.com/v1").await;
+    let names: Vec<_> = resources["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["name"].clone())
+        .collect();
+    assert_eq!(names, ["widgets", "widgets/status", "widgets/scale"]);
+}
+
+#[tokio::test]
+async fn custom_objects_follow_their_schema() {
+    let (_server, http) = admin();
+    define(&http).await;
+    let mut object = widget("a", &json!({"color": "red", "weight": 4}));
+    object["status"] = json!({"a": 1});
+    let (code, made) = http.post(WIDGETS, object).await;
+    assert_eq!(code, 201, "{made}");
+    assert_eq!(
+        made["spec"],
+        json!({"color": "red", "size": 3}),
+        "pruned and defaulted"
+    );
+    assert_eq!(
+        (made.get("status"), &made["metadata"]["generation"]),
+        (None, &json!(1))
+    );
+    let path = format!("{WIDGETS}/a");
+    let (code, got) = http
+        .call(
+            "PATCH",
+            &format!("{path}/status"),
+            json!({"spec": {"color": "blue"}, "status": {"b": 2}}),
+        )
+        .await;
+    assert_eq!(
+        (
+            code,
+            &got["spec"]["color"],
+            &got["status"],
+            &got["metadata"]["generation"]
+        ),
+        (200, &json!("red"), &json!({"b": 2}), &json!(1))
+    );
+    let (code, got) = http
+        .call(
+            "PATCH",
+            &path,
+            json!({"spec": {"color": "blue"}, "status": null}),
+        )
+        .await;
+    assert_eq!(
+        (code, &got["status"], &got["metadata"]["generation"]),
+        (200, &json!({"b": 2}), &json!(2))
+    );
+    let (code, got) = http
+        .call(
+            "PATCH",
+            &format!("{path}/scale"),
+            json!({"spec": {"replicas": 8}}),
+        )
+        .await;
+    assert_eq!((code, &got["spec"]["replicas"]), (200, &json!(8)));
+    assert_eq!(http.get(&path).await.1["spec"]["size"], 8);
+}
+
+#[tokio::test]
+async fn refusals_of_custom_objects_are_worded_as_the_server_words_them() {
+    let (_server, http) = admin();
+    define(&http).await;
+    http.post(WIDGETS, widget("a", &json!({"color": "red"})))
+        .await;
+    let a = &format!("{WIDGETS}/a");
+    let typed = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "b"}, "spec": {"color": "red"}});
+    let cases = [
+        (
+            "POST",
+            WIDGETS,
+            widget("b", &json!({"size": "s"})),
+            422,
+            "Widget.example.com \"b\" is invalid: [spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\", spec.color: Required value]",
+        ),
+        (
+            "POST",
+            WIDGETS,
+            typed("example.com/v1", "Gadget"),
+            422,
+            "Gadget.example.com \"b\" is invalid: kind: Invalid value: \"Gadget\": must be Widget",
+        ),
+        (
+            "POST",
+            WIDGETS,
+            typed("example.com/v2", "Widget"),
+            400,
+            "the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)",
+        ),
+        (
+            "PUT",
+            a,
+            widget("a", &json!({"color": "red"})),
+            422,
+            "widgets.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        ),
+        (
+            "POST",
+            &format!("{WIDGETS}?fieldValidation=Strict"),
+            widget("b", &json!({"color": "red", "weight": 4})),
+            400,
+            "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.weight\"",
+        ),
+    ];
+    for (method, path, body, code, message) in cases {
+        let (got, status) = http.call(method, path, body).await;
+        assert_eq!(
+            (got, status["message"].as_str()),
+            (code, Some(message)),
+            "{method} {path}"
+        );
+    }
+    let (code, _) = http
+        .call_as(
+            "PATCH",
+            a,
+            "application/strategic-merge-patch+json",
+            json!({}),
+        )
+        .await;
+    assert_eq!(code, 415);
+}
+
+#[tokio::test]
+async fn custom_objects_can_be_applied() {
+    let (_server, http) = admin();
+    define(&http).await;
+    let path = format!("{WIDGETS}/a");
+    let (code, made) = http
+        .apply(&path, "m", widget("a", &json!({"color": "red"})))
+        .await;
+    assert_eq!((code, &made["spec"]["size"]), (201, &json!(3)));
+    let (code, same) = http
+        .apply(&path, "m", widget("a", &json!({"color": "red"})))
+        .await;
+    assert_eq!((code, same), (200, made));
+    let (code, status) = http
+        .apply(&path, "m", widget("a", &json!({"size": "s"})))
+        .await;
+    assert_eq!(
+        (code, status["message"].as_str()),
+        (
+            500,
+            Some(
+                "failed to create typed patch object (default/a; example.com/v1, Kind=Widget): .spec.size: expected numeric (int or float), got string"
+            )
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_definition_ends_with_its_objects() {
+    let (_server, http) = admin();
+    define(&http).await;
+    http.post(WIDGETS, widget("a", &json!({"color": "red"})))
+        .await;
+    let (code, ending) = http
+        .delete(&format!("{DEFINITIONS}/widgets.example.com"))
+        .await;
+    assert_eq!(
+        (code, &ending["metadata"]["finalizers"]),
+        (200, &json!(["customresourcecleanup.apiextensions.k8s.io"]))
+    );
+    settle().await;
+    assert_eq!(
+        http.get(&format!("{DEFINITIONS}/widgets.example.com"))
+            .await
+            .0,
+        404
+    );
+    assert_eq!(http.get(WIDGETS).await.0, 404);
+    define(&http).await;
+    let (_, list) = http.get(WIDGETS).await;
+    assert_eq!(
+        list["items"],
+        json!([]),
+        "the objects of the former definition are gone"
+    );
+}

@@ -1,0 +1,198 @@
+//! What the cluster does by itself: garbage collection, the ends of namespaces
+//! and definitions, service accounts, aggregated roles.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{CONFIG_MAPS, Http, admin, config_map, settle};
+
+async fn owner(http: &Http) -> Value {
+    http.post(CONFIG_MAPS, config_map("owner", json!({})))
+        .await
+        .1
+}
+
+/// Makes a config map that `owner` owns.
+async fn dependent(http: &Http, name: &str, owner: &Value, blocks: bool) {
+    let mut object = config_map(name, json!({}));
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "blockOwnerDeletion": blocks,
+    }]);
+    let (code, made) = http.post(CONFIG_MAPS, object).await;
+    assert_eq!(code, 201, "{made}");
+}
+
+/// The names of the config maps that are there, with a star where ending.
+async fn names(http: &Http) -> Vec<String> {
+    let (_, list) = http.get(CONFIG_MAPS).await;
+    let items = list["items"].as_array().unwrap().iter();
+    items
+        .map(|item| {
+            let ending = item["metadata"]
+                .get("deletionTimestamp")
+                .map_or("", |_| "*");
+            format!("{}{ending}", item["metadata"]["name"].as_str().unwrap())
+        })
+        .collect()
+}
+
+async fn delete(http: &Http, name: &str, policy: &str) {
+    let options = json!({"propagationPolicy": policy});
+    let (code, answer) = http
+        .call("DELETE", &format!("{CONFIG_MAPS}/{name}"), options)
+        .await;
+    assert_eq!(code, 200, "{answer}");
+    settle().await;
+}
+
+#[tokio::test]
+async fn dependents_go_after_their_owner() {
+    let (_server, http) = admin();
+    let top = owner(&http).await;
+    dependent(&http, "a", &top, false).await;
+    let (_, a) = http.get(&format!("{CONFIG_MAPS}/a")).await;
+    dependent(&http, "b", &a, false).await;
+    settle().await;
+    assert_eq!(names(&http).await, ["a", "b", "owner"]);
+    delete(&http, "owner", "Background").await;
+    assert_eq!(names(&http).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn dependents_that_block_go_before_their_owner() {
+    let (_server, http) = admin();
+    let top = owner(&http).await;
+    dependent(&http, "a", &top, true).await;
+    http.call(
+        "PATCH",
+        &format!("{CONFIG_MAPS}/a"),
+        json!({"metadata": {"finalizers": ["example.com/x"]}}),
+    )
+    .await;
+    delete(&http, "owner", "Foreground").await;
+    assert_eq!(names(&http).await, ["a*", "owner*"]);
+    http.call(
+        "PATCH",
+        &format!("{CONFIG_MAPS}/a"),
+        json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    settle().await;
+    assert_eq!(names(&http).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn orphans_stay() {
+    let (_server, http) = admin();
+    let top = owner(&http).await;
+    dependent(&http, "a", &top, false).await;
+    delete(&http, "owner", "Orphan").await;
+    assert_eq!(names(&http).await, ["a"]);
+    let (_, a) = http.get(&format!("{CONFIG_MAPS}/a")).await;
+    assert_eq!(a["metadata"].get("ownerReferences"), None);
+}
+
+#[tokio::test]
+async fn an_owner_that_never_was_takes_its_dependents_along() {
+    let (_server, http) = admin();
+    let nobody = json!({"metadata": {"name": "nobody", "uid": "no-such-uid"}});
+    dependent(&http, "a", &nobody, false).await;
+    settle().await;
+    assert_eq!(names(&http).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_namespace_ends_with_what_is_in_it() {
+    let (_server, http) = admin();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let (code, made) = http.post("/api/v1/namespaces", namespace).await;
+    assert_eq!(
+        (code, &made["status"]["phase"], &made["spec"]["finalizers"]),
+        (201, &json!("Active"), &json!(["kubernetes"]))
+    );
+    settle().await;
+    assert_eq!(
+        http.get("/api/v1/namespaces/n/serviceaccounts/default")
+            .await
+            .0,
+        200
+    );
+    let inside = "/api/v1/namespaces/n/configmaps";
+    let mut held = config_map("a", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/x"]);
+    http.post(inside, held).await;
+    http.post(inside, config_map("b", json!({}))).await;
+
+    let (code, ending) = http.delete("/api/v1/namespaces/n").await;
+    assert_eq!(
+        (code, &ending["status"]["phase"]),
+        (200, &json!("Terminating"))
+    );
+    settle().await;
+    assert_eq!(http.get(&format!("{inside}/b")).await.0, 404);
+    let (code, status) = http.post(inside, config_map("c", json!({}))).await;
+    assert_eq!(
+        (code, status["message"].as_str()),
+        (
+            403,
+            Some(
+                "configmaps \"c\" is forbidden: unable to create new content in namespace n because it is being terminated"
+            )
+        )
+    );
+    assert_eq!(http.get("/api/v1/namespaces/n").await.0, 200);
+    http.call(
+        "PATCH",
+        &format!("{inside}/a"),
+        json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    settle().await;
+    assert_eq!(http.get("/api/v1/namespaces/n").await.0, 404);
+    assert_eq!(
+        http.get("/api/v1/namespaces/n/serviceaccounts/default")
+            .await
+            .0,
+        404
+    );
+}
+
+#[tokio::test]
+async fn the_default_service_account_comes_back() {
+    let (_server, http) = admin();
+    let path = "/api/v1/namespaces/default/serviceaccounts/default";
+    http.delete(path).await;
+    settle().await;
+    assert_eq!(http.get(path).await.0, 200);
+}
+
+#[tokio::test]
+async fn roles_aggregate() {
+    let (_server, http) = admin();
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let (_, before) = http.get(&format!("{roles}/admin")).await;
+    settle().await;
+    assert_eq!(
+        http.get(&format!("{roles}/admin")).await.1,
+        before,
+        "the roles at the start are settled"
+    );
+    let rule = json!({"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": [rule],
+    });
+    let (code, made) = http.post(roles, role).await;
+    assert_eq!(code, 201, "{made}");
+    settle().await;
+    for name in ["view", "edit", "admin"] {
+        let (_, role) = http.get(&format!("{roles}/{name}")).await;
+        assert!(role["rules"].as_array().unwrap().contains(&rule), "{name}");
+    }
+}
