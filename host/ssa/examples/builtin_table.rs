@@ -3,7 +3,7 @@
 //! Usage: `cargo run -p reeve-ssa --example builtin_table FOLDER SHAPES`,
 //! where the folder holds the answers of `/openapi/v3/api/v1`,
 //! `/openapi/v3/apis/apps/v1` and so on, one a file, any names ending in
-//! `.json`; and SHAPES is what the program in `examples/shapes` prints of the
+//! `.json`; and SHAPES is what the program in `examples/go/shapes` prints of the
 //! same version. The table goes to standard output; its grammar is described
 //! in `src/schema/table.rs`.
 

@@ -77,6 +77,18 @@ pub enum ApplyError {
         /// What does not fit.
         errors: TypeErrors,
     },
+    /// The same, when nobody tracked the stored object so far (500, no
+    /// reason).
+    #[error(
+        "failed to create manager for existing fields: \
+         failed to convert new object ({object}) to smd typed: {errors}"
+    )]
+    Untracked {
+        /// Namespace, name and kind, as the server prints them.
+        object: String,
+        /// What does not fit.
+        errors: TypeErrors,
+    },
     /// The two cannot be merged (500, no reason).
     #[error("failed to merge config: {0}")]
     Merge(TypeErrors),
@@ -93,13 +105,6 @@ pub enum ApplyError {
 /// when it is not.
 pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     let Apply { schema, config, .. } = request;
-    if config
-        .pointer("/metadata/managedFields")
-        .is_some_and(|entries| !entries.is_null())
-    {
-        return Err(ApplyError::ManagedFieldsInConfig);
-    }
-
     let mut live = match request.live {
         Some(live) => live.clone(),
         None => json!({ "apiVersion": config["apiVersion"], "kind": config["kind"] }),
@@ -107,15 +112,7 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     let mut managers = ManagedFields::of(&live)?;
     ManagedFields::default().write_to(&mut live);
     schema.normalize(&mut live);
-
-    validate(schema, config, Duplicates::Refused).map_err(|errors| ApplyError::Config {
-        object: describe(config),
-        errors,
-    })?;
-    validate(schema, &live, Duplicates::Allowed).map_err(|errors| ApplyError::Live {
-        object: describe(&live),
-        errors,
-    })?;
+    let live_fits = validate(schema, &live, Duplicates::Allowed);
 
     let scope = Scope {
         schema,
@@ -124,8 +121,26 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
         reset: request.reset,
     };
     if managers.is_empty() {
+        live_fits.clone().map_err(|errors| ApplyError::Untracked {
+            object: describe(&live),
+            errors,
+        })?;
         track_existing(&scope, &live, &mut managers, &request);
     }
+    if config
+        .pointer("/metadata/managedFields")
+        .is_some_and(|entries| !entries.is_null())
+    {
+        return Err(ApplyError::ManagedFieldsInConfig);
+    }
+    validate(schema, config, Duplicates::Refused).map_err(|errors| ApplyError::Config {
+        object: describe(config),
+        errors,
+    })?;
+    live_fits.map_err(|errors| ApplyError::Live {
+        object: describe(&live),
+        errors,
+    })?;
 
     let id = ManagerId::apply(request.manager, request.subresource);
     let attempt = |force| {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::identity;
 use crate::ownership::strip;
 use crate::path::{Path, PathElement};
 use crate::schema::Schema;
@@ -54,21 +55,6 @@ pub fn owned_beyond(fields_v1: &Value, desired: &Value) -> Vec<Path> {
         .collect()
 }
 
-/// Fields of an apply body that nobody owns.
-const IDENTITY: [&str; 2] = ["apiVersion", "kind"];
-/// The same within `metadata`.
-const METADATA_IDENTITY: [&str; 9] = [
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "clusterName",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-];
-
 struct Walk {
     path: Vec<PathElement>,
     /// Whether all that was met is owned.
@@ -87,7 +73,7 @@ impl Walk {
         for (name, item) in desired.as_object().into_iter().flatten() {
             match item {
                 Value::Object(metadata) if name == "metadata" => walk.metadata(set, metadata),
-                _ if IDENTITY.contains(&name.as_str()) => {}
+                _ if identity::OBJECT.contains(&name.as_str()) => {}
                 _ => walk.node(set, PathElement::field(name.as_str()), item),
             }
         }
@@ -101,7 +87,7 @@ impl Walk {
         let below = set.child(&element).unwrap_or(&nothing);
         self.path.push(element);
         for (name, item) in metadata {
-            if !METADATA_IDENTITY.contains(&name.as_str()) {
+            if !identity::METADATA.contains(&name.as_str()) {
                 self.node(below, PathElement::field(name.as_str()), item);
             }
         }

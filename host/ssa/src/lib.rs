@@ -22,6 +22,7 @@ pub mod conflict;
 pub mod covers;
 mod encode;
 mod fields_v1;
+mod identity;
 mod last_applied;
 pub mod managed;
 mod ownership;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::conflict::Conflicts;
+use crate::identity;
 use crate::managed::{ManagedFields, ManagerId, Owned};
 use crate::path::Path;
 use crate::schema::Schema;
@@ -233,28 +234,13 @@ fn named_fields_of(schema: &Schema, object: &Value) -> FieldSet {
     with_named_fields(schema, &field_set(schema, object))
 }
 
-/// The set without the fields that nobody owns: those that identify the
-/// object, and those that the server alone writes.
+/// The set without the fields that nobody owns.
 pub(crate) fn strip(set: &FieldSet) -> FieldSet {
-    let metadata = [
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "clusterName",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    ];
-    let stripped = ["apiVersion", "kind", "metadata"]
-        .into_iter()
-        .map(|field| Path::fields([field]))
-        .chain(
-            metadata
-                .into_iter()
-                .map(|field| Path::fields(["metadata", field])),
-        )
-        .collect();
-    set.difference(&stripped)
+    let top = identity::OBJECT.iter().chain(&["metadata"]);
+    let stripped = top.map(|field| Path::fields([*field])).chain(
+        identity::METADATA
+            .iter()
+            .map(|field| Path::fields(["metadata", field])),
+    );
+    set.difference(&stripped.collect())
 }

@@ -2,7 +2,7 @@
 // always has, and which fields are dropped when they hold a zero value. Both
 // follow from the Go structs in which a server keeps its objects.
 //
-// Usage: go run . > shapes.json; builtin_table reads the file.
+// Usage: go run ./shapes > shapes.json; builtin_table reads the file.
 package main
 
 import (
