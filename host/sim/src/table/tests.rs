@@ -1,0 +1,184 @@
+//! Tables of a few kinds, with the cells that the server has.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kinds::by_kind;
+
+/// Five minutes after the objects were made.
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_767_225_600 + 300)
+}
+
+fn with_meta(mut object: Value) -> Value {
+    object["metadata"] = json!({"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"});
+    object
+}
+
+#[track_caller]
+fn check(group: &str, kind: &str, object: Value, cells: Value) {
+    let table = Table::of_kind(by_kind(group, "v1", kind).unwrap());
+    let shown = table.render(&[with_meta(object)], json!({}), Include::None, now());
+    assert_eq!(shown["rows"][0]["cells"], cells);
+    let columns = shown["columnDefinitions"].as_array().unwrap();
+    assert_eq!(columns.len(), cells.as_array().unwrap().len(), "{kind}");
+}
+
+#[test]
+fn cells() {
+    check(
+        "",
+        "Namespace",
+        json!({"status": {"phase": "Active"}}),
+        json!(["x", "Active", "5m"]),
+    );
+    check(
+        "",
+        "ConfigMap",
+        json!({"data": {"a": ""}, "binaryData": {"b": ""}}),
+        json!(["x", 2, "5m"]),
+    );
+    check(
+        "",
+        "LimitRange",
+        json!({}),
+        json!(["x", "2026-01-01T00:00:00Z"]),
+    );
+    check(
+        "",
+        "ResourceQuota",
+        json!({"status": {"hard": {"cpu": "1", "limits.cpu": "2"}, "used": {"cpu": "500m"}}}),
+        json!(["x", "cpu: 500m/1", "limits.cpu: 0/2", "5m"]),
+    );
+    check(
+        "apps",
+        "Deployment",
+        json!({"spec": {"replicas": 3, "selector": {"matchLabels": {"a": "b"}},
+            "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            "status": {"readyReplicas": 1}}),
+        json!(["x", "1/3", 0, 0, "5m", "c", "i", "a=b"]),
+    );
+    check(
+        "",
+        "Service",
+        json!({"spec": {"type": "NodePort", "clusterIPs": ["10.0.0.1"],
+            "ports": [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]}}),
+        json!([
+            "x",
+            "NodePort",
+            "10.0.0.1",
+            "<none>",
+            "80:30000/TCP",
+            "5m",
+            "<none>"
+        ]),
+    );
+    check(
+        "rbac.authorization.k8s.io",
+        "RoleBinding",
+        json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [
+            {"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]}),
+        json!(["x", "Role/r", "5m", "u", "", "n/s"]),
+    );
+    check(
+        "",
+        "Event",
+        json!({"involvedObject": {"kind": "Pod", "name": "p"}, "reason": "R", "type": "Normal",
+            "message": "m\n", "source": {"component": "c"}, "lastTimestamp": "2026-01-01T00:04:00Z",
+            "firstTimestamp": "2026-01-01T00:00:00Z", "count": 3}),
+        json!(["60s", "Normal", "R", "pod/p", "", "c", "m", "5m", 3, "x"]),
+    );
+    check(
+        "",
+        "PersistentVolumeClaim",
+        json!({"spec": {"volumeMode": "Filesystem"}, "status": {"phase": "Pending"}}),
+        json!([
+            "x",
+            "Pending",
+            "",
+            "",
+            "",
+            "",
+            "<unset>",
+            "5m",
+            "Filesystem"
+        ]),
+    );
+}
+
+#[test]
+fn pods() {
+    let pod = |status: Value, ready: &str, reason: &str, restarts: &str| {
+        check(
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{}], "initContainers": [{}]}, "status": status}),
+            json!([
+                "x", ready, reason, restarts, "5m", "<none>", "<none>", "<none>", "<none>"
+            ]),
+        );
+    };
+    pod(json!({"phase": "Pending"}), "0/1", "Pending", "0");
+    pod(
+        json!({"phase": "Running", "containerStatuses": [
+            {"ready": true, "restartCount": 2, "state": {"running": {}},
+             "lastState": {"terminated": {"finishedAt": "2026-01-01T00:04:00Z"}}}]}),
+        "1/1",
+        "Running",
+        "2 (60s ago)",
+    );
+    pod(
+        json!({"phase": "Pending", "initContainerStatuses": [
+            {"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}),
+        "0/1",
+        "Init:ImagePullBackOff",
+        "0",
+    );
+    pod(
+        json!({"phase": "Failed", "containerStatuses": [
+            {"state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}),
+        "0/1",
+        "Error",
+        "0",
+    );
+    let table = Table::of_kind(by_kind("", "v1", "Pod").unwrap());
+    let done = with_meta(json!({"status": {"phase": "Succeeded"}}));
+    let shown = table.render(&[done], json!({}), Include::Metadata, now());
+    assert_eq!(shown["rows"][0]["conditions"][0]["type"], "Completed");
+    assert_eq!(shown["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+}
+
+#[test]
+fn custom_columns() {
+    let column =
+        |name: &str, kind: &str, path: &str| json!({"name": name, "type": kind, "jsonPath": path});
+    let table = Table::of_columns(&[
+        column("A", "integer", ".spec.a"),
+        column("B", "string", ".spec.b"),
+        column("C", "date", ".spec.c"),
+        column("D", "boolean", ".spec.d"),
+        column("E", "string", ".spec.e"),
+        column("F", "number", ".spec.f"),
+        column("G", "string", ".spec.missing"),
+    ]);
+    let object = with_meta(json!({"spec": {
+        "a": 3, "b": "t", "c": "2026-01-01T00:00:00Z", "d": true, "e": ["x"], "f": 1.5,
+    }}));
+    let shown = table.render(
+        &[object],
+        json!({"resourceVersion": "1"}),
+        Include::Object,
+        now(),
+    );
+    assert_eq!(
+        shown["rows"][0]["cells"],
+        json!(["x", 3, "t", "5m", true, "[\"x\"]", 1.5, null])
+    );
+    assert_eq!(shown["metadata"], json!({"resourceVersion": "1"}));
+    let plain = Table::of_columns(&[]);
+    let shown = plain.render(&[with_meta(json!({}))], json!({}), Include::None, now());
+    assert_eq!(shown["rows"][0]["cells"], json!(["x", "5m"]));
+    assert_eq!(shown["columnDefinitions"][1]["name"], "Age");
+}

@@ -1,0 +1,316 @@
+//! Workloads, and what scales and guards them.
+
+use serde_json::{Value, json};
+
+use super::column::{Cells, Column, Layout, NONE, elapsed, parse_time};
+use super::duration::human;
+use crate::kinds::edit::text;
+
+const TEMPLATE: &str = "/spec/template/spec";
+const SELECTOR: &str = "/spec/selector";
+
+pub(super) const LAYOUTS: &[Layout] = &[
+    Layout::of(
+        "apps",
+        "Deployment",
+        &[
+            Column::NAME,
+            Column::text("Ready"),
+            Column::text("Up-to-date"),
+            Column::text("Available"),
+            Column::AGE,
+            Column::wide("Containers"),
+            Column::wide("Images"),
+            Column::wide("Selector"),
+        ],
+        |o| {
+            let cells = vec![
+                o.name(),
+                ready(o),
+                json!(o.number("/status/updatedReplicas")),
+                json!(o.number("/status/availableReplicas")),
+                o.age(),
+            ];
+            with_template(o, cells, TEMPLATE, Some(SELECTOR))
+        },
+    ),
+    Layout::of("apps", "ReplicaSet", REPLICAS, |o| {
+        with_template(o, replicas(o), TEMPLATE, Some(SELECTOR))
+    }),
+    Layout::of("", "ReplicationController", REPLICAS, |o| {
+        let mut cells = with_template(o, replicas(o), TEMPLATE, None);
+        cells.push(json!(o.labels(SELECTOR)));
+        cells
+    }),
+    Layout::of(
+        "apps",
+        "StatefulSet",
+        &[
+            Column::NAME,
+            Column::text("Ready"),
+            Column::AGE,
+            Column::wide("Containers"),
+            Column::wide("Images"),
+        ],
+        |o| with_template(o, vec![o.name(), ready(o), o.age()], TEMPLATE, None),
+    ),
+    Layout::of(
+        "apps",
+        "DaemonSet",
+        &[
+            Column::NAME,
+            Column::number("Desired"),
+            Column::number("Current"),
+            Column::number("Ready"),
+            Column::number("Up-to-date"),
+            Column::number("Available"),
+            Column::text("Node Selector"),
+            Column::AGE,
+            Column::wide("Containers"),
+            Column::wide("Images"),
+            Column::wide("Selector"),
+        ],
+        |o| {
+            let cells = vec![
+                o.name(),
+                json!(o.number("/status/desiredNumberScheduled")),
+                json!(o.number("/status/currentNumberScheduled")),
+                json!(o.number("/status/numberReady")),
+                json!(o.number("/status/updatedNumberScheduled")),
+                json!(o.number("/status/numberAvailable")),
+                json!(o.labels("/spec/template/spec/nodeSelector")),
+                o.age(),
+            ];
+            with_template(o, cells, TEMPLATE, Some(SELECTOR))
+        },
+    ),
+    Layout::of(
+        "batch",
+        "Job",
+        &[
+            Column::NAME,
+            Column::text("Status"),
+            Column::text("Completions"),
+            Column::text("Duration"),
+            Column::AGE,
+            Column::wide("Containers"),
+            Column::wide("Images"),
+            Column::wide("Selector"),
+        ],
+        job,
+    ),
+    Layout::of(
+        "batch",
+        "CronJob",
+        &[
+            Column::NAME,
+            Column::text("Schedule"),
+            Column::text("Timezone"),
+            Column::flag("Suspend"),
+            Column::number("Active"),
+            Column::text("Last Schedule"),
+            Column::AGE,
+            Column::wide("Containers"),
+            Column::wide("Images"),
+            Column::wide("Selector"),
+        ],
+        cron_job,
+    ),
+    Layout::of(
+        "policy",
+        "PodDisruptionBudget",
+        &[
+            Column::NAME,
+            Column::text("Min Available"),
+            Column::text("Max Unavailable"),
+            Column::number("Allowed Disruptions"),
+            Column::AGE,
+        ],
+        |o| {
+            let share = |pointer: &str| match o.at(pointer) {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => "N/A".to_owned(),
+            };
+            vec![
+                o.name(),
+                json!(share("/spec/minAvailable")),
+                json!(share("/spec/maxUnavailable")),
+                json!(o.number("/status/disruptionsAllowed")),
+                o.age(),
+            ]
+        },
+    ),
+    Layout::of(
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        &[
+            Column::NAME,
+            Column::text("Reference"),
+            Column::text("Targets"),
+            Column::text("MinPods"),
+            Column::text("MaxPods"),
+            Column::text("Replicas"),
+            Column::AGE,
+        ],
+        autoscaler,
+    ),
+];
+
+const REPLICAS: &[Column] = &[
+    Column::NAME,
+    Column::number("Desired"),
+    Column::number("Current"),
+    Column::number("Ready"),
+    Column::AGE,
+    Column::wide("Containers"),
+    Column::wide("Images"),
+    Column::wide("Selector"),
+];
+
+fn ready(o: &Cells<'_>) -> Value {
+    json!(format!(
+        "{}/{}",
+        o.number("/status/readyReplicas"),
+        o.number("/spec/replicas")
+    ))
+}
+
+fn replicas(o: &Cells<'_>) -> Vec<Value> {
+    vec![
+        o.name(),
+        json!(o.number("/spec/replicas")),
+        json!(o.number("/status/replicas")),
+        json!(o.number("/status/readyReplicas")),
+        o.age(),
+    ]
+}
+
+fn with_template(
+    o: &Cells<'_>,
+    mut cells: Vec<Value>,
+    pod_spec: &str,
+    selector: Option<&str>,
+) -> Vec<Value> {
+    cells.extend(o.containers(pod_spec));
+    if let Some(selector) = selector {
+        cells.push(json!(o.selector(selector)));
+    }
+    cells
+}
+
+fn job(o: &Cells<'_>) -> Vec<Value> {
+    let holds = |kind: &str| {
+        o.list("/status/conditions")
+            .any(|c| text(c, "type") == kind && text(c, "status") == "True")
+    };
+    let status = if holds("Complete") {
+        "Complete"
+    } else if holds("Failed") {
+        "Failed"
+    } else if o.is_ending() {
+        "Terminating"
+    } else {
+        ["Suspended", "FailureTarget", "SuccessCriteriaMet"]
+            .into_iter()
+            .find(|kind| holds(kind))
+            .unwrap_or("Running")
+    };
+    let succeeded = o.number("/status/succeeded");
+    let completions = match o.at("/spec/completions") {
+        Some(wanted) => format!("{succeeded}/{wanted}"),
+        None => match o.number("/spec/parallelism") {
+            many if many > 1 => format!("{succeeded}/1 of {many}"),
+            _ => format!("{succeeded}/1"),
+        },
+    };
+    let took = parse_time(o.text("/status/startTime")).map_or_else(String::new, |start| {
+        let end = parse_time(o.text("/status/completionTime")).unwrap_or(o.now);
+        human(elapsed(start, end))
+    });
+    let cells = vec![
+        o.name(),
+        json!(status),
+        json!(completions),
+        json!(took),
+        o.age(),
+    ];
+    with_template(o, cells, TEMPLATE, Some(SELECTOR))
+}
+
+fn cron_job(o: &Cells<'_>) -> Vec<Value> {
+    let last = match o.text("/status/lastScheduleTime") {
+        "" => NONE.to_owned(),
+        time => o.since_text(time),
+    };
+    let cells = vec![
+        o.name(),
+        json!(o.text("/spec/schedule")),
+        json!(o.text_or("/spec/timeZone", NONE)),
+        // A text in a column of booleans, as the server has it.
+        json!(match o.at("/spec/suspend") {
+            Some(Value::Bool(true)) => "True",
+            Some(Value::Bool(false)) => "False",
+            _ => "<unset>",
+        }),
+        json!(o.len("/status/active")),
+        json!(last),
+        o.age(),
+    ];
+    let template = "/spec/jobTemplate/spec/template/spec";
+    with_template(o, cells, template, Some("/spec/jobTemplate/spec/selector"))
+}
+
+fn autoscaler(o: &Cells<'_>) -> Vec<Value> {
+    let min = match o.at("/spec/minReplicas") {
+        Some(min) => min.to_string(),
+        None => "<unset>".to_owned(),
+    };
+    vec![
+        o.name(),
+        json!(format!(
+            "{}/{}",
+            o.text("/spec/scaleTargetRef/kind"),
+            o.text("/spec/scaleTargetRef/name")
+        )),
+        json!(targets(o)),
+        json!(min),
+        json!(o.number("/spec/maxReplicas")),
+        json!(o.number("/status/currentReplicas")),
+        o.age(),
+    ]
+}
+
+/// Present and wanted values of the metrics that are resources.
+fn targets(o: &Cells<'_>) -> String {
+    let percent = o.at("/spec/targetCPUUtilizationPercentage");
+    if let Some(wanted) = percent {
+        let present = o.at("/status/currentCPUUtilizationPercentage");
+        let present = present.map_or("<unknown>".to_owned(), |n| format!("{n}%"));
+        return format!("cpu: {present}/{wanted}%");
+    }
+    let targets: Vec<String> = o
+        .list("/spec/metrics")
+        .enumerate()
+        .map(|(index, metric)| {
+            let name = metric
+                .pointer("/resource/name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let wanted = metric.pointer("/resource/target/averageUtilization");
+            let pointer =
+                format!("/status/currentMetrics/{index}/resource/current/averageUtilization");
+            match (name, wanted) {
+                ("", _) | (_, None) => "<unknown type>".to_owned(),
+                (name, Some(wanted)) => match o.at(&pointer) {
+                    Some(present) => format!("{name}: {present}%/{wanted}%"),
+                    None => format!("{name}: <unknown>/{wanted}%"),
+                },
+            }
+        })
+        .collect();
+    if targets.is_empty() {
+        return NONE.to_owned();
+    }
+    targets.join(", ")
+}
