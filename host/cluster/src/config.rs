@@ -195,3 +195,159 @@ fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
         source,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn kubeconfig(cluster: &str, context: Option<&str>) -> String {
+        let current = context.map_or(String::new(), |c| format!("current-context: {c}\n"));
+        format!(
+            "apiVersion: v1\nkind: Config\n{current}\
+             clusters: [{{name: {cluster}, cluster: {{server: 'https://{cluster}.test'}}}}]\n\
+             users: [{{name: u, user: {{token: t}}}}]\n\
+             contexts: [{{name: {cluster}-context, context: {{cluster: {cluster}, user: u, namespace: {cluster}-ns}}}}]\n"
+        )
+    }
+
+    fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn places_are_tried_in_kubectls_order() {
+        let folder = folder(&[
+            ("a", String::new()),
+            ("b", String::new()),
+            (".kube/config", String::new()),
+        ]);
+        let at = |name: &str| folder.path().join(name);
+        let listed =
+            |names: &[&str]| Some(std::env::join_paths(names.iter().map(|n| at(n))).unwrap());
+        let home = Some(folder.path().to_owned());
+        let no_home = Some(at("nobody"));
+        let explicit = Some(at("missing"));
+        for (kubeconfig, listed, home, pod, expected) in [
+            (
+                explicit.clone(),
+                listed(&["a"]),
+                &home,
+                true,
+                Ok(vec!["missing"]),
+            ),
+            (
+                None,
+                listed(&["a", "missing", "b"]),
+                &home,
+                true,
+                Ok(vec!["a", "b"]),
+            ),
+            (None, None, &home, true, Ok(vec![".kube/config"])),
+            (None, None, &no_home, true, Ok(vec![])),
+            (None, listed(&["missing"]), &home, true, Ok(vec![])),
+            (
+                None,
+                listed(&["missing"]),
+                &home,
+                false,
+                Err("/missing, a pod's ServiceAccount;"),
+            ),
+            (
+                None,
+                None,
+                &no_home,
+                false,
+                Err("/nobody/.kube/config, a pod's ServiceAccount;"),
+            ),
+        ] {
+            let places = Places {
+                listed,
+                home: home.clone(),
+                pod,
+            };
+            let options = ConnectOptions {
+                kubeconfig,
+                context: None,
+            };
+            match (places.find(&options), expected) {
+                (Ok(Found::Pod), Ok(names)) => assert!(names.is_empty()),
+                (Ok(Found::Files(files)), Ok(names)) => {
+                    assert_eq!(files, names.into_iter().map(at).collect::<Vec<_>>());
+                }
+                (Err(error), Err(text)) => {
+                    assert!(error.to_string().contains(text), "{error}");
+                }
+                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_context_needs_a_kubeconfig() {
+        let places = Places {
+            pod: true,
+            ..Places::default()
+        };
+        let options = ConnectOptions {
+            kubeconfig: None,
+            context: Some("c".into()),
+        };
+        let error = places.find(&options).unwrap_err();
+        assert!(matches!(error, ConnectError::NoContext { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn files_are_merged_and_the_first_context_wins() {
+        let folder = folder(&[
+            ("a", kubeconfig("one", Some("one-context"))),
+            ("b", kubeconfig("two", Some("two-context"))),
+            ("bare", kubeconfig("three", None)),
+            ("broken", "clusters: {".to_owned()),
+        ]);
+        let at = |name: &str| folder.path().join(name);
+        for (files, context, expected) in [
+            (vec!["a", "b"], None, Ok("one-ns")),
+            (vec!["a", "b"], Some("two-context"), Ok("two-ns")),
+            (vec!["bare"], Some("three-context"), Ok("three-ns")),
+            (
+                vec!["bare"],
+                None,
+                Err("cannot use the current context of the kubeconfig from "),
+            ),
+            (
+                vec!["a"],
+                Some("none"),
+                Err("cannot use context none of the kubeconfig from "),
+            ),
+            (vec!["broken"], None, Err("cannot read the kubeconfig ")),
+            (vec!["missing"], None, Err("cannot read the kubeconfig ")),
+        ] {
+            let files: Vec<_> = files.into_iter().map(at).collect();
+            match (from_files(&files, context).await, expected) {
+                (Ok((config, _)), Ok(namespace)) => assert_eq!(config.default_namespace, namespace),
+                (Err(error), Err(text)) => {
+                    assert!(error.to_string().starts_with(text), "{error}");
+                }
+                (got, expected) => panic!("{got:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_made_without_a_server() {
+        let folder = folder(&[("a", kubeconfig("one", Some("one-context")))]);
+        let options = ConnectOptions {
+            kubeconfig: Some(folder.path().join("a")),
+            context: None,
+        };
+        let (_, namespace) = connect(&options).await.unwrap();
+        assert_eq!(namespace, "one-ns");
+    }
+}

@@ -7,15 +7,15 @@ use std::fmt;
 pub struct Identity {
     /// Name of the user.
     pub user: String,
-    /// Groups, all of them: the API server adds none but `system:authenticated`.
+    /// Groups, all of them: a review adds none by itself.
     pub groups: Vec<String>,
 }
 
 impl Identity {
     /// A ServiceAccount with the groups that the API server gives to its tokens.
     ///
-    /// Rights are often bound to these groups; a request or review without them
-    /// would be judged by less than the account has.
+    /// Rights are often bound to these groups; a review without them would judge
+    /// by less than the account has.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             user: format!("system:serviceaccount:{namespace}:{name}"),
@@ -25,6 +25,10 @@ impl Identity {
                 "system:authenticated".to_owned(),
             ],
         }
+    }
+
+    pub(crate) fn is_service_account(&self) -> bool {
+        self.user.starts_with("system:serviceaccount:")
     }
 }
 

@@ -303,3 +303,102 @@ impl fmt::Debug for Object {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<Object, ObjectError> {
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        Object::parse(&resource, json.as_bytes())
+    }
+
+    fn versioned(version: &str) -> Object {
+        parse(&format!(
+            r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn metadata_is_at_hand() {
+        let object = parse(
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{
+                "name":"a","namespace":"n","uid":"u","resourceVersion":"7","generation":3,
+                "labels":{"z":"1","b":"2"},"annotations":{"x":"\u00e9\n"},
+                "ownerReferences":[{"uid":"o1"},{"uid":"o2"}],
+                "deletionTimestamp":"2026-01-01T00:00:00Z",
+                "managedFields":[
+                    {"manager":"m","operation":"Update","fieldsV1":{"f:x":{}}},
+                    {"manager":"m","operation":"Apply","subresource":"status","fieldsV1":{"f:s":{}}},
+                    {"manager":"m","operation":"Apply","fieldsV1":{"f:data":{}}}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(object.reference().to_string(), "ConfigMap n/a");
+        assert_eq!((object.uid(), object.resource_version()), ("u", "7"));
+        assert_eq!(object.generation(), Some(3));
+        assert_eq!(
+            object.labels().collect::<Vec<_>>(),
+            [("b", "2"), ("z", "1")]
+        );
+        assert_eq!((object.label("z"), object.label("c")), (Some("1"), None));
+        assert_eq!(object.annotation("x").as_deref(), Some("é\n"));
+        assert_eq!(object.annotation("y"), None);
+        assert_eq!(object.owners().collect::<Vec<_>>(), ["o1", "o2"]);
+        assert!(object.is_deleting());
+        assert_eq!(object.value()["metadata"]["uid"], "u");
+        assert_eq!(
+            object.manager_fields("m"),
+            Some(serde_json::json!({"f:data": {}}))
+        );
+        assert_eq!(object.manager_fields("n"), None);
+        assert_eq!(object.managers().len(), 3);
+        assert_eq!(object.managers()[1].subresource, "status");
+    }
+
+    #[test]
+    fn a_bare_object_has_nothing_more() {
+        let object = parse(r#"{"metadata":{"name":"a","labels":null}}"#).unwrap();
+        assert_eq!((object.namespace(), object.uid()), (None, ""));
+        assert_eq!(object.labels().count() + object.owners().count(), 0);
+        assert!(!object.is_deleting());
+        assert_eq!(object.managed_fields(), None);
+        assert_eq!(object.managers(), []);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for json in [
+            "",
+            "[]",
+            "{}",
+            r#"{"metadata":{}}"#,
+            r#"{"metadata":{"name":"a"}} x"#,
+        ] {
+            let error = parse(json).unwrap_err();
+            assert_eq!(error.to_string(), "not an object of configmaps", "{json}");
+        }
+    }
+
+    #[test]
+    fn versions_are_numbers() {
+        for (this, other, newer) in [
+            ("10", "9", true),
+            ("9", "10", false),
+            ("9", "9", false),
+            ("340282366920938463463374607431768211455", "9", true),
+            ("b", "a", true),
+            ("a", "a", false),
+        ] {
+            assert_eq!(
+                versioned(this).is_newer_than(&versioned(other)),
+                newer,
+                "{this} {other}"
+            );
+        }
+    }
+}

@@ -60,6 +60,12 @@ impl Status {
         let mut causes = self.details.causes.iter();
         causes.any(|cause| cause.reason == reason)
     }
+
+    /// Whether all of its causes, and there are some, concern this field.
+    pub(crate) fn is_only_about(&self, field: &str) -> bool {
+        let causes = &self.details.causes;
+        !causes.is_empty() && causes.iter().all(|cause| cause.field == field)
+    }
 }
 
 #[cfg(test)]

@@ -94,11 +94,17 @@ impl Call {
     }
 
     /// Sends it on behalf of somebody.
+    ///
+    /// A ServiceAccount goes without its groups: the API server adds them itself,
+    /// and naming them would take the right to impersonate those groups, which is
+    /// the right to act as any account in them.
     pub(crate) fn impersonate(mut self, identity: Option<&Identity>) -> Self {
         if let Some(identity) = identity {
             self.headers.push((IMPERSONATE_USER, identity.user.clone()));
-            for group in &identity.groups {
-                self.headers.push((IMPERSONATE_GROUP, group.clone()));
+            if !identity.is_service_account() {
+                let groups = identity.groups.iter();
+                self.headers
+                    .extend(groups.map(|group| (IMPERSONATE_GROUP, group.clone())));
             }
         }
         self
@@ -169,26 +175,21 @@ mod tests {
     }
 
     #[test]
-    fn impersonation_names_every_group() {
+    fn only_a_plain_user_is_impersonated_with_groups() {
+        let person = Identity {
+            user: "ann".into(),
+            groups: vec!["a".into(), "b".into()],
+        };
         let account = Identity::service_account("ns", "name");
-        let call = Call::get("/api".into()).impersonate(Some(&account));
-        let request = call.into_request().unwrap();
-        assert_eq!(
-            request.headers()["impersonate-user"],
-            "system:serviceaccount:ns:name"
-        );
-        let groups: Vec<_> = request
-            .headers()
-            .get_all("impersonate-group")
-            .iter()
-            .collect();
-        assert_eq!(
-            groups,
-            [
-                "system:serviceaccounts",
-                "system:serviceaccounts:ns",
-                "system:authenticated"
-            ]
-        );
+        for (identity, user, groups) in [
+            (&person, "ann", &["a", "b"][..]),
+            (&account, "system:serviceaccount:ns:name", &[]),
+        ] {
+            let call = Call::get("/api".into()).impersonate(Some(identity));
+            let request = call.into_request().unwrap();
+            assert_eq!(request.headers()["impersonate-user"], user);
+            let sent = request.headers().get_all("impersonate-group");
+            assert_eq!(sent.iter().collect::<Vec<_>>(), groups);
+        }
     }
 }

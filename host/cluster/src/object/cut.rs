@@ -53,3 +53,62 @@ fn concat(parts: &[&str]) -> Box<str> {
     }
     text.into_boxed_str()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::object::Object;
+    use crate::resource::Resource;
+    use reeve_core::GroupVersionKind;
+
+    fn object(json: &str) -> Object {
+        let resource = Resource {
+            kind: GroupVersionKind::new("apps", "v1", "Deployment"),
+            plural: "deployments".into(),
+            namespaced: true,
+        };
+        Object::parse(&resource, json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn nothing_but_managed_fields_goes() {
+        let typed = r#""apiVersion":"apps/v1","kind":"Deployment""#;
+        for (json, kept) in [
+            // In the middle, at the end, at the beginning of the metadata.
+            (
+                r#"{T,"metadata":{"name":"a","managedFields":[{"manager":"m"}],"uid":"u"},"n":1.50}"#,
+                r#"{T,"metadata":{"name":"a","uid":"u"},"n":1.50}"#,
+            ),
+            (
+                r#"{T,"metadata":{"name":"a","managedFields":[]}}"#,
+                r#"{T,"metadata":{"name":"a"}}"#,
+            ),
+            (
+                r#"{T,"metadata":{"managedFields":[],"name":"a"}}"#,
+                r#"{T,"metadata":{"name":"a"}}"#,
+            ),
+            // As people write it.
+            (
+                "{T, \"metadata\": {\n  \"name\": \"a\",\n  \"managedFields\" : [ ]\n}}",
+                "{T, \"metadata\": {\n  \"name\": \"a\"\n}}",
+            ),
+            // The same words elsewhere are somebody's data.
+            (
+                r#"{T,"data":{"managedFields":[]},"metadata":{"name":"a","annotations":{"x":"\"managedFields\":[]"}}}"#,
+                r#"{T,"data":{"managedFields":[]},"metadata":{"name":"a","annotations":{"x":"\"managedFields\":[]"}}}"#,
+            ),
+            // Numbers that no float holds.
+            (
+                r#"{T,"metadata":{"name":"a"},"n":123456789012345678901234567890}"#,
+                r#"{T,"metadata":{"name":"a"},"n":123456789012345678901234567890}"#,
+            ),
+            // An item of a list.
+            (
+                r#"{"metadata":{"name":"a","managedFields":[]},"spec":{}}"#,
+                r#"{T,"metadata":{"name":"a"},"spec":{}}"#,
+            ),
+        ] {
+            let [json, kept] = [json, kept].map(|text| text.replacen('T', typed, 1));
+            assert_eq!(object(&json).json(), kept);
+        }
+    }
+}

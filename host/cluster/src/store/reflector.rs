@@ -258,8 +258,10 @@ impl Reflector {
             interruption,
             Interruption::Transport(TransportError::Receive(_)) | Interruption::Short
         );
-        // Connections break; only when the next attempt fails too is it news.
-        if !(broken && self.failures == 1) {
+        // Connections break, and versions expire in an outage; only when the next
+        // attempt fails too is it news.
+        let quiet = broken && self.failures == 1 || matches!(interruption, Interruption::Expired);
+        if !quiet {
             let state = state_of(interruption, self.failures);
             tracing::debug!(watch = %self.spec, %state, "watch interrupted");
             self.shared.set_state(&self.spec, self.id, state);
