@@ -40,12 +40,29 @@ fn configuration_replaces_single_amounts() {
 #[test]
 fn configuration_that_makes_no_sense_is_refused() {
     for (config, error) in [
-        (r#"{"default": {"cpu": "one"}}"#, "/default/cpu: not a quantity: expected a number such as `10`, `500m` or `4Gi`"),
-        (r#"{"defaultRequest": {"memory": "-1"}}"#, "/defaultRequest/memory: below zero"),
-        (r#"{"default": {"gpu": "1"}}"#, "/default/gpu: unknown field `gpu`, expected `cpu` or `memory`"),
-        (r#"{"defaultrequest": {}}"#, "/defaultrequest: unknown field `defaultrequest`, expected `default` or `defaultRequest`"),
+        (
+            r#"{"default": {"cpu": "one"}}"#,
+            "/default/cpu: not a quantity: expected a number such as `10`, `500m` or `4Gi`",
+        ),
+        (
+            r#"{"defaultRequest": {"memory": "-1"}}"#,
+            "/defaultRequest/memory: below zero",
+        ),
+        (
+            r#"{"default": {"gpu": "1"}}"#,
+            "/default/gpu: unknown field `gpu`, expected `cpu` or `memory`",
+        ),
+        (
+            r#"{"defaultrequest": {}}"#,
+            "/defaultrequest: unknown field `defaultrequest`, expected `default` or `defaultRequest`",
+        ),
     ] {
-        assert_eq!(ReevePlugin::describe(config.as_bytes()).unwrap_err().to_string(), error);
+        assert_eq!(
+            ReevePlugin::describe(config.as_bytes())
+                .unwrap_err()
+                .to_string(),
+            error
+        );
     }
 }
 
@@ -53,7 +70,10 @@ fn configuration_that_makes_no_sense_is_refused() {
 fn the_manifest_asks_for_no_more_than_is_needed() {
     let expected = Manifest::controller(Kind::new("kubeflow.org/v1", "Profile"))
         .projection(["/metadata/name"])
-        .writes(Kind::new("v1", "LimitRange"), Scope::NamespaceNamedLikePrimary);
+        .writes(
+            Kind::new("v1", "LimitRange"),
+            Scope::NamespaceNamedLikePrimary,
+        );
     assert_eq!(ReevePlugin::describe(b"{}"), Ok(expected));
     assert_eq!(ReevePlugin::metadata().name, "limitranges");
 }

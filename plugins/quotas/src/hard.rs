@@ -107,15 +107,16 @@ impl Unusable {
 
 /// The built-in limits with those of the configuration.
 fn defaults(configured: &BTreeMap<String, Option<Quantity>>) -> BTreeMap<String, String> {
-    let mut limits: BTreeMap<String, String> = DEFAULTS
-        .iter()
-        .map(|(resource, limit)| ((*resource).to_owned(), (*limit).to_owned()))
-        .collect();
+    let mut limits = BTreeMap::new();
+    for (resource, limit) in DEFAULTS {
+        if !configured.contains_key(resource) {
+            limits.insert(resource.to_owned(), limit.to_owned());
+        }
+    }
     for (resource, limit) in configured {
-        match limit {
-            Some(limit) => limits.insert(resource.clone(), limit.to_string()),
-            None => limits.remove(resource),
-        };
+        if let Some(limit) = limit {
+            limits.insert(resource.clone(), limit.to_string());
+        }
     }
     limits
 }
@@ -178,16 +179,17 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// What to tell people about labels that could not be used; none when there are
-/// none. All of the built-in limits together stay within the length of an event.
-pub(crate) fn report(unusable: &[Unusable]) -> Option<String> {
-    if unusable.is_empty() {
-        return None;
-    }
+/// What to tell people about labels that could not be used, in a text of about
+/// this many bytes: labels that have no room are counted.
+pub(crate) fn report(unusable: &[Unusable], room: usize) -> String {
     let mut text = String::from("Quota labels that cannot be used: ");
     for (index, label) in unusable.iter().enumerate() {
         if index > 0 {
             text.push_str("; ");
+        }
+        if text.len() > room {
+            text.push_str(&format!("{} more", unusable.len() - index));
+            break;
         }
         let Unusable {
             label,
@@ -198,5 +200,5 @@ pub(crate) fn report(unusable: &[Unusable]) -> Option<String> {
         text.push_str(&format!("{label}={value} ({problem}, using {used})"));
     }
     text.push_str(". Set each to a number such as 10 or 4Gi, or remove it.");
-    Some(text)
+    text
 }

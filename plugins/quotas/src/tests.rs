@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use reeve_sdk::prelude::*;
 use reeve_sdk::Plugin;
+use reeve_sdk::prelude::*;
 
 use crate::ReevePlugin;
 
@@ -63,7 +63,10 @@ fn check(labels: &[(&str, &str)], changed: &[(&str, &str)], reported: &[&str]) {
     assert_eq!(outcome.objects_json(), [expected], "{labels:?}");
 
     if reported.is_empty() {
-        assert!(outcome.conditions().is_empty() && outcome.events().is_empty(), "{labels:?}");
+        assert!(
+            outcome.conditions().is_empty() && outcome.events().is_empty(),
+            "{labels:?}"
+        );
         return;
     }
     let text = format!(
@@ -109,8 +112,14 @@ fn each_label_overrides_its_limit_and_no_other() {
 
 #[test]
 fn limits_are_applied_as_they_were_written() {
-    for value in ["0.5", "500m", "1000m", "1e3", "1E", "007", "+1", "0.1Ki", "."] {
-        check(&[("limits.memory", value)], &[("limits.memory", value)], &[]);
+    for value in [
+        "0.5", "500m", "1000m", "1e3", "1E", "007", "+1", "0.1Ki", ".",
+    ] {
+        check(
+            &[("limits.memory", value)],
+            &[("limits.memory", value)],
+            &[],
+        );
     }
 }
 
@@ -124,7 +133,11 @@ fn the_gpu_label_is_a_decimal_integer() {
         ("-0", "0"),
         ("9223372036854775807", "9223372036854775807"),
     ] {
-        check(&[("gpu", value)], &[("requests.nvidia.com/gpu", limit)], &[]);
+        check(
+            &[("gpu", value)],
+            &[("requests.nvidia.com/gpu", limit)],
+            &[],
+        );
     }
     for (value, problem) in [
         ("abc", "not a whole number"),
@@ -164,19 +177,30 @@ fn a_limit_that_cannot_be_used_keeps_the_default_and_is_reported() {
         ("1.5", "not a whole number"),
         ("500m", "not a whole number"),
     ] {
-        check(&[("pods", value)], &[], &[&format!("{PREFIX}pods={value} ({problem}, using 100)")]);
+        check(
+            &[("pods", value)],
+            &[],
+            &[&format!("{PREFIX}pods={value} ({problem}, using 100)")],
+        );
     }
     check(
         &[("requests.memory", "-1Gi")],
         &[],
-        &[&format!("{PREFIX}requests.memory=-1Gi (below zero, using 368G)")],
+        &[&format!(
+            "{PREFIX}requests.memory=-1Gi (below zero, using 368G)"
+        )],
     );
 }
 
 #[test]
 fn one_report_names_every_label_and_spoils_no_other() {
     check(
-        &[("pods", "two"), ("gpu", "x"), ("limits.cpu", "8"), ("requests.cpu", "many")],
+        &[
+            ("pods", "two"),
+            ("gpu", "x"),
+            ("limits.cpu", "8"),
+            ("requests.cpu", "many"),
+        ],
         &[("limits.cpu", "8"), ("requests.nvidia.com/gpu", "0")],
         &[
             &format!("{PREFIX}pods=two (not a quantity, using 100)"),
@@ -187,21 +211,46 @@ fn one_report_names_every_label_and_spoils_no_other() {
 }
 
 #[test]
-fn a_full_report_fits_an_event() {
+fn the_fullest_report_fits_an_event_and_the_condition_has_all_of_it() {
     let bad = "x".repeat(63);
-    let labels: Vec<_> = defaults()
+    let names: Vec<_> = defaults()
         .into_keys()
-        .map(|name| format!("{PREFIX}{}", if name.contains('/') { "gpu" } else { &name }))
+        .map(|name| {
+            if name == "requests.nvidia.com/gpu" {
+                "gpu".to_owned()
+            } else {
+                name
+            }
+        })
+        .map(|name| format!("{PREFIX}{name}"))
         .collect();
-    let labels: Vec<_> = labels.iter().map(|name| (name.as_str(), bad.as_str())).collect();
+    let labels: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), bad.as_str()))
+        .collect();
     let outcome = run(&labels, "{}");
-    let length = outcome.events()[0].message.len();
-    assert!(length <= 1536, "{length} bytes");
+    let event = &outcome.events()[0].message;
+    assert!(event.len() <= 1024, "{} bytes", event.len());
+    assert!(event.contains("; 3 more. Set each to"), "{event}");
+    let condition = &outcome.conditions()[0].message;
+    assert!(
+        names.iter().all(|name| condition.contains(name)),
+        "{condition}"
+    );
 }
 
 #[test]
 fn other_labels_are_ignored() {
-    check(&[("requests.gpu", "9"), ("Pods", "9"), ("pods.max", "x"), ("", "x")], &[], &[]);
+    check(
+        &[
+            ("requests.gpu", "9"),
+            ("Pods", "9"),
+            ("pods.max", "x"),
+            ("", "x"),
+        ],
+        &[],
+        &[],
+    );
     let outcome = run(&[("pods", "9"), ("example.com/pods", "x")], "{}");
     assert_eq!(outcome.objects_json()[0]["spec"]["hard"], json!(defaults()));
     assert!(outcome.events().is_empty());
@@ -223,7 +272,13 @@ fn configuration_replaces_adds_and_removes_limits() {
     expected.insert("pods".to_owned(), "20".to_owned());
     expected.insert("count/jobs.batch".to_owned(), "5".to_owned());
     expected.remove("requests.nvidia.com/gpu");
-    let outcome = run(&[("quotas.statcan.gc.ca/pods", "7"), ("quota.example.com/gpu", "x")], config);
+    let outcome = run(
+        &[
+            ("quotas.statcan.gc.ca/pods", "7"),
+            ("quota.example.com/gpu", "x"),
+        ],
+        config,
+    );
     assert_eq!(outcome.objects_json()[0]["spec"]["hard"], json!(expected));
     assert!(outcome.events().is_empty());
 
@@ -235,17 +290,46 @@ fn configuration_replaces_adds_and_removes_limits() {
 #[test]
 fn configuration_that_makes_no_sense_is_refused() {
     for (config, error) in [
-        (r#"{"hard": {"pods": "two"}}"#, "/hard/pods: not a quantity: expected a number such as `10`, `500m` or `4Gi`"),
+        (
+            r#"{"hard": {"pods": "two"}}"#,
+            "/hard/pods: not a quantity: expected a number such as `10`, `500m` or `4Gi`",
+        ),
         (r#"{"hard": {"pods": "-1"}}"#, "/hard/pods: below zero"),
-        (r#"{"hard": {"count/jobs.batch": "1.5"}}"#, "/hard/count~1jobs.batch: not a whole number"),
-        (r#"{"hard": {"": "1"}}"#, "/hard/: a limit without a resource name; name one such as `pods`"),
-        (r#"{"hard": {"pods": 5}}"#, "/hard/pods: invalid type: number, expected a string"),
-        (r#"{"labelprefix": ""}"#, "/labelprefix: unknown field `labelprefix`, expected `hard` or `labelPrefix`"),
-        (r#"{"labelPrefix": ""}"#, "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`"),
-        (r#"{"labelPrefix": "quotas"}"#, "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`"),
-        (r#"{"labelPrefix": "a/b/"}"#, "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`"),
+        (
+            r#"{"hard": {"count/jobs.batch": "1.5"}}"#,
+            "/hard/count~1jobs.batch: not a whole number",
+        ),
+        (
+            r#"{"hard": {"": "1"}}"#,
+            "/hard/: a limit without a resource name; name one such as `pods`",
+        ),
+        (
+            r#"{"hard": {"pods": 5}}"#,
+            "/hard/pods: invalid type: number, expected a string",
+        ),
+        (
+            r#"{"labelprefix": ""}"#,
+            "/labelprefix: unknown field `labelprefix`, expected `hard` or `labelPrefix`",
+        ),
+        (
+            r#"{"labelPrefix": ""}"#,
+            "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`",
+        ),
+        (
+            r#"{"labelPrefix": "quotas"}"#,
+            "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`",
+        ),
+        (
+            r#"{"labelPrefix": "a/b/"}"#,
+            "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`",
+        ),
     ] {
-        assert_eq!(ReevePlugin::describe(config.as_bytes()).unwrap_err().to_string(), error);
+        assert_eq!(
+            ReevePlugin::describe(config.as_bytes())
+                .unwrap_err()
+                .to_string(),
+            error
+        );
     }
 }
 
@@ -253,7 +337,10 @@ fn configuration_that_makes_no_sense_is_refused() {
 fn the_manifest_asks_for_no_more_than_is_needed() {
     let expected = Manifest::controller(Kind::new("kubeflow.org/v1", "Profile"))
         .projection(["/metadata/labels"])
-        .writes(Kind::new("v1", "ResourceQuota"), Scope::NamespaceNamedLikePrimary);
+        .writes(
+            Kind::new("v1", "ResourceQuota"),
+            Scope::NamespaceNamedLikePrimary,
+        );
     assert_eq!(ReevePlugin::describe(b"{}"), Ok(expected));
     assert_eq!(ReevePlugin::metadata().name, "quotas");
 }

@@ -9,7 +9,9 @@ use crate::log::Level;
 use crate::manifest::{ReadRule, Scope};
 use crate::outcome::{Absence, Condition, Event, Precondition};
 use crate::plugin::Plugin;
-use crate::{ConfigError, Context, Failure, Kind, Manifest, ObjectReference, Outcome, Query, ReadError};
+use crate::{
+    ConfigError, Context, Failure, Kind, Manifest, ObjectReference, Outcome, Query, ReadError,
+};
 
 #[expect(missing_docs, reason = "generated; the contract is documented in WIT")]
 pub mod bindings {
@@ -223,7 +225,11 @@ impl From<Absence> for types::Absence {
         };
         Self {
             object: absence.object.into(),
-            preconditions: absence.preconditions.into_iter().map(precondition).collect(),
+            preconditions: absence
+                .preconditions
+                .into_iter()
+                .map(precondition)
+                .collect(),
         }
     }
 }

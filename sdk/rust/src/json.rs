@@ -367,7 +367,8 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
         let item = seed.deserialize(&mut *self.reader);
         let index = self.index;
         self.index += 1;
-        item.map(Some).map_err(|error| error.below(&index.to_string()))
+        item.map(Some)
+            .map_err(|error| error.below(&index.to_string()))
     }
 }
 

@@ -1,4 +1,86 @@
 //! Write Reeve plugins in Rust.
+//!
+//! A plugin is a plain function from an object of the cluster, its primary, to
+//! the objects that should exist for it. The host does everything else: it
+//! watches, calls the function when something that the function read has changed,
+//! applies what it returns, and deletes what it no longer returns.
+//!
+//! ```
+//! use reeve_sdk::prelude::*;
+//!
+//! #[input]
+//! struct Profile {
+//!     metadata: Metadata,
+//! }
+//!
+//! /// What every profile gets.
+//! #[config]
+//! #[derive(Default)]
+//! struct Config {
+//!     /// The text of the greeting.
+//!     text: String,
+//! }
+//!
+//! fn manifest(_: &Config) -> Manifest {
+//!     Manifest::controller(Kind::new("kubeflow.org/v1", "Profile"))
+//!         .projection(["/metadata/name"])
+//!         .writes(Kind::new("v1", "ConfigMap"), Scope::NamespaceNamedLikePrimary)
+//! }
+//!
+//! fn reconcile(profile: Profile, config: &Config, _: &Context) -> Result<Outcome, Failure> {
+//!     Ok(Outcome::of([json!({
+//!         "apiVersion": "v1",
+//!         "kind": "ConfigMap",
+//!         "metadata": {"name": "greeting", "namespace": profile.metadata.name},
+//!         "data": {"text": config.text},
+//!     })]))
+//! }
+//!
+//! reeve_sdk::plugin!(manifest, reconcile);
+//! # use reeve_sdk::Plugin;
+//! # let profile = br#"{"metadata": {"name": "alice"}}"#;
+//! # let outcome = ReevePlugin::reconcile(profile, br#"{"text": "hi"}"#, &Context::test()).unwrap();
+//! # assert_eq!(outcome.objects_json()[0]["data"]["text"], "hi");
+//! ```
+//!
+//! The crate is a `cdylib` that depends on `reeve-sdk`, and nothing else is
+//! needed: `crate-type = ["cdylib", "rlib"]` under `[lib]`, built for
+//! `wasm32-unknown-unknown` and wrapped into a component. Name and version of the
+//! component are those of the package.
+//!
+//! # Types
+//!
+//! [`input`] is for what a plugin reads, [`output`] for what it returns and
+//! [`config`] for its configuration. They are derives of serde with the settings
+//! that Kubernetes wants; types that implement serde's traits in other ways, such
+//! as those of `k8s-openapi`, do as well. Declare the fields that are used, and no
+//! others. Small components come from types: `json!` and `serde_json::Value` add
+//! about 10 KB, numbers with a fraction as much again.
+//!
+//! # Failures and panics
+//!
+//! [`Failure`] says whether running again can help. `?` turns errors of reading
+//! the cluster into the failure that suits them, and [`OrFail`] all others. An
+//! answer with a warning is often better than none: see [`Outcome::condition`] and
+//! [`Outcome::event`]. A panic fails only the one call; its message and place
+//! reach the operator.
+//!
+//! # Tests
+//!
+//! Natively, everything compiles to an ordinary library. [`Context::test`] makes
+//! a cluster in memory, so a unit test calls `reconcile` and looks at the
+//! [`Outcome`]; through [`Plugin`] it can run the whole plugin on JSON.
+//!
+//! # Purity
+//!
+//! The same request and the same answers of the [`Context`] must give the same
+//! outcome; the host relies on it to skip work. There is no other input in a
+//! component: `SystemTime::now` panics there, and there is no environment, file,
+//! socket or thread. Nothing is remembered from one call to the next.
+
+// The attributes name the crate by its name, also in its own tests.
+#[cfg(test)]
+extern crate self as reeve_sdk;
 
 mod cluster;
 mod failure;
@@ -12,11 +94,14 @@ mod quantity;
 pub mod schema;
 
 #[cfg(target_arch = "wasm32")]
-#[path = "guest.rs"]
-mod backend;
+mod guest;
 #[cfg(not(target_arch = "wasm32"))]
-#[path = "testing.rs"]
-mod backend;
+mod testing;
+
+#[cfg(target_arch = "wasm32")]
+use guest as backend;
+#[cfg(not(target_arch = "wasm32"))]
+use testing as backend;
 
 pub use cluster::{Context, Query, ReadError};
 pub use failure::{Failure, OrFail};
@@ -24,31 +109,121 @@ pub use json::JsonError;
 pub use kind::{Kind, Metadata, ObjectReference, Strings};
 pub use manifest::{ConfigError, IntoManifest, Manifest, ReadRule, Scope};
 pub use outcome::{Absence, Condition, Event, Outcome};
-pub use quantity::{NotAQuantity, Quantity};
-pub use reeve_sdk_macros::{config, input, output};
 pub use plugin::{Plugin, PluginMetadata};
+pub use quantity::{NotAQuantity, Quantity};
+
+/// Makes a type the configuration of a plugin, or a part of it.
+///
+/// The type can be read strictly, and its JSON Schema is known: an unknown
+/// property is an error, so that a slip of the pen is found and not ignored. The
+/// host checks configuration against the schema before the plugin sees it. The
+/// doc comments become the descriptions in the schema.
+///
+/// - A struct has named fields, each a property in camelCase and none required:
+///   what is absent is as in its `Default`, which the struct must implement.
+/// - An enum has variants without fields, written as their names.
+/// - Fields are `bool`, integers, `f64`, `String`, [`Quantity`], types with this
+///   attribute, and `Option`, `Vec` and `BTreeMap<String, _>` of these.
+///
+/// ```
+/// use reeve_sdk::prelude::*;
+///
+/// /// How many of each.
+/// #[config]
+/// #[derive(Default)]
+/// struct Config {
+///     /// Largest number of pods.
+///     max_pods: Option<u32>,
+///     mode: Mode,
+/// }
+///
+/// #[config]
+/// #[derive(Default)]
+/// enum Mode {
+///     #[default]
+///     Lenient,
+///     Strict,
+/// }
+/// ```
+pub use reeve_sdk_macros::config;
+
+/// Makes a type readable from objects of the cluster: serde's `Deserialize` with
+/// fields in camelCase. Fields of the object that the type lacks are skipped.
+///
+/// ```
+/// use reeve_sdk::prelude::*;
+///
+/// #[input]
+/// struct RoleBinding {
+///     metadata: Metadata,
+///     role_ref: RoleRef,
+/// }
+///
+/// #[input]
+/// struct RoleRef {
+///     name: String,
+/// }
+/// ```
+pub use reeve_sdk_macros::input;
+
+/// Makes a type writable as an object of the cluster: serde's `Serialize` with
+/// fields in camelCase. A field that is `None` is left out, so that the plugin
+/// does not decide it.
+///
+/// ```
+/// use reeve_sdk::prelude::*;
+///
+/// #[output]
+/// struct Subject {
+///     kind: &'static str,
+///     api_group: Option<&'static str>,
+/// }
+///
+/// let subject = Subject { kind: "User", api_group: None };
+/// assert_eq!(Outcome::of([subject]).objects_json(), [json!({"kind": "User"})]);
+/// ```
+pub use reeve_sdk_macros::output;
 
 /// What a plugin usually needs.
 pub mod prelude {
     pub use crate::log;
     pub use crate::{
         Absence, Condition, ConfigError, Context, Event, Failure, Kind, Manifest, Metadata,
-        ObjectReference, OrFail, Outcome, Quantity, Query, ReadError, ReadRule, Scope,
+        ObjectReference, OrFail, Outcome, Quantity, Query, ReadError, ReadRule, Scope, config,
+        input, output,
     };
-    pub use crate::{config, input, output};
     pub use serde_json::json;
 }
 
+/// What the macros expand to; no part of the interface.
 #[doc(hidden)]
 pub mod __private {
-    #[cfg(target_arch = "wasm32")]
-    pub use crate::backend::bindings;
     pub use serde;
 
+    #[cfg(target_arch = "wasm32")]
+    pub use crate::guest::bindings;
     pub use crate::plugin::{describe, metadata, reconcile};
 }
 
-/// Makes a crate a plugin.
+/// Makes a crate a plugin, from two functions:
+///
+/// ```
+/// # use reeve_sdk::prelude::*;
+/// # #[input] struct Primary { metadata: Metadata }
+/// # #[config] #[derive(Default)] struct Config {}
+/// fn manifest(config: &Config) -> Manifest
+/// # { Manifest::controller(Kind::new("v1", "Namespace")) }
+/// fn reconcile(primary: Primary, config: &Config, cx: &Context) -> Result<Outcome, Failure>
+/// # { Ok(Outcome::new()) }
+/// reeve_sdk::plugin!(manifest, reconcile);
+/// ```
+///
+/// `manifest` says what the plugin is and may touch. It may also return
+/// `Result<Manifest, ConfigError>`, to refuse configuration that fits its schema
+/// but makes no sense. `reconcile` says what should exist for one primary.
+///
+/// The macro defines `ReevePlugin`, which implements [`Plugin`] for tests, and in
+/// a component the exports of the contract.
 #[macro_export]
 macro_rules! plugin {
     ($manifest:path, $reconcile:path $(,)?) => {
@@ -64,7 +239,9 @@ macro_rules! plugin {
                 )
             }
 
-            fn describe(config: &[u8]) -> ::std::result::Result<$crate::Manifest, $crate::ConfigError> {
+            fn describe(
+                config: &[u8],
+            ) -> ::std::result::Result<$crate::Manifest, $crate::ConfigError> {
                 $crate::__private::describe($manifest, config)
             }
 

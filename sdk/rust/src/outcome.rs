@@ -69,8 +69,9 @@ impl Outcome {
             Ok(json) => self.objects.push(json),
             Err(error) => {
                 let index = self.objects.len();
-                self.unwritable
-                    .get_or_insert_with(|| format!("object {index} cannot be written as JSON: {error}"));
+                self.unwritable.get_or_insert_with(|| {
+                    format!("object {index} cannot be written as JSON: {error}")
+                });
             }
         }
         self
@@ -137,7 +138,10 @@ impl Outcome {
     ///
     /// When one does not fit the type.
     pub fn objects_as<T: DeserializeOwned>(&self) -> Result<Vec<T>, serde_json::Error> {
-        self.objects.iter().map(|json| serde_json::from_slice(json)).collect()
+        self.objects
+            .iter()
+            .map(|json| serde_json::from_slice(json))
+            .collect()
     }
 
     /// The conditions so far.
@@ -320,8 +324,7 @@ mod tests {
         use k8s_openapi::api::core::v1::ConfigMap;
         let mut map = ConfigMap::default();
         map.metadata.name = Some("x".to_owned());
-        let expected =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
+        let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
         assert_eq!(Outcome::of([map]).objects_json(), [expected]);
     }
 
@@ -330,7 +333,10 @@ mod tests {
         let odd = BTreeMap::from([(vec![1], 2)]);
         let outcome = Outcome::of([json!({})]).object(&odd).object(&odd);
         let problem = outcome.unwritable.unwrap();
-        assert!(problem.starts_with("object 1 cannot be written"), "{problem}");
+        assert!(
+            problem.starts_with("object 1 cannot be written"),
+            "{problem}"
+        );
     }
 
     #[test]
@@ -341,7 +347,10 @@ mod tests {
         assert_eq!(absence.object, object);
         assert_eq!(
             absence.preconditions,
-            [Precondition::Uid("u".to_owned()), Precondition::Phase(phases)]
+            [
+                Precondition::Uid("u".to_owned()),
+                Precondition::Phase(phases)
+            ]
         );
     }
 }

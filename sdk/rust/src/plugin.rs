@@ -80,8 +80,9 @@ pub fn reconcile<P: DeserializeOwned, C: DeserializeOwned>(
     config: &[u8],
     cx: &Context,
 ) -> Result<Outcome, Failure> {
-    let primary = json::from_slice(primary)
-        .map_err(|error| Failure::Terminal(format!("the primary has an unexpected form: {error}")))?;
+    let primary = json::from_slice(primary).map_err(|error| {
+        Failure::Terminal(format!("the primary has an unexpected form: {error}"))
+    })?;
     let config = json::from_slice(config).map_err(|error| {
         Failure::Terminal(format!("the configuration has an unexpected form: {error}"))
     })?;

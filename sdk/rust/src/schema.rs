@@ -100,8 +100,7 @@ impl<T: ConfigSchema> ConfigSchema for BTreeMap<String, T> {
 impl Schema {
     /// The schema as one JSON text, draft 2020-12.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut text =
-            String::from(r#"{"$schema":"https://json-schema.org/draft/2020-12/schema""#);
+        let mut text = String::from(r#"{"$schema":"https://json-schema.org/draft/2020-12/schema""#);
         self.write_keywords(&mut text);
         text.push('}');
         text.into_bytes()
@@ -212,3 +211,6 @@ fn write_string(text: &mut String, value: &str) {
     }
     text.push('"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,10 @@ use crate::names::{camel_case, description};
 
 pub(crate) fn expand(item: DeriveInput) -> syn::Result<TokenStream> {
     if !item.generics.params.is_empty() {
-        return Err(error(&item.generics, "a configuration has no type parameters"));
+        return Err(error(
+            &item.generics,
+            "a configuration has no type parameters",
+        ));
     }
     refuse_serde(&item.attrs)?;
     let about = description(&item.attrs);
@@ -22,7 +25,10 @@ pub(crate) fn expand(item: DeriveInput) -> syn::Result<TokenStream> {
             let choices = choices(&data.variants)?;
             Ok(choice(&item, &about, &choices))
         }
-        Data::Union(data) => Err(error(data.union_token, "a configuration is a struct or an enum")),
+        Data::Union(data) => Err(error(
+            data.union_token,
+            "a configuration is a struct or an enum",
+        )),
     }
 }
 
@@ -122,17 +128,55 @@ mod tests {
     #[test]
     fn forms_that_a_schema_cannot_say_are_refused() {
         check(
-            parse_quote!(struct X<T> { t: T }),
+            parse_quote!(
+                struct X<T> {
+                    t: T,
+                }
+            ),
             "a configuration has no type parameters",
         );
-        check(parse_quote!(struct X(u8);), "a configuration has named fields");
         check(
-            parse_quote!(enum X { A, B(u8) }),
+            parse_quote!(
+                struct X(u8);
+            ),
+            "a configuration has named fields",
+        );
+        check(
+            parse_quote!(
+                enum X {
+                    A,
+                    B(u8),
+                }
+            ),
             "a choice in a configuration has no fields: it is written as its name",
         );
         let strict = "`#[config]` decides how serde reads this, so that the schema says the same";
-        check(parse_quote!(#[serde(default)] struct X { a: u8 }), strict);
-        check(parse_quote!(struct X { #[serde(rename = "b")] a: u8 }), strict);
-        check(parse_quote!(enum X { #[serde(rename = "b")] A }), strict);
+        check(
+            parse_quote!(
+                #[serde(default)]
+                struct X {
+                    a: u8,
+                }
+            ),
+            strict,
+        );
+        check(
+            parse_quote!(
+                struct X {
+                    #[serde(rename = "b")]
+                    a: u8,
+                }
+            ),
+            strict,
+        );
+        check(
+            parse_quote!(
+                enum X {
+                    #[serde(rename = "b")]
+                    A,
+                }
+            ),
+            strict,
+        );
     }
 }

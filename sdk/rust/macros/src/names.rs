@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn paragraphs_of_doc_comments_stand_on_lines() {
-        let item: syn::ItemStruct = parse_quote! {
+        let item: syn::DeriveInput = parse_quote! {
             /// One
             /// sentence.
             ///

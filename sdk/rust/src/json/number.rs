@@ -53,7 +53,10 @@ impl Reader<'_> {
 }
 
 impl Number<'_> {
-    pub(super) fn visit_integer<'v, V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, JsonError> {
+    pub(super) fn visit_integer<'v, V: Visitor<'v>>(
+        self,
+        visitor: V,
+    ) -> Result<V::Value, JsonError> {
         if self.whole {
             if let Ok(value) = self.text.parse() {
                 return visitor.visit_u64(value);

@@ -52,7 +52,10 @@ fn everything() -> Value {
 #[test]
 fn every_kind_of_type_reads_like_serde_json() {
     let value = everything();
-    for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+    for text in [
+        value.to_string(),
+        serde_json::to_string_pretty(&value).unwrap(),
+    ] {
         let read: Everything = from_slice(text.as_bytes()).unwrap();
         assert_eq!(read, serde_json::from_str(&text).unwrap());
     }
@@ -61,18 +64,66 @@ fn every_kind_of_type_reads_like_serde_json() {
 #[test]
 fn errors_name_the_place() {
     for (path, value, expected) in [
-        ("/small", json!(256), "/small: invalid value: number 256, expected u8"),
-        ("/small", json!("1"), "/small: invalid type: string \"1\", expected u8"),
-        ("/small", json!(1.5), "/small: invalid type: number with a fraction or exponent, expected u8"),
-        ("/signed", json!([]), "/signed: invalid type: list, expected i32"),
-        ("/text", json!(5), "/text: invalid type: number, expected a string"),
-        ("/text", json!(null), "/text: invalid type: null, expected a string"),
-        ("/flag", json!({}), "/flag: invalid type: object, expected a boolean"),
-        ("/real", json!(false), "/real: invalid type: false, expected f64"),
-        ("/list/0", json!(true), "/list/0: invalid type: true, expected enum Choice"),
-        ("/list/3/Named/a", json!(-1), "/list/3/Named/a: invalid value: number -1, expected u8"),
-        ("/list/0", json!("None"), "/list/0: unknown variant `None`, expected one of `Unit`, `One`, `Two`, `Named`"),
-        ("/map", json!([1]), "/map: invalid type: list, expected a map"),
+        (
+            "/small",
+            json!(256),
+            "/small: invalid value: number 256, expected u8",
+        ),
+        (
+            "/small",
+            json!("1"),
+            "/small: invalid type: string \"1\", expected u8",
+        ),
+        (
+            "/small",
+            json!(1.5),
+            "/small: invalid type: number with a fraction or exponent, expected u8",
+        ),
+        (
+            "/signed",
+            json!([]),
+            "/signed: invalid type: list, expected i32",
+        ),
+        (
+            "/text",
+            json!(5),
+            "/text: invalid type: number, expected a string",
+        ),
+        (
+            "/text",
+            json!(null),
+            "/text: invalid type: null, expected a string",
+        ),
+        (
+            "/flag",
+            json!({}),
+            "/flag: invalid type: object, expected a boolean",
+        ),
+        (
+            "/real",
+            json!(false),
+            "/real: invalid type: false, expected f64",
+        ),
+        (
+            "/list/0",
+            json!(true),
+            "/list/0: invalid type: true, expected enum Choice",
+        ),
+        (
+            "/list/3/Named/a",
+            json!(-1),
+            "/list/3/Named/a: invalid value: number -1, expected u8",
+        ),
+        (
+            "/list/0",
+            json!("None"),
+            "/list/0: unknown variant `None`, expected one of `Unit`, `One`, `Two`, `Named`",
+        ),
+        (
+            "/map",
+            json!([1]),
+            "/map: invalid type: list, expected a map",
+        ),
     ] {
         let mut object = everything();
         *object.pointer_mut(path).unwrap() = value;
@@ -96,8 +147,14 @@ fn missing_and_unknown_fields_name_the_object() {
     }
     for (text, expected) in [
         (r#"{}"#, "missing field `inner`"),
-        (r#"{"inner": {"x/y~": {}}}"#, "/inner/x~1y~0: missing field `a`"),
-        (r#"{"inner": {"x": {"b": 1}}}"#, "/inner/x/b: unknown field `b`, expected `a`"),
+        (
+            r#"{"inner": {"x/y~": {}}}"#,
+            "/inner/x~1y~0: missing field `a`",
+        ),
+        (
+            r#"{"inner": {"x": {"b": 1}}}"#,
+            "/inner/x/b: unknown field `b`, expected `a`",
+        ),
     ] {
         let error = from_slice::<Outer>(text.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -107,9 +164,39 @@ fn missing_and_unknown_fields_name_the_object() {
 #[test]
 fn what_is_no_json_is_refused() {
     for text in [
-        "", " ", "nul", "tru", "{", "[", "[1", "[1,", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
-        "{a:1}", "{1:1}", "\"", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"",
-        "\"\\ud800\\u0041\"", "\"\n\"", "01", "-", "1.", ".5", "1e", "+1", "1 2", "--1", "1e400", "NaN",
+        "",
+        " ",
+        "nul",
+        "tru",
+        "{",
+        "[",
+        "[1",
+        "[1,",
+        "[1,]",
+        "[,1]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{1:1}",
+        "\"",
+        "\"\\\"",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\ud800\"",
+        "\"\\udc00\"",
+        "\"\\ud800\\u0041\"",
+        "\"\n\"",
+        "01",
+        "-",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "1 2",
+        "--1",
+        "1e400",
+        "NaN",
     ] {
         assert!(serde_json::from_str::<Value>(text).is_err(), "{text}");
         assert!(from_slice::<Value>(text.as_bytes()).is_err(), "{text}");
@@ -117,7 +204,10 @@ fn what_is_no_json_is_refused() {
     assert!(from_slice::<Value>(b"\"\xff\"").is_err());
     // Also where the value is of no interest.
     for text in ["[1,]", "{\"a\":}", "[01]", "{\"a\" 1}"] {
-        assert!(from_slice::<serde::de::IgnoredAny>(text.as_bytes()).is_err(), "{text}");
+        assert!(
+            from_slice::<serde::de::IgnoredAny>(text.as_bytes()).is_err(),
+            "{text}"
+        );
     }
 }
 

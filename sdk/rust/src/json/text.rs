@@ -108,7 +108,9 @@ fn unescape(raw: &str) -> Option<String> {
                     if (chars.next()?, chars.next()?) != ('\\', 'u') {
                         return None;
                     }
-                    let low = unit(&mut chars)?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                    let low = unit(&mut chars)?
+                        .checked_sub(0xdc00)
+                        .filter(|low| *low < 0x400)?;
                     char::from_u32(0x1_0000 + ((high - 0xd800) << 10) + low)?
                 }
                 // A low half by itself is no character.
