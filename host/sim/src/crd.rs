@@ -20,5 +20,4 @@ mod validate;
 
 pub use definition::{default, prepare_create, prepare_update, validate, validate_update};
 pub use naming::{Names, accept_names, establish};
-pub use rules::validate_schema;
-pub use structural::{Schema, SchemaError};
+pub use structural::Schema;

@@ -112,6 +112,7 @@ pub fn validate(definition: &Value, errors: &mut Errors) {
     }
     validate_versions(definition, spec, errors);
     validate_names(names, errors);
+    validate_shared(definition, errors);
     validate_conversion(spec, errors);
     validate_stored_versions(definition, errors);
     if flag(spec, "preserveUnknownFields") {
@@ -187,6 +188,7 @@ fn validate_versions(definition: &Value, spec: &Value, errors: &mut Errors) {
             errors.push(FieldError::required(&path.child("openAPIV3Schema"), ""));
         }
     }
+    let shared = Shared::of(definition);
     let mut seen = BTreeSet::new();
     let mut unique = true;
     let mut storage = 0;
@@ -203,7 +205,19 @@ fn validate_versions(definition: &Value, spec: &Value, errors: &mut Errors) {
                 wrong.join(","),
             ));
         }
-        validate_version(&path, version, errors);
+        validate_deprecation(&path, version, errors);
+        if !shared.schema {
+            validate_version_schema(&path.child("schema"), version, errors);
+        }
+        if !shared.subresources {
+            validate_scale(&path.child("subresources"), version, errors);
+        }
+        if !shared.columns {
+            validate_columns(&path, version, errors);
+        }
+        if !shared.selectable {
+            validate_selectable(&path.child("selectableFields"), version, errors);
+        }
     }
     let all = spec.get("versions").unwrap_or(&Value::Null);
     if !unique {
@@ -222,7 +236,52 @@ fn validate_versions(definition: &Value, spec: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_version(path: &Path<'_>, version: &Value, errors: &mut Errors) {
+/// What all versions have in common. The server keeps that once, at the top of
+/// its own form of the spec, and that is where it finds fault with it.
+struct Shared {
+    schema: bool,
+    subresources: bool,
+    columns: bool,
+    selectable: bool,
+}
+
+impl Shared {
+    fn of(definition: &Value) -> Self {
+        let same = |field: &str| {
+            let mut values = versions(definition).map(|version| version.get(field));
+            let first = values.next().flatten();
+            first.is_some() && values.all(|value| value == first)
+        };
+        Shared {
+            schema: same("schema"),
+            subresources: same("subresources"),
+            columns: same("additionalPrinterColumns"),
+            selectable: same("selectableFields"),
+        }
+    }
+}
+
+/// Checks what all versions share.
+fn validate_shared(definition: &Value, errors: &mut Errors) {
+    let shared = Shared::of(definition);
+    let Some(version) = versions(definition).next() else {
+        return;
+    };
+    if shared.schema {
+        validate_version_schema(&SPEC.child("validation"), version, errors);
+    }
+    if shared.subresources {
+        validate_scale(&SPEC.child("subresources"), version, errors);
+    }
+    if shared.columns {
+        validate_columns(&SPEC, version, errors);
+    }
+    if shared.selectable {
+        validate_selectable(&SPEC.child("selectableFields"), version, errors);
+    }
+}
+
+fn validate_deprecation(path: &Path<'_>, version: &Value, errors: &mut Errors) {
     if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
         let wrong = if !flag(version, "deprecated") {
             Some("can only be set for deprecated versions")
@@ -238,20 +297,22 @@ fn validate_version(path: &Path<'_>, version: &Value, errors: &mut Errors) {
             errors.push(FieldError::invalid_str(&path, warning, wrong));
         }
     }
-    let schema = version.pointer("/schema/openAPIV3Schema");
-    if let Some(schema) = schema {
-        let path = path.child("schema");
+}
+
+fn validate_version_schema(path: &Path<'_>, version: &Value, errors: &mut Errors) {
+    if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
         let path = path.child("openAPIV3Schema");
         let status = version.pointer("/subresources/status").is_some();
         rules::validate_root(&path, schema, status, errors);
         errors.extend(rules::validate_schema(&path, schema));
     }
-    validate_scale(&path.child("subresources"), version, errors);
+}
+
+fn validate_columns(path: &Path<'_>, version: &Value, errors: &mut Errors) {
     let columns = path.child("additionalPrinterColumns");
     for (index, column) in items(version, "additionalPrinterColumns").enumerate() {
         validate_column(&columns.index(index), column, errors);
     }
-    validate_selectable(&path.child("selectableFields"), version, schema, errors);
 }
 
 fn validate_scale(path: &Path<'_>, version: &Value, errors: &mut Errors) {
@@ -327,12 +388,8 @@ fn validate_column(path: &Path<'_>, column: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_selectable(
-    path: &Path<'_>,
-    version: &Value,
-    schema: Option<&Value>,
-    errors: &mut Errors,
-) {
+fn validate_selectable(path: &Path<'_>, version: &Value, errors: &mut Errors) {
+    let schema = version.pointer("/schema/openAPIV3Schema");
     let mut seen = BTreeSet::new();
     for (index, field) in items(version, "selectableFields").enumerate() {
         let path = path.index(index);

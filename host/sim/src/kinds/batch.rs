@@ -44,7 +44,8 @@ pub(super) const ROWS: &[Kind] = &[
         .update_validated(validate_job_update),
 ];
 
-fn default_job(job: &mut Value) {
+/// Without labels of its own, a Job has those of its pods.
+fn default_labels(job: &mut Value) {
     let labels = job
         .pointer("/spec/template/metadata/labels")
         .filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()))
@@ -55,6 +56,10 @@ fn default_job(job: &mut Value) {
     {
         set(meta, "labels", labels);
     }
+}
+
+fn default_job(job: &mut Value) {
+    default_labels(job);
     let Some(spec) = ensure_object(job, "spec") else {
         return;
     };
@@ -128,6 +133,7 @@ fn generate_selector(job: &mut Value) {
     {
         set(selector, labels[0].0, uid.clone());
     }
+    default_labels(job);
 }
 
 fn validate_job(job: &Value, errors: &mut Errors) {
@@ -366,5 +372,6 @@ mod tests {
         let labels = &job["spec"]["template"]["metadata"]["labels"];
         assert_eq!(labels["job-name"], "a");
         assert_eq!(labels.as_object().map(serde_json::Map::len), Some(4));
+        assert_eq!(&job["metadata"]["labels"], labels);
     }
 }

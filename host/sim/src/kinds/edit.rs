@@ -1,14 +1,6 @@
 //! Small steps on JSON that defaulting is made of.
 
-use serde_json::{Map, Value, json};
-
-/// The object in `field` of `value`, if it is there and is one.
-pub(crate) fn object_mut<'a>(
-    value: &'a mut Value,
-    field: &str,
-) -> Option<&'a mut Map<String, Value>> {
-    value.get_mut(field)?.as_object_mut()
-}
+use serde_json::{Value, json};
 
 /// The value in `field`, made an empty object when absent or null. None when
 /// `value` is no object or holds something else there.
