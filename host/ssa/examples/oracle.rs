@@ -41,9 +41,9 @@ fn main() -> Result<()> {
             Value::Null => Schema::untyped(),
             json => Schema::from_crd(json)?,
         };
-        let mut live = None;
+        let mut live: Option<Value> = None;
         for _ in 0..LIFE {
-            let request = random.request(name, json, live.take());
+            let request = random.request(name, json, live.as_ref());
             let mut theirs = oracle.ask(&request)?;
             store(&schema, &mut theirs["object"]);
             let ours = answer(&schema, &request, &theirs);
@@ -278,7 +278,7 @@ impl Random {
         &from[self.below(from.len())]
     }
 
-    fn request(&mut self, schema: &str, json: &Value, live: Option<Value>) -> Value {
+    fn request(&mut self, schema: &str, json: &Value, live: Option<&Value>) -> Value {
         let op = if self.chance(60) { "apply" } else { "update" };
         let mut object = match json {
             Value::Null => self.anything(3),
@@ -288,7 +288,7 @@ impl Random {
             object = json!({});
         }
         if op == "update"
-            && let Some(live) = &live
+            && let Some(live) = live
         {
             if self.chance(50) {
                 // An edit of what is there, rather than something new.
@@ -370,12 +370,18 @@ impl Random {
                     if let Some(keys) = schema["x-kubernetes-list-map-keys"].as_array()
                         && let Some(item) = item.as_object_mut()
                     {
-                        let key = keys[0].as_str().unwrap_or_default();
-                        let value = match key {
-                            "id" => self.below(4).into(),
-                            _ => self.text(),
-                        };
-                        item.insert(key.to_owned(), value);
+                        for key in keys.iter().filter_map(Value::as_str) {
+                            let value = match key {
+                                "id" => self.below(4).into(),
+                                _ => self.text(),
+                            };
+                            // A key that is a map is refused, but the text of
+                            // the refusal varies with the order of the map.
+                            let missing = key != "kind" && !item.contains_key(key);
+                            if missing || item.get(key).is_some_and(Value::is_object) {
+                                item.insert(key.to_owned(), value);
+                            }
+                        }
                     }
                     // Twice the same is an error in an apply, and rare.
                     if !keyed || self.chance(2) || !items.iter().any(|other| alike(other, &item)) {

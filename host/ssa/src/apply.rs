@@ -223,3 +223,193 @@ fn describe(object: &Value) -> String {
         text("/kind")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    const NOW: &str = "2026-01-01T00:00:09Z";
+
+    fn quota() -> &'static Schema {
+        builtin::schema("", "v1", "ResourceQuota").unwrap()
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn config(spec: Value) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "n"}, "spec": spec,
+        })
+    }
+
+    fn request<'a>(
+        live: Option<&'a Value>,
+        config: &'a Value,
+        manager: &'a str,
+        reset: &'a FieldSet,
+    ) -> Apply<'a> {
+        Apply {
+            schema: quota(),
+            versions: &[],
+            live,
+            config,
+            manager,
+            force: false,
+            subresource: "",
+            now: NOW,
+            reset,
+        }
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({
+            "manager": manager, "operation": operation, "apiVersion": "v1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    }
+
+    /// A quota of two, one pod limit edited by hand.
+    fn live() -> Value {
+        let mut live = config(json!({"hard": {"pods": "3", "cpu": "1"}}));
+        live["metadata"]["uid"] = "1".into();
+        live["metadata"]["managedFields"] = json!([
+            entry(
+                "reeve/q",
+                "Apply",
+                json!({"f:spec": {"f:hard": {"f:cpu": {}}}})
+            ),
+            entry(
+                "kubectl-edit",
+                "Update",
+                json!({"f:spec": {"f:hard": {"f:pods": {}}}})
+            ),
+        ]);
+        live
+    }
+
+    #[test]
+    fn an_absent_object_is_created() {
+        let none = FieldSet::new();
+        let config = config(json!({"hard": {"pods": "1"}}));
+        let applied = apply(request(None, &config, "a", &none)).unwrap();
+        assert!(applied.changed);
+        let mut expected = config.clone();
+        expected["status"] = json!({});
+        expected["metadata"]["managedFields"] = json!([entry(
+            "a",
+            "Apply",
+            json!({"f:spec": {"f:hard": {"f:pods": {}}}})
+        )]);
+        expected["metadata"]["managedFields"][0]["time"] = NOW.into();
+        assert_eq!(applied.object, expected);
+    }
+
+    #[test]
+    fn a_field_of_another_is_a_conflict_until_forced() {
+        let none = FieldSet::new();
+        let (live, config) = (live(), config(json!({"hard": {"pods": "10", "cpu": "1"}})));
+        let gentle = request(Some(&live), &config, "reeve/q", &none);
+        let error = apply(gentle).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .spec.hard.pods"
+        );
+        let forced = Apply {
+            force: true,
+            ..gentle
+        };
+        let object = apply(forced).unwrap().object;
+        assert_eq!(object["spec"], config["spec"]);
+        let owners = ManagedFields::of(&object).unwrap();
+        assert_eq!(owners.iter().count(), 1, "nothing is left to the other");
+    }
+
+    #[test]
+    fn what_is_no_longer_applied_goes_unless_it_is_shared() {
+        let none = FieldSet::new();
+        let both = config(json!({"hard": {"pods": "3", "cpu": "1"}}));
+        let shared = apply(request(Some(&live()), &both, "reeve/q", &none)).unwrap();
+        assert!(shared.changed, "ownership is a change");
+        let nothing = config(json!({}));
+        let left = apply(request(Some(&shared.object), &nothing, "reeve/q", &none)).unwrap();
+        assert_eq!(left.object["spec"], json!({"hard": {"pods": "3"}}));
+    }
+
+    #[test]
+    fn reset_fields_are_merged_but_not_owned() {
+        let status = crate::reset::built_in("", "ResourceQuota", "");
+        let mut config = config(json!({}));
+        config["status"] = json!({"hard": {"pods": "9"}});
+        let applied = apply(request(None, &config, "a", &status)).unwrap();
+        let fields = ManagedFields::of(&applied.object).unwrap().union();
+        assert_eq!(fields.to_fields_v1_json(), r#"{"f:spec":{}}"#);
+    }
+
+    #[test]
+    fn an_unchanged_apply_keeps_everything() {
+        let none = FieldSet::new();
+        let config = config(json!({"hard": {"cpu": "1"}}));
+        let mut live = live();
+        live["status"] = json!({});
+        let applied = apply(request(Some(&live), &config, "reeve/q", &none)).unwrap();
+        assert!(!applied.changed);
+        assert_eq!(applied.object, live);
+    }
+
+    #[test]
+    fn refusals_name_the_object() {
+        let none = FieldSet::new();
+        let mut owned = config(json!({}));
+        owned["metadata"]["managedFields"] = json!([]);
+        let unknown = config(json!({"hart": {}}));
+        let broken = config(json!({"hart": {}}));
+        let fine = config(json!({}));
+        let mut undecodable = live();
+        undecodable["metadata"]["managedFields"][0]["operation"] = "Own".into();
+        let mut tracked = broken.clone();
+        tracked["metadata"]["managedFields"] = live()["metadata"]["managedFields"].clone();
+        let object = "n/q; /v1, Kind=ResourceQuota";
+        let reason = ".spec.hart: field not declared in schema";
+        for (live, config, expected) in [
+            (
+                None,
+                &owned,
+                "metadata.managedFields must be nil".to_owned(),
+            ),
+            (
+                None,
+                &unknown,
+                format!("failed to create typed patch object ({object}): {reason}"),
+            ),
+            (
+                Some(&tracked),
+                &fine,
+                format!("failed to create typed live object ({object}): {reason}"),
+            ),
+            (
+                Some(&broken),
+                &fine,
+                format!(
+                    "failed to create manager for existing fields: failed to convert new object \
+                     ({object}) to smd typed: {reason}"
+                ),
+            ),
+            (
+                Some(&undecodable),
+                &fine,
+                "failed to decode managed fields: operation must be `Apply` or `Update`".to_owned(),
+            ),
+        ] {
+            let error = apply(request(live, config, "a", &none)).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

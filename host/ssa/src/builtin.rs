@@ -47,3 +47,37 @@ fn api_version(group: &str, version: &str) -> String {
         format!("{group}/{version}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::field_set;
+
+    #[test]
+    fn every_line_of_the_table_is_read_and_every_name_is_defined() {
+        assert_eq!(TABLE.problems(TEXT), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_kind_is_an_object() {
+        assert!(kinds().count() > 50);
+        for (api_version, kind) in kinds() {
+            let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+            let schema = schema(group, version, kind).unwrap();
+            let object = json!({"metadata": {"finalizers": ["f"], "labels": {"l": "m"}}});
+            assert_eq!(
+                field_set(schema, &object).to_fields_v1_json(),
+                r#"{"f:metadata":{"f:finalizers":{"v:\"f\"":{}},"f:labels":{"f:l":{}}}}"#,
+                "{api_version} {kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn kinds_that_are_not_in_the_table_have_no_schema() {
+        assert!(schema("", "v1", "Widget").is_none());
+        assert!(schema("apps", "v1beta1", "Deployment").is_none());
+    }
+}

@@ -172,6 +172,10 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
     fn check(fields: Value, desired: Value, covered: bool, beyond: &[&str]) {
         assert_eq!(covers(&fields, &desired), covered, "{fields} of {desired}");
         let paths: Vec<_> = owned_beyond(&fields, &desired)

@@ -78,3 +78,69 @@ fn annotation(object: &Value) -> Option<&str> {
 fn annotations_mut(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
     object.pointer_mut("/metadata/annotations")?.as_object_mut()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::builtin;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn object(data: Value, last: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"annotations": {ANNOTATION: last}}, "data": data,
+        })
+    }
+
+    #[test]
+    fn fields_as_they_were_applied_are_ours_to_change() {
+        let schema = builtin::schema("", "v1", "ConfigMap").unwrap();
+        let live = |last: &str| object(json!({"same": "1", "changed": "2"}), last);
+        let data = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"same":"1","changed":"1","gone":"1"}}"#;
+        for (last, fields) in [
+            (
+                data.to_owned(),
+                Some(r#"{"f:apiVersion":{},"f:data":{"f:same":{}},"f:kind":{}}"#),
+            ),
+            (data.replace("v1", "v2"), None),
+            ("not json".to_owned(), None),
+            (String::new(), None),
+        ] {
+            let unchanged = unchanged_fields(schema, &live(&last), "v1");
+            assert_eq!(
+                unchanged.map(|set| set.to_fields_v1_json()).as_deref(),
+                fields
+            );
+        }
+    }
+
+    #[test]
+    fn the_annotation_follows_if_it_is_there() {
+        let config = object(json!({"k": "<1>"}), "old");
+        let mut with = object(json!({}), "old");
+        refresh(&mut with, &config);
+        assert_eq!(
+            annotation(&with),
+            Some(
+                "{\"apiVersion\":\"v1\",\"data\":{\"k\":\"\\u003c1\\u003e\"},\"kind\":\"ConfigMap\",\"metadata\":{\"annotations\":{}}}\n"
+            )
+        );
+        let mut without = object(json!({}), "");
+        let before = without.clone();
+        refresh(&mut without, &config);
+        assert_eq!(without, before);
+    }
+
+    #[test]
+    fn too_large_a_config_is_not_kept() {
+        let mut object = object(json!({}), "old");
+        let config = json!({"data": "x".repeat(MAX_ANNOTATIONS)});
+        refresh(&mut object, &config);
+        assert_eq!(annotation(&object), None);
+    }
+}

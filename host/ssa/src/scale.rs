@@ -40,19 +40,21 @@ impl ScaleFields {
     /// The managed fields of the scale: those of the parent that own the
     /// replicas.
     pub fn to_scale(&self, parent: &ManagedFields) -> ManagedFields {
-        let entries = parent.0.iter().filter_map(|(id, owned)| {
-            owned.set.has(self.path(owned)?).then(|| {
-                let mut id = id.clone();
-                if id.operation == Operation::Update {
-                    id.api_version = Some(SCALE_VERSION.to_owned());
-                }
-                let scale = Owned {
-                    set: only(&Path::fields(["spec", "replicas"])),
-                    api_version: SCALE_VERSION.to_owned(),
-                    time: owned.time.clone(),
-                };
-                (id, scale)
-            })
+        let owners = parent
+            .0
+            .iter()
+            .filter(|(_, owned)| self.path(owned).is_some_and(|path| owned.set.has(path)));
+        let entries = owners.map(|(id, owned)| {
+            let mut id = id.clone();
+            if id.operation == Operation::Update {
+                id.api_version = Some(SCALE_VERSION.to_owned());
+            }
+            let scale = Owned {
+                set: only(&Path::fields(["spec", "replicas"])),
+                api_version: SCALE_VERSION.to_owned(),
+                time: owned.time.clone(),
+            };
+            (id, scale)
         });
         ManagedFields(entries.collect())
     }

@@ -235,7 +235,8 @@ mod tests {
     #[test]
     fn operations_work_path_by_path() {
         type Op = fn(&FieldSet, &FieldSet) -> FieldSet;
-        let cases: [(&str, Op, &[&str], &[&str], &[&str]); 8] = [
+        type Paths = &'static [&'static str];
+        let cases: [(&str, Op, Paths, Paths, Paths); 8] = [
             (
                 "union",
                 FieldSet::union,

@@ -129,3 +129,145 @@ fn is_reset(entries: Option<&Value>, native: bool) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    /// The entries after a write, as `manager fields` in order.
+    fn check(live: Option<&Value>, object: &Value, subresource: &str, expected: &[&str]) -> Value {
+        let kind = object["kind"].as_str().unwrap();
+        let written = update(Update {
+            schema: builtin::schema("", "v1", kind).unwrap(),
+            versions: &[],
+            live,
+            object,
+            manager: "me",
+            subresource,
+            now: "2026-01-01T00:00:09Z",
+            reset: &crate::reset::built_in("", kind, subresource),
+        });
+        let managers = ManagedFields::of(&written).unwrap();
+        let mut entries: Vec<_> = managers
+            .iter()
+            .map(|(id, owned)| format!("{} {}", id.manager, owned.set.to_fields_v1_json()))
+            .collect();
+        entries.sort();
+        assert_eq!(entries, expected, "{object}");
+        written
+    }
+
+    fn quota(pods: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "uid": "1"},
+            "spec": {"hard": {"pods": pods}},
+        })
+    }
+
+    fn owned(mut object: Value, manager: &str) -> Value {
+        object["metadata"]["managedFields"] = json!([{
+            "manager": manager, "operation": "Update", "apiVersion": "v1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:hard": {".": {}, "f:pods": {}}}},
+        }]);
+        object
+    }
+
+    #[test]
+    fn a_create_owns_all_it_brings_but_identity_and_what_is_always_there() {
+        check(
+            None,
+            &quota("1"),
+            "",
+            &[r#"me {"f:spec":{"f:hard":{".":{},"f:pods":{}}}}"#],
+        );
+    }
+
+    #[test]
+    fn a_change_moves_ownership() {
+        let live = owned(quota("1"), "other");
+        check(
+            Some(&live),
+            &quota("2"),
+            "",
+            &[
+                r#"me {"f:spec":{"f:hard":{"f:pods":{}}}}"#,
+                r#"other {"f:spec":{"f:hard":{}}}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn no_change_changes_nothing() {
+        let mut live = owned(quota("1"), "other");
+        live["status"] = json!({});
+        let written = check(
+            Some(&live),
+            &live,
+            "",
+            &[r#"other {"f:spec":{"f:hard":{".":{},"f:pods":{}}}}"#],
+        );
+        assert_eq!(written, live);
+    }
+
+    #[test]
+    fn a_removed_field_belongs_to_nobody() {
+        let live = owned(quota("1"), "other");
+        let mut object = quota("1");
+        object["spec"] = json!({});
+        check(Some(&live), &object, "", &[]);
+    }
+
+    #[test]
+    fn an_untracked_object_stays_untracked() {
+        check(Some(&quota("1")), &quota("2"), "", &[]);
+    }
+
+    #[test]
+    fn a_status_write_owns_status_alone() {
+        let live = owned(quota("1"), "other");
+        let mut object = owned(quota("2"), "forged");
+        object["status"] = json!({"used": {"pods": "1"}});
+        check(
+            Some(&live),
+            &object,
+            "status",
+            &[
+                r#"me {"f:status":{"f:used":{".":{},"f:pods":{}}}}"#,
+                r#"other {"f:spec":{"f:hard":{".":{},"f:pods":{}}}}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn the_managed_fields_of_a_request_count() {
+        let live = owned(quota("1"), "other");
+        let kept = r#"other {"f:spec":{"f:hard":{".":{},"f:pods":{}}}}"#;
+        let with = |entries: Value| {
+            let mut object = quota("1");
+            object["metadata"]["managedFields"] = entries;
+            object
+        };
+        check(Some(&live), &with(json!(null)), "", &[kept]);
+        check(
+            Some(&live),
+            &with(json!([{"operation": "Own"}])),
+            "",
+            &[kept],
+        );
+        check(Some(&live), &with(json!([])), "", &[]);
+        check(Some(&live), &with(json!([{}])), "", &[]);
+        let renamed = owned(quota("1"), "renamed");
+        let renamed_entry = kept.replace("other", "renamed");
+        check(Some(&live), &renamed, "", &[renamed_entry.as_str()]);
+    }
+
+    #[test]
+    fn an_object_that_does_not_fit_loses_its_owners() {
+        let live = owned(quota("1"), "other");
+        let mut object = quota("1");
+        object["spec"]["undeclared"] = 1.into();
+        check(Some(&live), &object, "", &[]);
+    }
+}

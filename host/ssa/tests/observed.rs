@@ -5,6 +5,8 @@
 //! are made small; everything else is as the server sent it. Each step is
 //! predicted from the answer before it.
 
+#![expect(clippy::unwrap_used, reason = "tests panic where they fail")]
+
 use reeve_ssa::{
     Applied, Apply, ApplyError, FieldSet, Schema, Update, Version, apply, builtin, reset, update,
 };

@@ -1,5 +1,7 @@
 //! Laws that hold whatever the objects are.
 
+#![expect(clippy::unwrap_used, reason = "tests panic where they fail")]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

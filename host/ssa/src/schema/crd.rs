@@ -236,3 +236,126 @@ fn at(path: &[String]) -> String {
         path.join(".")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::{Duplicates, field_set, validate};
+
+    /// The fields of an object under a schema for its `spec`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn fields(spec: Value, object: Value) -> String {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let schema = Schema::from_crd(&schema).unwrap();
+        field_set(&schema, &json!({"spec": object})).to_fields_v1_json()
+    }
+
+    #[test]
+    fn structure_decides_what_is_a_field() {
+        let text = json!({"type": "string"});
+        for (schema, object, expected) in [
+            (
+                json!({"type": "object"}),
+                json!({"a": {"b": [1]}}),
+                r#"{"f:spec":{"f:a":{".":{},"f:b":{}}}}"#,
+            ),
+            (
+                json!({"type": "object", "additionalProperties": text}),
+                json!({"a": "1"}),
+                r#"{"f:spec":{"f:a":{}}}"#,
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-map-type": "atomic"}),
+                json!({"a": "1"}),
+                r#"{"f:spec":{}}"#,
+            ),
+            (
+                json!({"type": "array", "items": text}),
+                json!(["a"]),
+                r#"{"f:spec":{}}"#,
+            ),
+            (
+                json!({"type": "array", "items": text, "x-kubernetes-list-type": "set"}),
+                json!(["a"]),
+                r#"{"f:spec":{"v:\"a\"":{}}}"#,
+            ),
+            (
+                json!({
+                    "type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["b", "a"],
+                    "items": {"type": "object", "properties": {
+                        "a": text, "b": {"type": "string", "default": "d"},
+                    }},
+                }),
+                json!([{"a": "1"}]),
+                r#"{"f:spec":{"k:{\"a\":\"1\",\"b\":\"d\"}":{".":{},"f:a":{}}}}"#,
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true}),
+                json!({"kind": "X", "metadata": {"finalizers": ["f"]}, "data": {}}),
+                r#"{"f:spec":{"f:data":{},"f:kind":{},"f:metadata":{"f:finalizers":{"v:\"f\"":{}}}}}"#,
+            ),
+        ] {
+            assert_eq!(fields(schema, object), expected);
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_declared_nowhere_or_everywhere() {
+        let nested = |extension: &str| {
+            json!({"type": "object", "properties": {"spec": {
+                "type": "object", extension: true,
+                "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}},
+            }}})
+        };
+        let object = json!({"kind": "X", "metadata": {"labels": {}}, "spec": {"a": {"new": 1}}});
+        let check = |extension| {
+            let schema = Schema::from_crd(&nested(extension)).unwrap();
+            validate(&schema, &object, Duplicates::Refused).is_ok()
+        };
+        assert!(!check("x-other"));
+        assert!(
+            check("x-kubernetes-preserve-unknown-fields"),
+            "it holds further down"
+        );
+    }
+
+    #[test]
+    fn broken_schemas_say_where() {
+        for (spec, expected) in [
+            (json!("x"), "spec: schema is not an object"),
+            (json!({"type": "what"}), "spec: unrecognized type \"what\""),
+            (
+                json!({"type": "array"}),
+                "spec: items must be specified on arrays",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string", "x-kubernetes-map-type": "x", "properties": {}}}),
+                "",
+            ),
+            (
+                json!({"type": "array", "items": {}, "x-kubernetes-list-type": "bag"}),
+                "spec: invalid x-kubernetes-list-type",
+            ),
+            (
+                json!({"type": "array", "items": {}, "x-kubernetes-list-type": "map"}),
+                "spec: invalid x-kubernetes-list-map-keys",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "object", "x-kubernetes-map-type": "x"}}),
+                "spec.*: invalid x-kubernetes-map-type",
+            ),
+        ] {
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            let text =
+                Schema::from_crd(&schema).map_or_else(|error| error.to_string(), |_| String::new());
+            assert_eq!(text, expected);
+        }
+    }
+}

@@ -90,6 +90,10 @@ mod tests {
     use super::*;
     use crate::builtin;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
     fn check(version: (&str, &str, &str), object: Value, expected: Value) {
         let mut object = object;
         let schema = builtin::schema(version.0, version.1, version.2).unwrap();

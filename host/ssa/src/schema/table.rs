@@ -117,6 +117,35 @@ impl<'t> Table<'t> {
         table
     }
 
+    /// Lines that are not in the table, and names that it does not define.
+    #[cfg(test)]
+    pub(crate) fn problems(&self, text: &str) -> Vec<String> {
+        let basic = ["any", "opaque", "string", "number", "boolean", "scalar"];
+        let mut problems = Vec::new();
+        let mut check = |ty: &str| {
+            let name = ty
+                .rsplit([']', '}'])
+                .next()
+                .unwrap_or(ty)
+                .trim_end_matches('!');
+            if !basic.contains(&name) && !self.definitions.contains_key(name) {
+                problems.push(format!("no type {name}"));
+            }
+        };
+        self.kinds.values().for_each(|ty| check(ty));
+        for definition in self.definitions.values() {
+            definition.alias.iter().for_each(|ty| check(ty));
+            definition.fields.iter().for_each(|field| check(field.ty));
+        }
+        let fields: usize = self.definitions.values().map(|d| d.fields.len()).sum();
+        let read = self.kinds.len() + self.definitions.len() + fields;
+        let lines = text.lines().filter(|line| !line.starts_with('#')).count();
+        if read != lines {
+            problems.push(format!("{read} of {lines} lines read"));
+        }
+        problems
+    }
+
     /// The schema of one named type, holding only the types it needs.
     pub(crate) fn schema(&self, name: &str) -> Schema {
         let mut types = base_types();

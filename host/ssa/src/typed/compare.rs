@@ -199,3 +199,122 @@ impl Walk<'_> {
         self.path.pop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::testing::{schema, set, spec};
+
+    fn check(before: Value, after: Value, added: &[&str], modified: &[&str], removed: &[&str]) {
+        let forth = compare(&schema(), &spec(before.clone()), &spec(after.clone())).unwrap();
+        let expected = Comparison {
+            added: set(added),
+            modified: set(modified),
+            removed: set(removed),
+        };
+        assert_eq!(forth, expected, "{before} to {after}");
+        let back = compare(&schema(), &spec(after), &spec(before)).unwrap();
+        assert_eq!(
+            (back.added, back.removed),
+            (expected.removed, expected.added)
+        );
+    }
+
+    #[test]
+    fn changes_are_told_at_the_finest_grain() {
+        let item = |value: &str| json!({"items": [{"id": 1, "value": value}]});
+        let named = "items k:{\"id\":1,\"kind\":\"x\"}";
+        let value = format!("{named} value");
+        let id = format!("{named} id");
+        check(
+            json!({"text": "a"}),
+            json!({"text": "b"}),
+            &[],
+            &["text"],
+            &[],
+        );
+        check(json!({"number": 1}), json!({"number": 1.0}), &[], &[], &[]);
+        check(
+            json!({}),
+            json!({"map": {"a": "1"}}),
+            &["map", "map a"],
+            &[],
+            &[],
+        );
+        check(
+            json!({"map": {}}),
+            json!({"map": {"a": "1"}}),
+            &["map a"],
+            &[],
+            &[],
+        );
+        check(json!({"map": null}), json!({"map": {}}), &[], &["map"], &[]);
+        check(
+            json!({"whole": {"a": "1"}}),
+            json!({"whole": {"b": "1"}}),
+            &[],
+            &["whole"],
+            &[],
+        );
+        check(
+            json!({"set": ["a", "b"]}),
+            json!({"set": ["b", "a"]}),
+            &[],
+            &[],
+            &[],
+        );
+        check(
+            json!({"set": ["a"]}),
+            json!({"set": ["b"]}),
+            &["set v:\"b\""],
+            &[],
+            &["set v:\"a\""],
+        );
+        check(
+            json!({"list": ["a", "b"]}),
+            json!({"list": ["b", "a"]}),
+            &[],
+            &["list"],
+            &[],
+        );
+        check(item("a"), item("b"), &[], &[&value], &[]);
+        check(
+            json!({"items": []}),
+            item("a"),
+            &[named, &id, &value],
+            &[],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_change_of_form_is_a_change_and_what_comes_with_it() {
+        check(
+            json!({"free": {"a": 1}}),
+            json!({"free": {"a": {"b": 1}}}),
+            &["free a b"],
+            &["free a"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn duplicates_are_compared_as_one() {
+        check(
+            json!({"set": ["a", "a"]}),
+            json!({"set": ["a", "a", "a"]}),
+            &[],
+            &["set v:\"a\""],
+            &[],
+        );
+    }
+
+    #[test]
+    fn what_fits_on_neither_side_is_an_error() {
+        let wrong = spec(json!({"text": 1}));
+        let error = compare(&schema(), &wrong, &wrong).unwrap_err();
+        assert_eq!(error.iter().count(), 2);
+    }
+}

@@ -119,3 +119,70 @@ fn named_fields(schema: &Schema, ty: TypeRef, set: &FieldSet) -> FieldSet {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::testing::{schema, set, spec};
+
+    #[test]
+    fn leaves_and_items_are_fields() {
+        for (object, expected) in [
+            (
+                json!({"text": "a", "number": null}),
+                set(&["text", "number"]),
+            ),
+            (json!({"map": {"a": "1"}}), set(&["map a"])),
+            (json!({"map": {}, "free": null}), set(&["map", "free"])),
+            (
+                json!({"structs": {"s": {"a": "1"}, "e": {}}}),
+                set(&["structs s", "structs s a", "structs e"]),
+            ),
+            (
+                json!({"whole": {"a": "1"}, "list": ["a"]}),
+                set(&["whole", "list"]),
+            ),
+            (
+                json!({"set": ["a", "b"]}),
+                set(&["set v:\"a\"", "set v:\"b\""]),
+            ),
+            (json!({"set": [], "items": []}), set(&[])),
+            (json!({"list": []}), set(&["list"])),
+            (
+                json!({"items": [{"id": 1, "value": "v"}]}),
+                set(&[
+                    "items k:{\"id\":1,\"kind\":\"x\"}",
+                    "items k:{\"id\":1,\"kind\":\"x\"} id",
+                    "items k:{\"id\":1,\"kind\":\"x\"} value",
+                ]),
+            ),
+            (
+                json!({"free": {"a": {"b": [1]}, "c": {}}}),
+                set(&["free a", "free a b", "free c"]),
+            ),
+            (json!({"either": 1}), set(&["either"])),
+            (json!({}), set(&[""])),
+            (
+                json!({"set": ["a", "a", "b"], "items": [{"id": 1}, {"id": 1}]}),
+                set(&[
+                    "set v:\"a\"",
+                    "set v:\"b\"",
+                    "items k:{\"id\":1,\"kind\":\"x\"}",
+                ]),
+            ),
+        ] {
+            let fields = field_set(&schema(), &spec(object.clone()));
+            assert_eq!(fields, expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn only_struct_fields_are_added_as_parents() {
+        let fields = set(&["structs s a", "free x y", "items k:{\"id\":1} value"]);
+        let named = with_named_fields(&schema(), &fields);
+        let added = set(&["", "structs", "free", "items"]);
+        assert_eq!(named, fields.union(&added));
+    }
+}

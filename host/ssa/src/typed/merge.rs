@@ -225,3 +225,103 @@ impl<'v> Items<'v> {
         self.by_name.get(element).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::testing::{schema, spec};
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn check(live: Value, config: Value, expected: Value) {
+        let merged = merge(&schema(), &spec(live.clone()), &spec(config.clone())).unwrap();
+        assert_eq!(merged, spec(expected), "{live} with {config}");
+    }
+
+    #[test]
+    fn the_config_wins_leaf_by_leaf() {
+        check(
+            json!({"text": "a", "number": 1, "map": {"a": "1", "b": "1"}}),
+            json!({"text": "b", "map": {"b": "2", "c": "2"}}),
+            json!({"text": "b", "number": 1, "map": {"a": "1", "b": "2", "c": "2"}}),
+        );
+        check(
+            json!({"whole": {"a": "1"}}),
+            json!({"whole": {"b": "1"}}),
+            json!({"whole": {"b": "1"}}),
+        );
+        check(
+            json!({"list": ["a"]}),
+            json!({"list": ["b"]}),
+            json!({"list": ["b"]}),
+        );
+        check(
+            json!({"map": {"a": "1"}}),
+            json!({"map": {}}),
+            json!({"map": {"a": "1"}}),
+        );
+        check(
+            json!({"map": {}}),
+            json!({"map": null}),
+            json!({"map": null}),
+        );
+        check(
+            json!({"either": {"x": 1}}),
+            json!({"either": 5}),
+            json!({"either": 5}),
+        );
+    }
+
+    #[test]
+    fn items_take_the_order_of_the_config() {
+        for (live, config, expected) in [
+            (vec!["a", "b"], vec![], vec!["a", "b"]),
+            (vec![], vec!["b", "a"], vec!["b", "a"]),
+            (vec!["a", "b", "c"], vec!["c", "a"], vec!["b", "c", "a"]),
+            (
+                vec!["a", "b", "c", "d"],
+                vec!["d", "x", "b"],
+                vec!["a", "c", "d", "x", "b"],
+            ),
+            (
+                vec!["a", "b"],
+                vec!["x", "b", "y"],
+                vec!["a", "x", "b", "y"],
+            ),
+            (vec!["a", "a", "b"], vec!["b", "a"], vec!["b", "a"]),
+        ] {
+            check(
+                json!({"set": live}),
+                json!({"set": config}),
+                json!({"set": expected}),
+            );
+        }
+    }
+
+    #[test]
+    fn keyed_items_are_merged_with_their_like() {
+        check(
+            json!({"items": [{"id": 1, "kind": "x", "value": "v"}, {"id": 2}]}),
+            json!({"items": [{"id": 1}, {"id": 1, "kind": "y"}]}),
+            json!({"items": [{"id": 1, "kind": "x", "value": "v"}, {"id": 2}, {"id": 1, "kind": "y"}]}),
+        );
+    }
+
+    #[test]
+    fn a_config_with_duplicates_is_refused() {
+        let error = merge(
+            &schema(),
+            &spec(json!({"set": ["b"]})),
+            &spec(json!({"set": ["a", "a"]})),
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            ".spec.set: duplicate entries for key [=\"a\"]"
+        );
+    }
+}

@@ -10,6 +10,8 @@ mod items;
 mod merge;
 mod reconcile;
 mod remove;
+#[cfg(test)]
+pub(crate) mod testing;
 mod validate;
 
 pub use self::compare::{Comparison, compare};

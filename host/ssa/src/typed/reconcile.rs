@@ -80,3 +80,29 @@ impl Walk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typed::testing::{schema, set};
+
+    #[test]
+    fn what_has_become_atomic_is_owned_whole() {
+        for (old, new) in [
+            (
+                set(&["whole a", "whole b", "text"]),
+                set(&["whole", "text"]),
+            ),
+            (set(&["list v:\"a\""]), set(&["list"])),
+            (set(&["whole", "list"]), set(&["whole", "list"])),
+            // These were atomic once: nothing can be said of what is inside.
+            (set(&["map", "set", "items"]), set(&["map", "set", "items"])),
+            (
+                set(&["free a", "gone b", "structs s a"]),
+                set(&["free a", "gone b", "structs s a"]),
+            ),
+        ] {
+            assert_eq!(reconcile(&schema(), &old), new);
+        }
+    }
+}

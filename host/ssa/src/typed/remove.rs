@@ -76,3 +76,56 @@ fn list(schema: &Schema, shape: &List, from: &[Value], fields: &FieldSet) -> Val
         Value::Array(out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::testing::{schema, set, spec};
+
+    #[test]
+    fn fields_go_and_what_is_emptied_becomes_null() {
+        let object = json!({
+            "text": "a",
+            "map": {"a": "1", "b": "1"},
+            "set": ["a", "b"],
+            "items": [{"id": 1, "value": "v"}, {"id": 2}],
+            "whole": {"a": "1"},
+            "list": ["a"],
+        });
+        for (fields, changed, expected) in [
+            (set(&["text"]), "text", None),
+            (set(&["map a"]), "map", Some(json!({"b": "1"}))),
+            (set(&["map a", "map b"]), "map", Some(json!(null))),
+            (set(&["map"]), "map", None),
+            (set(&["set v:\"a\""]), "set", Some(json!(["b"]))),
+            (
+                set(&["set v:\"a\"", "set v:\"b\""]),
+                "set",
+                Some(json!(null)),
+            ),
+            (
+                set(&[
+                    "items k:{\"id\":1,\"kind\":\"x\"} value",
+                    "items k:{\"id\":2,\"kind\":\"x\"}",
+                ]),
+                "items",
+                Some(json!([{"id": 1}])),
+            ),
+            (set(&["whole a"]), "whole", Some(json!(null))),
+            (set(&["list"]), "list", None),
+            (set(&["absent"]), "text", Some(json!("a"))),
+        ] {
+            let mut wanted = object.clone();
+            match expected {
+                Some(value) => wanted[changed] = value,
+                None => {
+                    wanted.as_object_mut().unwrap().remove(changed);
+                }
+            }
+            let left = remove(&schema(), &spec(object.clone()), &fields);
+            assert_eq!(left, spec(wanted), "without {}", fields.to_fields_v1());
+        }
+    }
+}

@@ -252,3 +252,83 @@ fn go_syntax(value: &Value) -> String {
         scalar => crate::value::display(scalar),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::testing::schema;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better as literals"
+    )]
+    fn check(object: Value, duplicates: Duplicates, expected: &str) {
+        let text = match validate(&schema(), &object, duplicates) {
+            Ok(()) => String::new(),
+            Err(errors) => errors.to_string(),
+        };
+        assert_eq!(text, expected, "{object}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (spec, expected) in [
+            (json!({"text": "a", "number": 1, "free": {"x": [{}]}}), ""),
+            (
+                json!({"text": null, "map": null, "set": null, "items": null}),
+                "",
+            ),
+            (
+                json!({"undeclared": 1}),
+                ".spec.undeclared: field not declared in schema",
+            ),
+            (
+                json!({"number": "1"}),
+                ".spec.number: expected numeric (int or float), got string",
+            ),
+            (
+                json!({"text": 1.5}),
+                ".spec.text: expected string, got &value.valueUnstructured{Value:1.5}",
+            ),
+            (
+                json!({"map": ["a", 1]}),
+                ".spec.map: expected map, got &{[a 1]}",
+            ),
+            (
+                json!({"set": {"b": 1, "a": null}}),
+                ".spec.set: expected list, got &{map[a:<nil> b:1]}",
+            ),
+            (
+                json!({"set": ["a", "a"]}),
+                ".spec.set: duplicate entries for key [=\"a\"]",
+            ),
+            (
+                json!({"items": [{"id": 1}, {"id": 1, "kind": "x"}]}),
+                ".spec.items: duplicate entries for key [id=1,kind=\"x\"]",
+            ),
+            (
+                json!({"items": [{"id": 1, "value": 2}]}),
+                ".spec.items[id=1,kind=\"x\"].value: expected string, got \
+                 &value.valueUnstructured{Value:2}",
+            ),
+            (
+                json!({"number": true, "text": 1}),
+                "errors:\n  .spec.number: expected numeric (int or float), got bool\n  \
+                 .spec.text: expected string, got &value.valueUnstructured{Value:1}",
+            ),
+        ] {
+            check(json!({"spec": spec}), Duplicates::Refused, expected);
+        }
+    }
+
+    #[test]
+    fn stored_objects_may_have_duplicates() {
+        check(
+            json!({"spec": {"set": ["a", "a"]}}),
+            Duplicates::Allowed,
+            "",
+        );
+    }
+}
