@@ -49,6 +49,7 @@ mod server;
 mod status;
 mod store;
 mod strategic;
+mod table;
 mod tokens;
 mod watch;
 
