@@ -40,14 +40,16 @@ mod selectors;
 mod service;
 mod storage;
 mod system;
+mod verbs;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
 pub use quantities::DecodeError;
-pub use row::{GenerationRule, Kind, Scale, Subresource, Verbs};
+pub use row::{GenerationRule, Kind};
 pub use service::{ClusterIps, allocate as allocate_cluster_ip};
+pub use verbs::{Scale, Subresource, Verbs};
 
 /// All rows, in the order of the server's discovery.
 const TABLES: &[&[Kind]] = &[

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::edit::{default_to, ensure_object, items_mut};
-use super::row::{GenerationRule, Kind, Subresource};
+use super::row::{GenerationRule, Kind};
+use super::verbs::Subresource;
 
 const V1: (&str, &str) = ("admissionregistration.k8s.io", "v1");
 const CATEGORIES: &[&str] = &["api-extensions"];

@@ -7,7 +7,8 @@ use super::edit::{default_to, ensure_object, integer, items_mut, present, remove
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{validate_always_restarted, validate_counts, validate_template};
-use super::row::{GenerationRule, Kind, Scale, Subresource};
+use super::row::{GenerationRule, Kind};
+use super::verbs::{Scale, Subresource};
 use super::{persistent_volume, selectors};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, present, set, text};
-use super::row::{Kind, Subresource};
+use super::row::Kind;
+use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 

@@ -6,8 +6,9 @@ use super::edit::{default_to, ensure_object, flag, present, set, text, text_at};
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
-use super::row::{Kind, Subresource};
+use super::row::Kind;
 use super::selectors;
+use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::selector::{FieldLabel, FieldLabels, LabelSelector, Unsupported};
 

@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::edit::{entries, flag, present};
-use super::row::{Kind, Subresource, UpdateOrder};
+use super::row::{Kind, UpdateOrder};
+use super::verbs::Subresource;
 use super::{limit_range, resource_quota, secret};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;

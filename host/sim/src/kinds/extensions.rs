@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use super::edit::{ensure_object, set, text, text_at};
-use super::row::{Kind, Subresource, UpdateOrder};
+use super::row::{Kind, UpdateOrder};
+use super::verbs::Subresource;
 use crate::crd;
 use crate::field::{Errors, FieldError, Path};
 use crate::selector::{FieldLabel, FieldLabels, Unsupported};

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
 use super::pod_validation::supported;
-use super::row::{GenerationRule, Kind, Subresource};
+use super::row::{GenerationRule, Kind};
 use super::selectors;
+use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 

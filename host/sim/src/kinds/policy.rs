@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::apps::{validate_at_most_all, validate_share};
 use super::edit::ensure_object;
 use super::pod_validation::supported;
-use super::row::{Kind, Subresource};
+use super::row::Kind;
 use super::selectors;
+use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 
 const V1: (&str, &str) = ("policy", "v1");

@@ -1,6 +1,7 @@
 //! Kinds that are questions: created, answered in their status, never stored.
 
-use super::row::{Kind, Verbs};
+use super::row::Kind;
+use super::verbs::Verbs;
 
 const AUTHENTICATION: (&str, &str) = ("authentication.k8s.io", "v1");
 const AUTHORIZATION: (&str, &str) = ("authorization.k8s.io", "v1");

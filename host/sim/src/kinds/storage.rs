@@ -6,7 +6,8 @@ use super::edit::{default_to, ensure_object, text};
 use super::meta::validate_immutable;
 use super::persistent_volume::add_finalizer;
 use super::pod_validation::supported;
-use super::row::{GenerationRule, Kind, Subresource};
+use super::row::{GenerationRule, Kind};
+use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 

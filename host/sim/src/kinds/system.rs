@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, items, items_mut, set};
 use super::pod::{self, pod_quantities};
-use super::row::{GenerationRule, Kind, Subresource, Verbs};
+use super::row::{GenerationRule, Kind};
+use super::verbs::{Subresource, Verbs};
 use super::{namespace, persistent_volume, pod_validation, service};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
