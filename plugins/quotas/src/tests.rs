@@ -231,7 +231,7 @@ fn the_fullest_report_fits_an_event_and_the_condition_has_all_of_it() {
     let outcome = run(&labels, "{}");
     let event = &outcome.events()[0].message;
     assert!(event.len() <= 1024, "{} bytes", event.len());
-    assert!(event.contains("; 3 more. Set each to"), "{event}");
+    assert!(event.contains("; 2 more. Set each to"), "{event}");
     let condition = &outcome.conditions()[0].message;
     assert!(
         names.iter().all(|name| condition.contains(name)),

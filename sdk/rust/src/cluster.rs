@@ -46,9 +46,9 @@ impl Context {
         object: &ObjectReference,
         parts: impl IntoIterator<Item = P>,
     ) -> Result<Option<T>, ReadError> {
-        let parts = parts.into_iter().map(Into::into).collect();
+        let parts: Vec<String> = parts.into_iter().map(Into::into).collect();
         self.backend
-            .get(object, parts)?
+            .get(object, &parts)?
             .map(|json| parse(&object.kind, &json))
             .transpose()
     }

@@ -72,9 +72,9 @@ impl Backend {
     pub(crate) fn get(
         &self,
         object: &ObjectReference,
-        parts: Vec<String>,
+        parts: &[String],
     ) -> Result<Option<Vec<u8>>, ReadError> {
-        Ok(cluster::get_parts(&object.clone().into(), &parts)?)
+        Ok(cluster::get_parts(&object.clone().into(), parts)?)
     }
 
     pub(crate) fn list(&self, query: &Query) -> Result<Vec<Vec<u8>>, ReadError> {

@@ -109,14 +109,14 @@ impl Backend {
     pub(crate) fn get(
         &self,
         object: &ObjectReference,
-        parts: Vec<String>,
+        parts: &[String],
     ) -> Result<Option<Vec<u8>>, ReadError> {
         self.answers(
             &object.kind,
             |rule| rule.names.is_empty() || rule.names.contains(&object.name),
             object.namespace.as_deref(),
         )?;
-        let parts = view::parse(&parts).map_err(ReadError::Invalid)?;
+        let parts = view::parse(parts).map_err(ReadError::Invalid)?;
         Ok(self
             .objects
             .iter()

@@ -9,7 +9,7 @@ use serde_json::json;
 const CONFIG_MAP: Kind = Kind::new("v1", "ConfigMap");
 const SECRET: Kind = Kind::new("v1", "Secret");
 
-fn map(namespace: &str, name: &str, labels: Value) -> Value {
+fn map(namespace: &str, name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -24,9 +24,9 @@ fn map(namespace: &str, name: &str, labels: Value) -> Value {
 
 fn cluster() -> Context {
     Context::test()
-        .with_object(map("b", "one", json!({"app": "x", "tier": "front"})))
-        .with_object(map("a", "two", json!({"app": "y"})))
-        .with_object(map("a", "one", json!({})))
+        .with_object(map("b", "one", &json!({"app": "x", "tier": "front"})))
+        .with_object(map("a", "two", &json!({"app": "y"})))
+        .with_object(map("a", "one", &json!({})))
         .with_object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "a"}}))
 }
 
@@ -114,7 +114,7 @@ fn lists_are_filtered_and_ordered() {
 
 #[test]
 fn a_later_object_replaces_an_earlier_one() {
-    let cx = cluster().with_object(map("b", "one", json!({"new": "yes"})));
+    let cx = cluster().with_object(map("b", "one", &json!({"new": "yes"})));
     let labels: Value = cx.get(&one()).unwrap().unwrap();
     assert_eq!(labels["metadata"]["labels"], json!({"new": "yes"}));
 }
