@@ -45,6 +45,8 @@ mod verbs;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use event::{to_core_group, to_events_group};
+pub use extensions::mark_local_available;
 pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
 pub use quantities::DecodeError;
 pub use row::{GenerationRule, Kind};

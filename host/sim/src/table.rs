@@ -90,13 +90,14 @@ impl Table {
             .iter()
             .map(|object| self.row(object, include, now))
             .collect();
-        json!({
+        let mut table = json!({
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
-            "metadata": metadata,
             "columnDefinitions": columns,
             "rows": rows,
-        })
+        });
+        table["metadata"] = metadata;
+        table
     }
 
     fn row(&self, object: &Value, include: Include, now: SystemTime) -> Value {
@@ -129,4 +130,5 @@ impl Table {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests;

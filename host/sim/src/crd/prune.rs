@@ -63,6 +63,7 @@ fn join(path: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use serde_json::json;
 

@@ -79,7 +79,7 @@ pub(super) fn validate_root(path: &Path<'_>, schema: &Value, status: bool, error
 }
 
 /// Says what is wrong with a schema at `path`.
-pub fn validate_schema(path: &Path<'_>, schema: &Value) -> Errors {
+pub(super) fn validate_schema(path: &Path<'_>, schema: &Value) -> Errors {
     let mut errors = Errors::new();
     structural(path, schema, Level::Root, &mut errors);
     complete(path, schema, path, schema, &mut errors);
@@ -125,6 +125,7 @@ fn defaults_fit(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use serde_json::json;
 

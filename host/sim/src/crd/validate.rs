@@ -459,4 +459,5 @@ fn check_resource(path: &Path<'_>, value: &Value, errors: &mut Errors) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests;

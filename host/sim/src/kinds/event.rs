@@ -67,12 +67,12 @@ const RENAMED: [(&str, &str); 7] = [
 ];
 
 /// An Event of the core group as `events.k8s.io` serves it.
-pub(crate) fn to_events_group(event: &Value) -> Value {
+pub fn to_events_group(event: &Value) -> Value {
     rename(event, "events.k8s.io/v1", RENAMED)
 }
 
 /// An Event of `events.k8s.io` as the core group serves it.
-pub(crate) fn to_core_group(event: &Value) -> Value {
+pub fn to_core_group(event: &Value) -> Value {
     rename(event, "v1", RENAMED.map(|(core, events)| (events, core)))
 }
 

@@ -112,7 +112,7 @@ fn validate_api_service(service: &Value, errors: &mut Errors) {
 
 /// Marks an APIService that is served here as available, as the aggregator
 /// does at once.
-pub(crate) fn mark_local_available(service: &mut Value, now: &str) {
+pub fn mark_local_available(service: &mut Value, now: &str) {
     if service
         .pointer("/spec/service")
         .is_some_and(|s| s.is_object())

@@ -212,6 +212,7 @@ impl Amounts {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use serde_json::json;
 

@@ -304,6 +304,7 @@ pub(super) fn validate_nonnegative(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use serde_json::json;
 

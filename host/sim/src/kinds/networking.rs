@@ -353,6 +353,7 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use super::*;
 
