@@ -55,7 +55,7 @@ pub struct Usage {
     /// From the first instruction of the instance's making to the last of the
     /// call, waiting included.
     pub wall: Duration,
-    /// Time that the guest itself ran; this is what the run time limit bounds.
+    /// Processor time of the guest itself; this is what the run time limit bounds.
     pub run_time: Duration,
     /// Linear memories and tables at their largest.
     pub memory_bytes: u64,

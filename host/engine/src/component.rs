@@ -190,7 +190,8 @@ impl Component {
             }
             Err(error) => error,
         };
-        Err(fault(function, &error, store.into_data()))
+        let unknown = |reason| FaultKind::Host { reason };
+        Err(fault(function, &error, store.into_data(), unknown))
     }
 }
 
@@ -251,7 +252,10 @@ impl Call {
                     usage,
                 })
             }
-            Err(error) => Err(fault(self.function, &error, state)),
+            Err(error) => {
+                let unknown = |reason| FaultKind::MalformedResult { reason };
+                Err(fault(self.function, &error, state, unknown))
+            }
         }
     }
 }
@@ -276,10 +280,18 @@ fn new_store(runtime: &Runtime, state: State) -> Store<State> {
     store
 }
 
-fn fault(function: &'static str, error: &wasmtime::Error, mut state: State) -> Fault {
+/// What is known about a call that ended with an error. `unknown` makes a kind of
+/// errors that have nothing to do with anything the guest was executing.
+fn fault(
+    function: &'static str,
+    error: &wasmtime::Error,
+    mut state: State,
+    unknown: fn(String) -> FaultKind,
+) -> Fault {
     wasi::collect_output(&mut state);
     let usage = state.meter.usage();
-    let kind = Box::new(kind(error, state.fault_message, state.meter.limits()));
+    let message = state.fault_message;
+    let kind = Box::new(kind(error, message, state.meter.limits(), unknown));
     let (logs, logs_dropped) = state.log.finish();
     Fault {
         function,
@@ -290,7 +302,12 @@ fn fault(function: &'static str, error: &wasmtime::Error, mut state: State) -> F
     }
 }
 
-fn kind(error: &wasmtime::Error, message: Option<String>, limits: &Limits) -> FaultKind {
+fn kind(
+    error: &wasmtime::Error,
+    message: Option<String>,
+    limits: &Limits,
+    unknown: fn(String) -> FaultKind,
+) -> FaultKind {
     if let Some(Breach(kind)) = error.downcast_ref() {
         return kind.clone();
     }
@@ -298,45 +315,35 @@ fn kind(error: &wasmtime::Error, message: Option<String>, limits: &Limits) -> Fa
         return FaultKind::Exit { code: *code };
     }
     let frames = frames(error);
-    match error.downcast_ref::<Trap>() {
-        Some(Trap::StackOverflow) => {
-            return FaultKind::Stack {
-                limit: settings::WASM_STACK_BYTES as u64,
-                frames,
-            };
-        }
-        Some(trap) => {
-            return FaultKind::Trap {
-                message,
-                trap: trap.to_string(),
-                frames,
-            };
-        }
-        None => {}
-    }
     let root = error.root_cause().to_string();
-    // The type is private to wasmtime, so its text has to do.
-    if root.contains("fuel allocated for hostcalls") {
-        return if frames.is_empty() {
-            // Nothing of the guest is on the stack: it has returned.
-            FaultKind::OutputBytes {
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => FaultKind::Stack {
+            limit: settings::WASM_STACK_BYTES as u64,
+            frames,
+        },
+        Some(trap) => FaultKind::Trap {
+            message,
+            trap: trap.to_string(),
+            frames,
+        },
+        // The type is private to wasmtime, so its text has to do. When nothing of
+        // the guest is on the stack, it has returned.
+        None if root.contains("fuel allocated for hostcalls") => match &*frames {
+            [] => FaultKind::OutputBytes {
                 limit: limits.output_bytes,
                 got: None,
-            }
-        } else {
-            FaultKind::ArgumentBytes {
+            },
+            _ => FaultKind::ArgumentBytes {
                 limit: limits.output_bytes,
                 frames,
-            }
-        };
-    }
-    if frames.is_empty() {
-        FaultKind::MalformedResult { reason: root }
-    } else {
-        FaultKind::Trap {
+            },
+        },
+        None if frames.is_empty() => unknown(root),
+        // Raised by a host function, such as one of WASI.
+        None => FaultKind::Trap {
             message,
             trap: root,
             frames,
-        }
+        },
     }
 }

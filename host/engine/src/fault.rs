@@ -91,8 +91,8 @@ pub enum FaultKind {
     },
     /// The answer is too large.
     #[error(
-        "the plugin returned {}, more than its output limit of {}; return fewer or smaller objects, or raise the limit",
-        at_least(*got, *limit), ByteSize(*limit)
+        "the plugin returned {} its output limit of {}; return fewer or smaller objects, or raise the limit",
+        more_than(*got), ByteSize(*limit)
     )]
     OutputBytes {
         /// The limit.
@@ -191,10 +191,10 @@ fn at(frames: &[String]) -> String {
     }
 }
 
-fn at_least(got: Option<u64>, limit: u64) -> String {
+fn more_than(got: Option<u64>) -> String {
     match got {
-        Some(got) => format!("{got} bytes"),
-        None => format!("far more than {limit} bytes"),
+        Some(got) => format!("{got} bytes, more than"),
+        None => "far more than".to_owned(),
     }
 }
 

@@ -40,10 +40,10 @@ impl Generation {
         }
     }
 
-    /// Checks the exports of a component.
+    /// Checks the exports of a component, down to the types of its functions.
     pub(crate) fn prepare(self, instance: InstancePre<State>) -> wasmtime::Result<Prepared> {
         match self {
-            Self::V0_1 => v0_1::ControllerPre::new(instance).map(Prepared::V0_1),
+            Self::V0_1 => v0_1::prepare(instance).map(Prepared::V0_1),
         }
     }
 }

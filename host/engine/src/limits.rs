@@ -7,8 +7,9 @@ use std::time::Duration;
 /// objects from some others; each is a constant that gives its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time that the guest itself may run. Time in host functions, and time in
-    /// which other work has the thread, is not counted.
+    /// Processor time that the guest itself may use. Time in host functions, and
+    /// time in which other work has the processor, is not counted. Looked at each
+    /// time that an epoch of 10 ms ends.
     pub run_time: Duration,
     /// Memory of the guest: all its linear memories and tables together.
     pub memory_bytes: u64,

@@ -195,20 +195,27 @@ fn compile(
 ) -> Result<wasmtime::component::Component, LoadError> {
     engine.count_compiled();
     let compiled = wasmtime::component::Component::from_binary(engine.primary().wasm(), bytes)
-        .map_err(
-            |error| match error.downcast_ref::<wasmparser::BinaryReaderError>() {
-                Some(invalid) => LoadError::Invalid {
-                    reason: invalid.to_string(),
-                },
-                None => LoadError::Compile {
-                    reason: format!("{error:#}"),
-                },
-            },
-        )?;
+        .map_err(|error| refusal(&error))?;
     if let Some(cache) = engine.cache() {
         cache.put(digest, &compiled);
     }
     Ok(compiled)
+}
+
+/// Tells what is wrong with the component from what the compiler cannot do.
+fn refusal(error: &wasmtime::Error) -> LoadError {
+    let reason = error.root_cause().to_string();
+    // Function bodies are validated while they are compiled, and then the type of
+    // the error is private to wasmtime.
+    if error.is::<wasmparser::BinaryReaderError>()
+        || reason.starts_with("Invalid input WebAssembly code")
+    {
+        LoadError::Invalid { reason }
+    } else {
+        LoadError::Compile {
+            reason: format!("{error:#}"),
+        }
+    }
 }
 
 /// Compares the types of imports and exports with the world's.

@@ -3,6 +3,7 @@
 use crate::called::Usage;
 use crate::fault::FaultKind;
 use crate::limits::Limits;
+use crate::settings;
 use std::time::{Duration, Instant};
 use wasmtime::{CallHook, ResourceLimiter};
 
@@ -22,8 +23,9 @@ impl From<FaultKind> for Breach {
 pub(crate) struct Meter {
     limits: Limits,
     started: Instant,
-    /// Since when the guest has been running; none while the host is.
-    running_since: Option<Instant>,
+    /// This thread's processor time when the guest last took over; none while the
+    /// host has control.
+    running_since: Option<Duration>,
     run_time: Duration,
     memory_bytes: u64,
     host_calls: u64,
@@ -65,12 +67,12 @@ impl Meter {
     }
 
     fn resume(&mut self) {
-        self.running_since = Some(Instant::now());
+        self.running_since = Some(thread_time());
     }
 
     fn pause(&mut self) {
         if let Some(since) = self.running_since.take() {
-            self.run_time += since.elapsed();
+            self.run_time += thread_time().saturating_sub(since);
         }
     }
 
@@ -182,6 +184,14 @@ impl Meter {
     }
 }
 
+/// Processor time that this thread has had. A guest is charged for what it
+/// computes, not for a busy or throttled machine. It changes threads only where
+/// it yields, which is while the host has control.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// All memories and tables of all instances in the store share one allowance.
 impl ResourceLimiter for Meter {
     fn memory_growing(
@@ -207,5 +217,123 @@ impl ResourceLimiter for Meter {
         }
         let bytes = |entries: usize| (entries as u64).saturating_mul(TABLE_ENTRY_BYTES);
         self.grow(bytes(current), bytes(desired))
+    }
+
+    fn instances(&self) -> usize {
+        settings::PER_COMPONENT as usize
+    }
+
+    fn tables(&self) -> usize {
+        settings::PER_COMPONENT as usize
+    }
+
+    fn memories(&self) -> usize {
+        settings::PER_COMPONENT as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter() -> Meter {
+        Meter::new(Limits {
+            memory_bytes: 1000,
+            output_bytes: 100,
+            output_objects: 2,
+            host_calls: 1,
+            host_call_bytes: 10,
+            run_time: Duration::ZERO,
+            ..Limits::default()
+        })
+    }
+
+    /// What a meter says to one step.
+    type Step = fn(&mut Meter) -> Result<(), wasmtime::Error>;
+
+    /// All steps pass but the last, which ends with this.
+    fn check(steps: &[Step], expected: &FaultKind) {
+        let mut meter = meter();
+        let (last, first) = steps.split_last().unwrap();
+        for step in first {
+            step(&mut meter).unwrap();
+        }
+        let error = last(&mut meter).unwrap_err();
+        let Breach(kind) = error.downcast_ref().unwrap();
+        assert_eq!(kind, expected);
+    }
+
+    #[test]
+    fn memories_and_tables_share_one_allowance() {
+        let memory: Step = |meter| meter.memory_growing(0, 400, None).map(drop);
+        let table: Step = |meter| meter.table_growing(0, 25, None).map(drop);
+        for (steps, wanted) in [
+            (&[memory, memory, memory] as &[Step], 1200),
+            (&[memory, memory, table, table], 1200),
+            (&[table, table, memory, memory], 1200),
+            (
+                &[|meter| meter.memory_growing(900, 2000, None).map(drop)],
+                1100,
+            ),
+        ] {
+            let limit = 1000;
+            check(steps, &FaultKind::Memory { limit, wanted });
+        }
+    }
+
+    #[test]
+    fn growing_beyond_a_maximum_is_the_guests_own_business() {
+        let mut meter = meter();
+        assert!(!meter.memory_growing(0, 5000, Some(100)).unwrap());
+        assert!(!meter.table_growing(0, 5000, Some(100)).unwrap());
+        assert_eq!(meter.usage().memory_bytes, 0);
+    }
+
+    #[test]
+    fn answers_are_counted() {
+        check(
+            &[
+                |meter| Ok(meter.count_output(2, 100)?),
+                |meter| Ok(meter.count_output(3, 0)?),
+            ],
+            &FaultKind::OutputObjects { limit: 2, got: 3 },
+        );
+        check(
+            &[|meter| Ok(meter.count_output(0, 101)?)],
+            &FaultKind::OutputBytes {
+                limit: 100,
+                got: Some(101),
+            },
+        );
+    }
+
+    #[test]
+    fn host_calls_are_counted_and_looked_at_when_they_return() {
+        let call: Step = |meter| {
+            meter.cross(CallHook::CallingHost)?;
+            meter.count_host_call();
+            Ok(meter.cross(CallHook::ReturningFromHost)?)
+        };
+        check(&[call, call], &FaultKind::HostCalls { limit: 1 });
+        let read: Step = |meter| Ok(meter.count_host_bytes(5)?);
+        check(&[read, read, read], &FaultKind::HostCallBytes { limit: 10 });
+    }
+
+    #[test]
+    fn run_time_counts_only_while_the_guest_has_control() {
+        let mut meter = meter();
+        meter.cross(CallHook::CallingWasm).unwrap();
+        assert!(meter.running_since.is_some());
+        meter.cross(CallHook::CallingHost).unwrap();
+        assert!(meter.running_since.is_none());
+        meter.cross(CallHook::ReturningFromHost).unwrap();
+        assert!(meter.running_since.is_some());
+        meter.cross(CallHook::ReturningFromWasm).unwrap();
+        assert!(meter.running_since.is_none());
+        let limit = Duration::ZERO;
+        check(
+            &[|meter| Ok(meter.check_run_time()?)],
+            &FaultKind::Deadline { limit },
+        );
     }
 }

@@ -31,9 +31,9 @@ const MEMORY_CEILING_BYTES: usize = 1 << 30;
 /// thousand.
 const TABLE_ENTRIES: usize = 20_000;
 
-/// Core modules, memories and tables of one component, in the pool. The Rust SDK
+/// Core modules, memories and tables of one component. The Rust SDK
 /// needs three, one and two; composed components need some times more.
-const PER_COMPONENT: u32 = 20;
+pub(crate) const PER_COMPONENT: u32 = 20;
 
 /// How deep into the guest's stack the report of a trap looks.
 const BACKTRACE_FRAMES: usize = 16;

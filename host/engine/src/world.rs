@@ -119,9 +119,14 @@ pub(crate) fn identify(bytes: &[u8]) -> Result<(), Found> {
         [0x1f, 0x8b, ..] => Found::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Found::Zstd,
         _ if start.starts_with(b"(component") || start.starts_with(b"(module") => Found::Wat,
-        _ if std::str::from_utf8(bytes).is_ok() => Found::Text,
+        _ if is_text(bytes) => Found::Text,
         _ => Found::Unknown,
     })
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    let printable = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
+    bytes.iter().all(printable) && std::str::from_utf8(bytes).is_ok()
 }
 
 /// Compares the names of a component's imports and exports with the world's.

@@ -109,8 +109,8 @@ fn sights() -> Value {
         "random": format!("{:?}", random::random::get_random_bytes(64)),
         "insecure": random::insecure::get_insecure_random_u64().to_string(),
         "seed": format!("{:?}", random::insecure_seed::insecure_seed()),
-        "lookup": format!("{:?}", lookup.err()),
-        "socket": format!("{:?}", socket.err()),
+        "lookup": lookup.err().map(|error| error.name()),
+        "socket": socket.err().map(|error| error.name()),
     })
 }
 

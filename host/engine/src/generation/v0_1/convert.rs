@@ -45,6 +45,32 @@ pub(super) fn size(outcome: &types::Outcome) -> usize {
     objects + absent + conditions + events + actions + status
 }
 
+/// The bytes of all texts in a manifest.
+pub(super) fn size_of_manifest(manifest: &RawManifest) -> usize {
+    let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+    let scope = |scope: &Scope| match scope {
+        Scope::Namespaces(names) => texts(names),
+        _ => 0,
+    };
+    let kind = |kind: &GroupVersionKind| kind.group.len() + kind.version.len() + kind.kind.len();
+    let primary = manifest.primary.as_ref().map_or(0, |rule| {
+        kind(&rule.kind) + rule.selector.len() + texts(&rule.projection)
+    });
+    let reads: usize = manifest
+        .reads
+        .iter()
+        .map(|rule| {
+            kind(&rule.kind) + scope(&rule.scope) + texts(&rule.names) + rule.selector.len()
+        })
+        .sum();
+    let writes: usize = manifest
+        .writes
+        .iter()
+        .map(|rule| kind(&rule.kind) + scope(&rule.scope))
+        .sum();
+    primary + reads + writes + texts(&manifest.sources) + texts(&manifest.actions)
+}
+
 fn size_of_absence(absence: &types::Absence) -> usize {
     let object = &absence.object;
     let preconditions: usize = absence

@@ -1,0 +1,155 @@
+//! The artifact cache believes only itself.
+
+use crate::guests::{World, bytes, limits, request};
+use reeve_engine::{Engine, EngineConfig, EngineStats};
+use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A new engine on the folder, as after a restart, that loads and runs a guest.
+async fn start(folder: &Path) -> EngineStats {
+    let engine = Engine::new(EngineConfig {
+        cache: Some(folder.to_owned()),
+        max_instances: 0,
+        ..EngineConfig::default()
+    })
+    .unwrap();
+    let component = engine.load(bytes("tourist")).await.unwrap();
+    let world = Arc::new(World::default());
+    let called = component
+        .reconcile(request(&json!({})), world, &limits())
+        .await;
+    assert!(called.unwrap().value.is_ok());
+    engine.stats()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.ends_with("key"))
+        .collect();
+    entries.sort();
+    entries
+}
+
+fn cached() -> EngineStats {
+    let mut stats = EngineStats::default();
+    stats.cached = 1;
+    stats
+}
+
+fn compiled() -> EngineStats {
+    let mut stats = EngineStats::default();
+    stats.compiled = 1;
+    stats
+}
+
+#[tokio::test]
+async fn a_restart_compiles_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("cache");
+    assert_eq!(start(&folder).await, compiled());
+    assert_eq!(start(&folder).await, cached());
+    assert_eq!(entries(&folder).len(), 1, "nothing temporary stays behind");
+}
+
+#[tokio::test]
+async fn the_key_and_the_folder_are_private() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("cache");
+    start(&folder).await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&folder.join("key")), 0o600);
+    assert_eq!(mode(&entries(&folder)[0]), 0o600);
+}
+
+#[tokio::test]
+async fn entries_that_were_not_written_here_are_discarded() {
+    type Tamper = fn(&Path);
+    let cases: [(&str, Tamper); 6] = [
+        ("truncated", |entry| {
+            let contents = fs::read(entry).unwrap();
+            fs::write(entry, &contents[..contents.len() - 1]).unwrap();
+        }),
+        ("empty", |entry| fs::write(entry, b"").unwrap()),
+        ("altered", |entry| {
+            let mut contents = fs::read(entry).unwrap();
+            let middle = contents.len() / 2;
+            contents[middle] ^= 1;
+            fs::write(entry, contents).unwrap();
+        }),
+        ("extended", |entry| {
+            let mut contents = fs::read(entry).unwrap();
+            contents.push(0);
+            fs::write(entry, contents).unwrap();
+        }),
+        ("without its MAC", |entry| {
+            let contents = fs::read(entry).unwrap();
+            fs::write(entry, &contents[32..]).unwrap();
+        }),
+        ("under another key", |entry| {
+            let key = entry.with_file_name("key");
+            fs::remove_file(&key).unwrap();
+        }),
+    ];
+    let place = tempfile::tempdir().unwrap();
+    for (what, tamper) in cases {
+        start(place.path()).await;
+        tamper(&entries(place.path())[0]);
+        assert_eq!(start(place.path()).await, compiled(), "{what}");
+        assert_eq!(start(place.path()).await, cached(), "{what}, afterwards");
+    }
+}
+
+/// An entry is bound to its name: to the component, wasmtime's version and its
+/// settings.
+#[tokio::test]
+async fn an_entry_under_another_name_is_discarded() {
+    let place = tempfile::tempdir().unwrap();
+    start(place.path()).await;
+    let entry = entries(place.path()).remove(0);
+    let engine = Engine::new(EngineConfig {
+        cache: Some(place.path().to_owned()),
+        max_instances: 0,
+        ..EngineConfig::default()
+    })
+    .unwrap();
+    let other = bytes("chameleon");
+    let own = entry.file_name().unwrap().to_str().unwrap();
+    let settings = own.split_once('-').unwrap().1;
+    let forged = format!("{}-{settings}", reeve_core::Digest::of(&other).hex());
+    fs::copy(&entry, place.path().join(forged)).unwrap();
+    engine.load(other).await.unwrap();
+    assert_eq!(engine.stats(), compiled());
+}
+
+#[tokio::test]
+async fn a_key_that_others_can_read_is_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    start(place.path()).await;
+    let key = place.path().join("key");
+    let before = fs::read(&key).unwrap();
+    fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(start(place.path()).await, compiled());
+    assert_ne!(fs::read(&key).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    fs::write(&file, b"").unwrap();
+    let error = Engine::new(EngineConfig {
+        cache: Some(file),
+        max_instances: 0,
+        ..EngineConfig::default()
+    })
+    .unwrap_err();
+    assert_eq!(error.to_string(), "cannot use the artifact cache");
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.starts_with("cannot open the folder "), "{source}");
+}

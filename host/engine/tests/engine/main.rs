@@ -1,0 +1,15 @@
+//! The engine from outside: real components, real limits.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which clippy takes for ordinary functions"
+)]
+
+mod cache;
+mod calls;
+mod guests;
+mod limits;
+mod load;
+mod sharing;
+mod wasi;

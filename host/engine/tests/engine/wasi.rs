@@ -1,0 +1,116 @@
+//! WASI is there and shows nothing.
+
+use crate::guests::{World, data, limits, request, tourist};
+use reeve_core::{Failure, Outcome};
+use reeve_engine::{Called, Fault, FaultKind, Level, Limits};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+async fn look(at: Value, limits: &Limits) -> Result<Called<Result<Outcome, Failure>>, Fault> {
+    let world = Arc::new(World::default());
+    tourist().await.reconcile(request(&at), world, limits).await
+}
+
+async fn sights() -> Value {
+    let called = look(json!({}), &limits()).await.unwrap();
+    data(&called.value.unwrap())
+}
+
+#[tokio::test]
+async fn there_is_nothing_to_see() {
+    let sights = sights().await;
+    for (what, expected) in [
+        ("environment", "[]"),
+        ("arguments", "[]"),
+        ("folder", "None"),
+        ("stdin", "true"),
+        ("preopens", "0"),
+        ("monotonic", "0"),
+        ("wall", "0.0"),
+        ("lookup", "permanent-resolver-failure"),
+        ("socket", "access-denied"),
+    ] {
+        assert_eq!(sights[what], expected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn random_numbers_are_the_same_at_every_call() {
+    let (first, second) = (sights().await, sights().await);
+    assert_eq!(first, second);
+    // Not just zeroes.
+    let zeroes = format!("{:?}", [0u8; 64]);
+    assert_ne!(first["random"], zeroes);
+    assert_ne!(first["insecure"], "0");
+    assert_ne!(first["seed"], "(0, 0)");
+}
+
+#[tokio::test]
+async fn exit_ends_the_call() {
+    let fault = look(json!({ "look": "exit" }), &limits())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        "reconcile: the plugin called exit(1); a plugin returns a failure instead of ending its process"
+    );
+}
+
+/// The test's clock is paused: a guest that really waited would be waited for.
+#[tokio::test(start_paused = true)]
+async fn sleeping_takes_no_time() {
+    let before = tokio::time::Instant::now();
+    let called = look(json!({ "look": "sleep" }), &limits()).await.unwrap();
+    assert_eq!(data(&called.value.unwrap())["after"], "sleep");
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn what_is_printed_goes_to_the_log() {
+    let called = look(json!({ "look": "print" }), &limits()).await.unwrap();
+    let lines: Vec<(Level, &str)> = called
+        .logs
+        .iter()
+        .map(|line| (line.level, line.message.as_str()))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            (Level::Info, "one"),
+            (Level::Info, "two, three"),
+            (Level::Warn, "careful"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn handles_are_limited() {
+    let fault = look(json!({ "look": "litter" }), &Limits::default()).await;
+    let fault = fault.unwrap_err();
+    let FaultKind::Trap { trap, .. } = &*fault.kind else {
+        panic!("{fault}");
+    };
+    assert!(trap.contains("resource table has no free keys"), "{trap}");
+    assert!(fault.usage.host_calls <= 1_001, "{:?}", fault.usage);
+}
+
+#[tokio::test]
+async fn random_bytes_are_limited() {
+    let fault = look(json!({ "look": "gamble" }), &Limits::default()).await;
+    let text = fault.unwrap_err().to_string();
+    assert!(text.contains("exceeds limit 65536"), "{text}");
+}
+
+#[tokio::test]
+async fn calls_of_wasi_count_as_host_calls() {
+    let few = Limits {
+        host_calls: 5,
+        ..limits()
+    };
+    let fault = look(json!({}), &few).await.unwrap_err();
+    assert!(
+        matches!(*fault.kind, FaultKind::HostCalls { limit: 5 }),
+        "{fault}"
+    );
+}
