@@ -1,16 +1,21 @@
 //! The agent as its users run it: a process of its own.
 
 use std::env;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::ControlPlane;
-use crate::server::Server;
+use crate::server::{Server, free_port};
 
 /// A running `reeve run`. Ends when it is dropped.
 #[derive(Debug)]
-pub struct Agent(Server);
+pub struct Agent {
+    process: Server,
+    health_port: u16,
+}
 
 impl Agent {
     /// Starts `reeve run` as `user` of the cluster, who was named to its builder
@@ -20,18 +25,24 @@ impl Agent {
     ///
     /// When there is no such user, or no `reeve` binary beside the test.
     pub fn start(cluster: &ControlPlane, user: &str, namespace: &str) -> Result<Self> {
+        let health_port = free_port()?;
         let arguments = [
             "run".to_owned(),
+            format!("--health-address=127.0.0.1:{health_port}"),
             format!("--kubeconfig={}", cluster.kubeconfig_of(user)?.display()),
             format!("--namespace={namespace}"),
         ];
         let supervise = cluster.supervise();
-        Server::start("reeve", supervise, &binary()?, &arguments, cluster.folder()).map(Self)
+        let process = Server::start("reeve", supervise, &binary()?, &arguments, cluster.folder())?;
+        Ok(Self {
+            process,
+            health_port,
+        })
     }
 
     /// The last lines that the agent printed.
     pub fn log_tail(&self) -> String {
-        self.0.log_tail()
+        self.process.log_tail()
     }
 
     /// Whether it still runs.
@@ -40,7 +51,24 @@ impl Agent {
     ///
     /// When the system does not tell.
     pub fn is_running(&mut self) -> Result<bool> {
-        self.0.is_running()
+        self.process.is_running()
+    }
+
+    /// Whether it says that it is ready to work.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub fn is_ready(&self) -> Result<bool> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health_port))?;
+        connection.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        match answer.split(' ').nth(1) {
+            Some("200") => Ok(true),
+            Some("503") => Ok(false),
+            _ => bail!("it answered {answer:?}"),
+        }
     }
 }
 

@@ -35,9 +35,10 @@ struct Cli {
 enum Command {
     /// Run Reeve on an embedded cluster, with hot reload of the plugins
     ///
-    /// Builds the plugins and the agent, then becomes `reeve dev`. With `--once`
-    /// it exits when everything has converged; see `reeve dev --help` for the
-    /// other arguments, which are passed on.
+    /// Builds the agent, then becomes `reeve dev`, which builds the plugins. With
+    /// `--once` it exits when everything has converged; the other arguments are
+    /// those of `reeve dev`, see `cargo xtask dev --help`.
+    #[command(disable_help_flag = true)]
     Dev {
         /// Arguments of `reeve dev`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -57,6 +58,7 @@ enum Command {
         filter: Option<String>,
     },
     /// Measure, and print each figure beside its limit
+    #[command(disable_help_flag = true)]
     Bench {
         /// Arguments of the benchmarks
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -90,7 +92,6 @@ fn run(command: Command) -> Result<ExitCode> {
     let workspace = Workspace::find();
     match command {
         Command::Dev { arguments } => {
-            components::build_plugins(&workspace)?;
             let reeve = workspace.build_reeve()?;
             Err(process::become_program(&reeve, "dev", &arguments))
         }

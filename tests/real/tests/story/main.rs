@@ -159,32 +159,24 @@ fn the_agent_outlives_the_api_server() -> Result<()> {
     let mut stage = converged(&["ann"])?;
 
     // Gone while it runs.
+    stage.wait_for_readiness(true)?;
     stage.cluster.stop_api_server();
-    ensure!(
-        stage.agent_is_running()?,
-        "the agent ended with the API server"
-    );
+    stage.wait_for_readiness(false)?;
     stage.cluster.start_api_server()?;
-    ensure!(
-        stage.agent_is_running()?,
-        "the agent ended with the API server"
-    );
-    stage
-        .cluster
-        .kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"])?;
+    stage.wait_for_readiness(true)?;
+    ensure!(stage.agent_is_running()?, "the agent gave up");
+    let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"];
+    stage.cluster.kubectl(&label)?;
     stage.wait_for(quota("ann"), PODS, "7")?;
 
     // Gone when it starts.
     stage.cluster.stop_api_server();
     stage.start_agent()?;
+    stage.wait_for_readiness(false)?;
     stage.cluster.start_api_server()?;
-    ensure!(
-        stage.agent_is_running()?,
-        "the agent gave up on the API server"
-    );
-    stage
-        .cluster
-        .kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"])?;
+    stage.wait_for_readiness(true)?;
+    let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"];
+    stage.cluster.kubectl(&label)?;
     stage.wait_for(quota("ann"), PODS, "100")?;
     Ok(())
 }

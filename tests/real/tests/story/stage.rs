@@ -74,6 +74,17 @@ impl Stage {
         Ok(())
     }
 
+    pub(crate) fn wait_for_readiness(&self, ready: bool) -> Result<()> {
+        let agent = self.agent.as_ref().context("no agent")?;
+        self.explained(eventually(
+            &format!("the agent's readiness is {ready}"),
+            || {
+                ensure!(agent.is_ready()? == ready, "it is {}", !ready);
+                Ok(())
+            },
+        ))
+    }
+
     pub(crate) fn agent_is_running(&mut self) -> Result<bool> {
         self.agent.as_mut().context("no agent")?.is_running()
     }
