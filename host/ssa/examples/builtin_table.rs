@@ -143,7 +143,12 @@ fn definition(name: &str, schema: &Value, shapes: &Value) -> Result<String> {
 
 fn expression(schema: &Value) -> Result<String> {
     if let Some(name) = reference(schema) {
-        let mark = if map_type(schema)? { "!" } else { "" };
+        // A field may take a type whole that is not, and the other way round.
+        let mark = match (schema.get("x-kubernetes-map-type"), map_type(schema)?) {
+            (None, _) => "",
+            (_, true) => "!",
+            (_, false) => "~",
+        };
         return Ok(format!("{}{mark}", short(name)));
     }
     let text = |key: &str| schema.get(key).and_then(Value::as_str);

@@ -76,6 +76,26 @@ mod tests {
     }
 
     #[test]
+    fn a_field_may_overrule_its_type() {
+        let reference = json!({"name": "n", "namespace": "s"});
+        for (kind, object, fields) in [
+            (
+                "PersistentVolume",
+                json!({"spec": {"claimRef": reference}}),
+                r#"{"f:spec":{"f:claimRef":{"f:name":{},"f:namespace":{}}}}"#,
+            ),
+            (
+                "Event",
+                json!({"involvedObject": reference}),
+                r#"{"f:involvedObject":{}}"#,
+            ),
+        ] {
+            let schema = schema("", "v1", kind).unwrap();
+            assert_eq!(field_set(schema, &object).to_fields_v1_json(), fields);
+        }
+    }
+
+    #[test]
     fn kinds_that_are_not_in_the_table_have_no_schema() {
         assert!(schema("", "v1", "Widget").is_none());
         assert!(schema("apps", "v1beta1", "Deployment").is_none());

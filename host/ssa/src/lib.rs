@@ -2,7 +2,7 @@
 //!
 //! What a Kubernetes 1.36 API server does with `PATCH` of type apply, and with
 //! ownership on every other write, as pure functions over JSON. An API server
-//! calls [`apply`] and [`update`]; a client calls [`covers`] to know from an
+//! calls [`apply()`] and [`update()`]; a client calls [`covers()`] to know from an
 //! object alone whether applying a config again would change anything.
 //!
 //! | Module | Knows |

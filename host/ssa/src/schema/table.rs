@@ -15,11 +15,12 @@
 //! A type is a struct with indented fields (`atomic` behind its name when it
 //! is taken whole), or `=` another type. Types in fields:
 //! `string`, `number`, `boolean`, `scalar` (any of them), `any` (unknown: maps
-//! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list, `[=]T` set, `[a,b]T`
-//! list keyed by a and b, `{}T` granular map, `{!}T` atomic map, or the name of
-//! a type, with `!` behind it when the field makes it atomic. Behind the type:
-//! `+` and the value that the field has when nobody set it, as JSON; `-` when
-//! the field is left out while it is zero; `=` and its default as JSON.
+//! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list,
+//! `[=]T` set, `[a,b]T` list keyed by a and b, `{}T` granular map, `{!}T`
+//! atomic map, or the name of a type, with `!` behind it when the field makes
+//! it atomic and `~` when the field makes it granular. Behind the type: `+` and
+//! the value that the field has when nobody set it, as JSON; `-` when the field
+//! is left out while it is zero; `=` and its default as JSON.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +128,7 @@ impl<'t> Table<'t> {
                 .rsplit([']', '}'])
                 .next()
                 .unwrap_or(ty)
-                .trim_end_matches('!');
+                .trim_end_matches(['!', '~']);
             if !basic.contains(&name) && !self.definitions.contains_key(name) {
                 problems.push(format!("no type {name}"));
             }
@@ -217,13 +218,14 @@ impl Instance<'_, '_> {
                 ..Atom::default()
             };
         }
-        let (name, override_atomic) = match text.strip_suffix('!') {
-            Some(name) => (name, true),
-            None => (text, false),
+        let (name, atomic) = match (text.strip_suffix('!'), text.strip_suffix('~')) {
+            (Some(name), _) => (name, Some(true)),
+            (_, Some(name)) => (name, Some(false)),
+            _ => (text, None),
         };
         let mut atom = self.named(name);
-        if override_atomic && let Some(map) = &mut atom.map {
-            map.atomic = true;
+        if let (Some(map), Some(atomic)) = (&mut atom.map, atomic) {
+            map.atomic = atomic;
         }
         atom
     }

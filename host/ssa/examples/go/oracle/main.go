@@ -2,7 +2,8 @@
 //
 // Reads one request a line from standard input and writes one answer a line.
 // The first line is a map of schema names to the openAPIV3Schema of a custom
-// resource, or null for one without a schema.
+// resource, or null for one without a schema. With a folder of OpenAPI v3
+// documents as argument, the name "built-in" stands for all kinds in them.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +32,9 @@ type request struct {
 	Force   bool
 	Reset   []string
 	// Live is null when the object is created.
-	Live   map[string]any
+	Live map[string]any
+	// Zero is what an object of the kind has when nothing is set.
+	Zero   map[string]any
 	Object map[string]any
 }
 
@@ -41,8 +45,9 @@ type answer struct {
 }
 
 // objects stands for the parts of a server that know kinds: there is one kind,
-// in one version, without defaults.
-type objects struct{}
+// in one version, without defaults. It holds what an object of the kind has
+// when nothing is set.
+type objects struct{ zero map[string]any }
 
 func (objects) Convert(in, out, context any) error { return fmt.Errorf("not used") }
 func (objects) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
@@ -52,8 +57,8 @@ func (objects) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string)
 	return label, value, nil
 }
 func (objects) Default(runtime.Object) {}
-func (objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	object := &unstructured.Unstructured{}
+func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	object := (&unstructured.Unstructured{Object: o.zero}).DeepCopy()
 	object.SetGroupVersionKind(gvk)
 	return object, nil
 }
@@ -72,6 +77,9 @@ func main() {
 	converters := map[string]managedfields.TypeConverter{}
 	for name, text := range schemas {
 		converters[name] = converter(text)
+	}
+	if len(os.Args) > 1 {
+		converters["built-in"] = builtIn(os.Args[1])
 	}
 	for in.Scan() {
 		var r request
@@ -138,19 +146,49 @@ func converter(text json.RawMessage) managedfields.TypeConverter {
 	return types
 }
 
+func builtIn(folder string) managedfields.TypeConverter {
+	all := map[string]*spec.Schema{}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			log.Fatal(err)
+		}
+		var document struct {
+			Components struct{ Schemas map[string]*spec.Schema }
+		}
+		if err := json.Unmarshal(text, &document); err != nil {
+			log.Fatal(err)
+		}
+		for name, schema := range document.Components.Schemas {
+			all[name] = schema
+		}
+	}
+	types, err := managedfields.NewTypeConverter(all, false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return types
+}
+
 func handle(r request, types managedfields.TypeConverter, object *unstructured.Unstructured) answer {
 	reset := fieldpath.NewSet()
 	for _, field := range r.Reset {
 		reset.Insert(fieldpath.MakePathOrDie(field))
 	}
+	kind := object.GroupVersionKind()
+	kinds := objects{zero: r.Zero}
 	manager, err := managedfields.NewDefaultCRDFieldManager(
-		types, objects{}, objects{}, objects{}, kind, kind.GroupVersion(), "",
-		map[fieldpath.APIVersion]fieldpath.Filter{"test/v1": fieldpath.NewExcludeSetFilter(reset)},
+		types, kinds, kinds, kinds, kind, kind.GroupVersion(), "",
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(reset)},
 	)
 	if err != nil {
 		log.Fatal(err)
 	}
-	live, err := objects{}.New(kind)
+	live, err := kinds.New(kind)
 	if err != nil {
 		log.Fatal(err)
 	}
