@@ -29,7 +29,11 @@ const MAC_BYTES: usize = 32;
 
 /// Machine code is some times larger than the component it comes from; an entry
 /// beyond this is not one of ours.
-const ENTRY_BYTES: u64 = 1 << 30;
+const ENTRY_BYTES: u64 = 512 << 20;
+
+/// What the whole folder may take: some hundred components. Beyond that the
+/// entries written longest ago leave.
+const FOLDER_BYTES: u64 = 1 << 30;
 
 /// The cache folder.
 pub(crate) struct Cache {
@@ -114,7 +118,10 @@ impl Cache {
         let written = component
             .serialize()
             .map_err(io::Error::other)
-            .and_then(|contents| self.write(&name, &contents));
+            .and_then(|contents| {
+                self.make_room(contents.len() as u64, FOLDER_BYTES)?;
+                self.write(&name, &contents)
+            });
         if let Err(error) = written {
             tracing::warn!(%error, name, "cannot keep a compiled component");
         }
@@ -147,6 +154,30 @@ impl Cache {
         Hmac::new_from_slice(&self.key)
             .ok()
             .map(|mac: Hmac<Sha256>| mac.chain_update(name).chain_update(contents))
+    }
+
+    /// Removes the entries written longest ago until so much more fits.
+    fn make_room(&self, bytes: u64, limit: u64) -> io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in self.folder.entries()? {
+            let entry = entry?;
+            // Another process may have removed it by now.
+            if let Ok(metadata) = entry.metadata()
+                && entry.file_name() != KEY_FILE
+            {
+                entries.push((metadata.modified()?, metadata.len(), entry.file_name()));
+            }
+        }
+        entries.sort();
+        let mut total: u64 = entries.iter().map(|(_, size, _)| size).sum();
+        for (_, size, name) in entries {
+            if total.saturating_add(bytes) <= limit {
+                break;
+            }
+            self.folder.remove_file(&name)?;
+            total -= size;
+        }
+        Ok(())
     }
 
     /// Whole or not at all, whoever else writes the same entry at this moment.
@@ -297,4 +328,39 @@ fn create(folder: &Dir, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         file.write_all(part)?;
     }
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn the_oldest_entries_leave_when_the_folder_is_full() {
+        for (bytes, expected) in [
+            (0, &["a", "b", "c", "key"] as &[&str]),
+            (70, &["a", "b", "c", "key"]),
+            (71, &["b", "c", "key"]),
+            (85, &["c", "key"]),
+            (1000, &["key"]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let engine = Engine::default();
+            let cache = Cache::open(folder.path(), &engine).unwrap();
+            for (age, name) in [(30, "a"), (20, "b"), (10, "c")] {
+                let path = folder.path().join(name);
+                std::fs::write(&path, [0; 10]).unwrap();
+                let written = SystemTime::now() - Duration::from_secs(age);
+                let file = std::fs::File::options().append(true).open(&path).unwrap();
+                file.set_modified(written).unwrap();
+            }
+            cache.make_room(bytes, 100).unwrap();
+            let mut left: Vec<String> = std::fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            left.sort();
+            assert_eq!(left, expected, "{bytes}");
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! Every call runs on a fresh instance with its own store, so nothing is
 //! remembered and nothing leaks from one call to the next. The guest's only
 //! inputs are the request and what it reads through the caller's [`View`]; WASI
-//! is linked but empty (see [`capabilities`]). That is what makes a call a pure
+//! is linked but empty. That is what makes a call a pure
 //! function, which the rest of the project builds on.
 //!
 //! The engine holds no handle of an async runtime: one [`Engine`] may serve many
@@ -18,7 +18,7 @@
 
 mod artifact;
 mod called;
-pub mod capabilities;
+mod capabilities;
 mod component;
 mod config;
 mod engine;

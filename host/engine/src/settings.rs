@@ -58,7 +58,6 @@ pub(crate) fn pooled(max_instances: u32) -> Config {
         .table_elements(TABLE_ENTRIES)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)
-        .async_stack_keep_resident(KEEP_RESIDENT_BYTES)
         .max_unused_warm_slots(max_instances);
     let mut config = common();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
