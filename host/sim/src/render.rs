@@ -1,26 +1,46 @@
-//! How objects are shown: as they are, or as metadata only.
+//! How objects are shown: as they are, as rows of a table, or as metadata only.
 
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::http::negotiate::Form;
-use crate::resource::Resource;
+use crate::http::query::Query;
+use crate::resource::{Nature, Resource};
 use crate::rest::Listed;
 use crate::store::Object;
+use crate::table::{Include, Table};
 
 /// The form of the objects of one answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Rendering {
     resource: Arc<Resource>,
     form: Form,
+    clock: Clock,
+    /// What the rows of a table carry.
+    include: Include,
+    /// Whether the columns of the table were described already, which in a watch
+    /// is done once.
+    described: bool,
 }
 
 impl Rendering {
     /// The form that the caller asked for.
-    pub(crate) fn new(resource: Arc<Resource>, form: Form) -> Self {
-        Rendering { resource, form }
+    pub(crate) fn new(resource: Arc<Resource>, form: Form, clock: &Clock, query: &Query) -> Self {
+        let include = match query.get("includeObject") {
+            Some("None") => Include::None,
+            Some("Object") => Include::Object,
+            _ => Include::Metadata,
+        };
+        Rendering {
+            resource,
+            form,
+            clock: clock.clone(),
+            include,
+            described: false,
+        }
     }
 
     /// One object.
@@ -29,6 +49,7 @@ impl Rendering {
         match self.form {
             Form::Object => value,
             Form::Metadata => partial(value),
+            Form::Table => self.table(&[value], version_metadata(object.version())),
         }
     }
 
@@ -73,6 +94,7 @@ impl Rendering {
                 "metadata": list_metadata(listed),
                 "items": values.map(partial).collect::<Vec<_>>(),
             }),
+            Form::Table => self.table(&values.collect::<Vec<_>>(), list_metadata(listed)),
         }
     }
 
@@ -81,12 +103,14 @@ impl Rendering {
         if self.form == Form::Object {
             return object.json(&self.resource.api_version);
         }
-        Bytes::from(self.one(object).to_string())
+        let mut value = self.one(object);
+        self.describe_once(&mut value);
+        Bytes::from(value.to_string())
     }
 
     /// The object of a bookmark, as JSON: nothing but a version.
     pub(crate) fn bookmark(&mut self, version: u64, end_of_initial_events: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": version.to_string()});
+        let mut metadata = version_metadata(version);
         if end_of_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -95,11 +119,30 @@ impl Rendering {
             "apiVersion": self.resource.api_version,
             "metadata": metadata,
         });
-        let value = match self.form {
+        let mut value = match self.form {
             Form::Object => object,
             Form::Metadata => partial(object),
+            Form::Table => self.table(&[object], version_metadata(version)),
         };
+        self.describe_once(&mut value);
         Bytes::from(value.to_string())
+    }
+
+    fn describe_once(&mut self, value: &mut Value) {
+        if self.form == Form::Table {
+            if self.described {
+                value["columnDefinitions"] = Value::Null;
+            }
+            self.described = true;
+        }
+    }
+
+    fn table(&self, objects: &[Value], metadata: Value) -> Value {
+        let table = match &self.resource.nature {
+            Nature::Builtin(kind) => Table::of_kind(kind),
+            Nature::Custom(custom) => Table::of_columns(&custom.columns),
+        };
+        table.render(objects, metadata, self.include, self.clock.now())
     }
 }
 
@@ -112,8 +155,12 @@ pub(crate) fn partial(mut object: Value) -> Value {
     })
 }
 
+fn version_metadata(version: u64) -> Value {
+    json!({"resourceVersion": version.to_string()})
+}
+
 fn list_metadata(listed: &Listed) -> Value {
-    let mut metadata = json!({"resourceVersion": listed.version.to_string()});
+    let mut metadata = version_metadata(listed.version);
     if !listed.next.is_empty() {
         metadata["continue"] = json!(listed.next);
     }

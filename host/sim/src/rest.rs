@@ -166,7 +166,12 @@ impl Call {
 
     /// How objects of the resource are shown to this caller.
     pub(crate) fn rendering(&self) -> Rendering {
-        Rendering::new(self.resource.clone(), self.accepted.form)
+        Rendering::new(
+            self.resource.clone(),
+            self.accepted.form,
+            &self.server.clock,
+            &self.query,
+        )
     }
 
     /// The answer that is one object.

@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
+use crate::protobuf;
 use crate::status::ApiError;
 
 /// The form of an answer.
@@ -11,6 +12,8 @@ use crate::status::ApiError;
 pub(crate) enum Form {
     /// The object as it is.
     Object,
+    /// Rows and columns for people.
+    Table,
     /// Only the metadata.
     Metadata,
 }
@@ -70,6 +73,7 @@ fn clause(text: &str) -> Option<Accepted> {
     let form = match form {
         None => Form::Object,
         Some(_) if group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
+        Some("Table") => Form::Table,
         Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Form::Metadata,
         Some(_) => return None,
     };
@@ -86,13 +90,16 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
         .trim()
 }
 
-/// Parses a body of JSON or YAML that holds an object of `kind`.
+/// Parses a body of JSON, YAML or protobuf that holds an object of `kind`.
 pub(crate) fn parse_body(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Value, ApiError> {
     match content_type(headers) {
         "" | "application/json" => json(body).map_err(|why| unrecognized(body, kind, &why)),
+        "application/vnd.kubernetes.protobuf" => {
+            protobuf::decode(body).map_err(|error| ApiError::bad_request(error.to_string()))
+        }
         "application/yaml" => yaml(body).map_err(|why| unrecognized(body, kind, &why)),
         _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml",
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
 }
@@ -143,8 +150,8 @@ mod tests {
         check("*/*", Some((Form::Object, Encoding::Json)));
         check("application/yaml", Some((Form::Object, Encoding::Yaml)));
         check(
-            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json",
-            Some((Form::Metadata, Encoding::Json)),
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            Some((Form::Table, Encoding::Json)),
         );
         check(
             "application/json;as=Table;v=v9;g=meta.k8s.io,application/json",
@@ -170,10 +177,7 @@ mod tests {
             HeaderValue::from_static("application/yaml; charset=utf-8"),
         );
         assert_eq!(parse_body(&headers, b"a: 1\n", "Pod").unwrap()["a"], 1);
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/vnd.kubernetes.protobuf"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         assert_eq!(parse_body(&headers, b"k8s", "Pod").unwrap_err().code(), 415);
     }
 }
