@@ -72,7 +72,7 @@ fn convert(proto: &str, table: &mut String) -> Result<(), Box<dyn Error>> {
                 .trim_end_matches(';')
                 .split_once(" = ")
                 .ok_or("no number")?;
-            writeln!(table, " {number} {name} {}", typed(&package, kind))?;
+            writeln!(table, " {number} {name} {}", typed(&package, &kind))?;
         }
     }
     Ok(())
@@ -93,10 +93,10 @@ fn field(line: &str) -> Option<(String, &str)> {
     }
 }
 
-fn typed(package: &str, kind: String) -> String {
+fn typed(package: &str, kind: &str) -> String {
     let (many, one) = match kind.get(..2) {
         Some(many @ ("[]" | "{}")) => (many, kind.get(2..).unwrap_or_default()),
-        _ => ("", kind.as_str()),
+        _ => ("", kind),
     };
     let scalar = matches!(
         one,

@@ -64,13 +64,6 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
         .to_string()
 }
 
-/// The time that an RFC 3339 text names; `None` when it names none.
-pub(crate) fn parse_rfc3339(text: &str) -> Option<SystemTime> {
-    let timestamp: Timestamp = text.parse().ok()?;
-    let seconds = u64::try_from(timestamp.as_second()).ok()?;
-    Some(UNIX_EPOCH + Duration::from_secs(seconds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,11 +72,6 @@ mod tests {
     fn timestamps_are_whole_seconds_in_utc() {
         let clock = Clock::new(|| UNIX_EPOCH + Duration::from_millis(1_700_000_000_900));
         assert_eq!(clock.timestamp(), "2023-11-14T22:13:20Z");
-        assert_eq!(
-            parse_rfc3339("2023-11-14T23:13:20+01:00"),
-            Some(UNIX_EPOCH + Duration::from_secs(1_700_000_000))
-        );
-        assert_eq!(parse_rfc3339("yesterday"), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -50,15 +50,6 @@ impl Registry {
             .cloned()
     }
 
-    /// The resource of a kind, as references name it.
-    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
-        let is = |r: &&Arc<Resource>| r.kind == kind && r.api_version == api_version;
-        if let Some(found) = BUILTINS.all.iter().find(is) {
-            return Some(found.clone());
-        }
-        self.custom.read().values().flatten().find(is).cloned()
-    }
-
     /// A resource, in any version, that is stored in `table`.
     pub(crate) fn find_table(&self, table: &str) -> Option<Arc<Resource>> {
         let is = |r: &&Arc<Resource>| *r.table == *table && r.is_stored();
@@ -126,13 +117,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_in_resources_are_found_by_path_kind_and_table() {
+    fn built_in_resources_are_found_by_path_and_table() {
         let registry = Registry::default();
         let deployments = registry.find("apps", "v1", "deployments").unwrap();
         assert_eq!(deployments.kind, "Deployment");
         assert_eq!(&*deployments.table, "deployments.apps");
-        let found = registry.find_kind("apps/v1", "Deployment").unwrap();
-        assert_eq!(found.plural, "deployments");
         let found = registry.find_table("configmaps").unwrap();
         assert_eq!(found.kind, "ConfigMap");
         assert!(registry.find("apps", "v2", "deployments").is_none());

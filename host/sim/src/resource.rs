@@ -8,7 +8,7 @@ use reeve_ssa::Schema;
 use crate::kinds::{Kind, Subresource, Verbs};
 use crate::registry::custom::Custom;
 use crate::selector::FieldLabels;
-use crate::status::{About, qualified};
+use crate::status::About;
 use crate::store::TableName;
 
 /// One resource in one version.
@@ -72,11 +72,6 @@ impl Resource {
             resource: &self.kind,
             name,
         }
-    }
-
-    /// `pods`, `deployments.apps`.
-    pub(crate) fn qualified(&self) -> String {
-        qualified(&self.group, &self.plural)
     }
 
     /// The key of an object in the table.

@@ -8,7 +8,7 @@ use crate::field::Errors;
 /// A refused request. Boxed, since nearly every function here can return one.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
-pub struct ApiError(Box<Status>);
+pub(crate) struct ApiError(Box<Status>);
 
 /// The parts of a failure `Status`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,13 +41,13 @@ pub(crate) fn qualified(group: &str, resource: &str) -> String {
 
 /// What a request was about: the group with its resource or kind, and a name.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub(crate) struct About<'a> {
     /// The API group; empty for core.
-    pub group: &'a str,
+    pub(crate) group: &'a str,
     /// The plural resource, or the kind where the real server says the kind.
-    pub resource: &'a str,
+    pub(crate) resource: &'a str,
     /// The object's name; empty when the request names none.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
 }
 
 impl About<'_> {
@@ -85,30 +85,30 @@ impl ApiError {
     }
 
     /// 404: the object is not there.
-    pub fn not_found(about: About<'_>) -> Self {
+    pub(crate) fn not_found(about: About<'_>) -> Self {
         let message = format!("{} {:?} not found", about.qualified(), about.name);
         Self::new(404, "NotFound", message).with(about.details())
     }
 
     /// 404: the path names no resource that is served.
-    pub fn no_such_resource() -> Self {
+    pub(crate) fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(404, "NotFound", message).with(Details::default())
     }
 
     /// 409: an object of that name is there already.
-    pub fn already_exists(about: About<'_>) -> Self {
+    pub(crate) fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} {:?} already exists", about.qualified(), about.name);
         Self::new(409, "AlreadyExists", message).with(about.details())
     }
 
     /// 409: the resource version that was sent is not the current one.
-    pub fn modified(about: About<'_>) -> Self {
+    pub(crate) fn modified(about: About<'_>) -> Self {
         Self::conflict(about, MODIFIED)
     }
 
     /// 409: the write contradicts the state of the object, and why.
-    pub fn conflict(about: About<'_>, why: &str) -> Self {
+    pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {:?}: {why}",
             about.qualified(),
@@ -119,7 +119,7 @@ impl ApiError {
 
     /// 409: an apply would change fields of other managers; `causes` are the
     /// fields, ready for `details.causes`.
-    pub fn apply_conflict(message: impl Into<String>, causes: Vec<Value>) -> Self {
+    pub(crate) fn apply_conflict(message: impl Into<String>, causes: Vec<Value>) -> Self {
         Self::new(409, "Conflict", message).with(Details {
             causes,
             ..Details::default()
@@ -127,7 +127,7 @@ impl ApiError {
     }
 
     /// 422: the object breaks the rules of its kind. `about.resource` is the kind.
-    pub fn invalid(about: About<'_>, errors: &Errors) -> Self {
+    pub(crate) fn invalid(about: About<'_>, errors: &Errors) -> Self {
         let message = errors.message(&about.qualified(), about.name);
         let mut details = about.details();
         details.causes = errors.causes();
@@ -135,23 +135,23 @@ impl ApiError {
     }
 
     /// 422: a patch cannot be applied to the object as it is.
-    pub fn patch_rejected() -> Self {
+    pub(crate) fn patch_rejected() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self::new(422, "Invalid", message).with(Details::default())
     }
 
     /// 400: the request itself is malformed.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
     /// 401: the caller is not known.
-    pub fn unauthorized() -> Self {
+    pub(crate) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
     /// 403: the caller may not, or nobody may, and why.
-    pub fn forbidden(about: About<'_>, why: &str) -> Self {
+    pub(crate) fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.resource.is_empty() {
             format!("forbidden: {why}")
         } else if about.name.is_empty() {
@@ -163,7 +163,7 @@ impl ApiError {
     }
 
     /// 403 of namespace lifecycle: nothing new in a namespace that is ending.
-    pub fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
+    pub(crate) fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
@@ -179,13 +179,13 @@ impl ApiError {
     }
 
     /// 405: the resource does not know this verb.
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).with(Details::default())
     }
 
     /// 406: no media type that the caller accepts can be given.
-    pub fn not_acceptable() -> Self {
+    pub(crate) fn not_acceptable() -> Self {
         Self::new(
             406,
             "NotAcceptable",
@@ -194,18 +194,18 @@ impl ApiError {
     }
 
     /// 410: the resource version is older than the history that is kept.
-    pub fn expired(message: impl Into<String>) -> Self {
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
     /// 413: the body is longer than the server reads.
-    pub fn too_large(limit: usize) -> Self {
+    pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message).with(Details::default())
     }
 
     /// 415: the body is in a format that the server does not read here.
-    pub fn unsupported_media_type(accepted: &str) -> Self {
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
         );
@@ -213,12 +213,12 @@ impl ApiError {
     }
 
     /// 500 with no reason, as the real server answers where it lacks a typed error.
-    pub fn internal(message: impl Into<String>) -> Self {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
     /// 503: the server does not serve at present.
-    pub fn unavailable() -> Self {
+    pub(crate) fn unavailable() -> Self {
         let message = "the server is currently unable to handle the request";
         Self::new(503, "ServiceUnavailable", message).with(Details {
             retry_after: 1,
@@ -227,7 +227,7 @@ impl ApiError {
     }
 
     /// 504: the asked-for resource version lies in the future.
-    pub fn version_too_large(asked: u64, current: u64) -> Self {
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self::new(504, "Timeout", message).with(Details {
             causes: vec![json!({
@@ -240,28 +240,23 @@ impl ApiError {
     }
 
     /// The HTTP status code.
-    pub fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         self.0.code
     }
 
     /// The `reason`; empty where the real server gives none.
-    pub fn reason(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         self.0.reason
     }
 
-    /// The sentence for people.
-    pub fn message(&self) -> &str {
-        &self.0.message
-    }
-
     /// Seconds after which to try again, where the answer says so.
-    pub fn retry_after(&self) -> Option<u32> {
+    pub(crate) fn retry_after(&self) -> Option<u32> {
         let seconds = self.0.details.as_ref()?.retry_after;
         (seconds > 0).then_some(seconds)
     }
 
     /// The `Status` object.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -319,7 +314,7 @@ mod tests {
 
     fn check(error: &ApiError, code: u16, reason: &str, message: &str) {
         assert_eq!(
-            (error.code(), error.reason(), error.message()),
+            (error.code(), error.reason(), error.to_string().as_str()),
             (code, reason, message)
         );
         assert_eq!(error.to_value()["message"], message);

@@ -85,7 +85,8 @@ pub(crate) fn invalid_options(kind: &str, errors: &Errors) -> ApiError {
 
 /// Percent-decodes `text`, with `+` for a space where `plus` says so.
 pub(crate) fn decode(text: &str, plus: bool) -> String {
-    if !text.contains('%') && !(plus && text.contains('+')) {
+    let escapes = text.contains('%') || (plus && text.contains('+'));
+    if !escapes {
         return text.to_owned();
     }
     let mut bytes = Vec::with_capacity(text.len());
@@ -133,7 +134,7 @@ mod tests {
         let query = Query::parse("limit=abc&watch=false&force");
         let error = query.number("limit").unwrap_err();
         assert_eq!(
-            error.message(),
+            error.to_string(),
             "strconv.ParseInt: parsing \"abc\": invalid syntax"
         );
         assert!(!query.flag("watch"));

@@ -150,15 +150,6 @@ impl ResourcePath {
         })
     }
 
-    /// `group/version`, or `version` in core.
-    pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-
     /// `resource` or `resource/subresource`.
     pub(crate) fn full_resource(&self) -> String {
         match &self.subresource {
@@ -176,7 +167,7 @@ mod tests {
         let shown = match Route::parse(path) {
             Route::Other(_) => None,
             Route::Resource(p) => Some((
-                p.api_version(),
+                crate::status::qualified(&p.group, &p.version),
                 p.namespace.unwrap_or_default(),
                 p.resource,
                 p.name.unwrap_or_default(),
@@ -206,11 +197,11 @@ mod tests {
         );
         check(
             "/apis/apps/v1/namespaces/a/deployments",
-            Some(("apps/v1", "a", "deployments", "", "")),
+            Some(("v1.apps", "a", "deployments", "", "")),
         );
         check(
             "/apis/apps/v1/deployments/x%3Ay",
-            Some(("apps/v1", "", "deployments", "x:y", "")),
+            Some(("v1.apps", "", "deployments", "x:y", "")),
         );
         check("/apis/apps/v1", None);
         check("/api", None);

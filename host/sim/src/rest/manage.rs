@@ -13,7 +13,7 @@ use crate::status::ApiError;
 pub(super) fn update(
     writer: &Writer<'_>,
     live: Option<&Value>,
-    object: Value,
+    object: &Value,
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
     let siblings = siblings(writer);
@@ -22,7 +22,7 @@ pub(super) fn update(
         schema: resource.schema(),
         versions: &versions(&siblings),
         live,
-        object: &object,
+        object,
         manager: writer.manager,
         subresource,
         now: &writer.server.clock.timestamp(),

@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
         self.check_namespace(namespace, meta::text(&object, "name"))?;
         resource.admit(&mut object);
         if !owned {
-            object = manage::update(self, None, object)?;
+            object = manage::update(self, None, &object)?;
         }
         resource.prepare_create(&mut object);
         let errors = resource.validate_create(&object);
@@ -206,7 +206,7 @@ impl<'a> Writer<'a> {
         let warnings = self.decode(&mut after)?;
         meta::preserve(&mut after, before);
         if !owned {
-            after = manage::update(self, Some(before), after)?;
+            after = manage::update(self, Some(before), &after)?;
         }
         match self.part {
             Part::Status => resource.prepare_status(&mut after, before),

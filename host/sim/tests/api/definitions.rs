@@ -1,9 +1,7 @@
 //! CustomResourceDefinitions and the objects that they define.
 
-mod support;
-
+use crate::support::{Http, admin, settle};
 use serde_json::{Value, json};
-use support::{Http, admin, settle};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";

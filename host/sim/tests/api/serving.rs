@@ -1,14 +1,12 @@
 //! The server on a socket: TLS, tokens, kubeconfig.
 
-mod support;
-
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::support::server;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use reeve_sim::{Identity, Server};
-use support::server;
 
 async fn connect(kubeconfig: &str) -> kube::Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();

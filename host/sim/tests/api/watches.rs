@@ -1,14 +1,12 @@
 //! Watches, through `kube::Client`.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{CONFIG_MAPS, Http, admin, config_map};
 use http::Request;
 use http_body_util::BodyExt;
 use reeve_sim::Outage;
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, Http, admin, config_map};
 
 /// An open watch, read event by event.
 struct Watch {

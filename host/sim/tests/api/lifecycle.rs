@@ -1,10 +1,8 @@
 //! What the cluster does by itself: garbage collection, the ends of namespaces
 //! and definitions, service accounts, aggregated roles.
 
-mod support;
-
+use crate::support::{CONFIG_MAPS, Http, admin, config_map, settle};
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, Http, admin, config_map, settle};
 
 async fn owner(http: &Http) -> Value {
     http.post(CONFIG_MAPS, config_map("owner", json!({})))

@@ -1,9 +1,7 @@
 //! Server-side apply, through `kube::Client`.
 
-mod support;
-
+use crate::support::{CONFIG_MAPS, admin, config_map};
 use serde_json::json;
-use support::{CONFIG_MAPS, admin, config_map};
 
 #[tokio::test]
 async fn apply_creates_then_owns_then_removes() {

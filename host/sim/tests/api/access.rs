@@ -1,10 +1,8 @@
 //! Who may do what: RBAC, impersonation, reviews, tokens.
 
-mod support;
-
+use crate::support::{CONFIG_MAPS, Http, admin, config_map};
 use http::Request;
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, Http, admin, config_map};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const BOT: &str = "system:serviceaccount:default:bot";

@@ -1,9 +1,7 @@
 //! Create, get, list, update, patch and delete, through `kube::Client`.
 
-mod support;
-
+use crate::support::{CONFIG_MAPS, admin, config_map};
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, admin, config_map};
 
 #[tokio::test]
 async fn a_created_object_can_be_read_listed_changed_and_deleted() {

@@ -1,10 +1,8 @@
 //! Discovery, OpenAPI, health, tables: what kubectl asks besides objects.
 
-mod support;
-
+use crate::support::{CONFIG_MAPS, Http, admin, config_map};
 use http::Request;
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, Http, admin, config_map};
 
 async fn accept(http: &Http, path: &str, accept: &str) -> (u16, Value) {
     let request = Request::get(path)

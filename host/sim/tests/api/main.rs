@@ -1,0 +1,17 @@
+//! The API as clients see it, through `kube::Client`: one file per behaviour.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "bodies read better as values"
+)]
+
+mod access;
+mod apply;
+mod definitions;
+mod discovery;
+mod lifecycle;
+mod objects;
+mod serving;
+mod support;
+mod watches;
