@@ -1,0 +1,332 @@
+//! The world of one scenario: a cluster, the plugin in it, an agent, a clock.
+
+use crate::kinds::Kinds;
+use crate::scenario::{Object, Outage};
+use crate::tester::{ActionError, Tester};
+use bytes::Bytes;
+use k8s_openapi::jiff::Timestamp;
+use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::{GroupVersionKind, Manifest};
+use reeve_engine::{Component, Engine, Limits};
+use reeve_sim::{Clock, Config, Faults, Server};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Where the agent works.
+pub(crate) const NAMESPACE: &str = "reeve-system";
+/// The ServiceAccount of the agent.
+const AGENT: &str = "reeve";
+
+/// When every scenario begins: 2026-01-01 00:00:00 UTC, in seconds.
+const START: i64 = 1_767_225_600;
+
+/// Uids and generated names are the same in each run.
+const SEED: u64 = 1;
+
+/// Virtual time that an agent gets to finish what it has begun. More than its
+/// longest wait for a watch; what waits for a retry counts as finished.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Virtual time that passes in a step during an outage, in which nothing can be
+/// finished.
+const OUTAGE_TIME: Duration = Duration::from_secs(5);
+
+/// The longest time between two looks at whether the agent has settled.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// A component ready to be put into ConfigMaps.
+#[derive(Clone, Debug)]
+pub(crate) struct Package {
+    /// Its bytes as base64.
+    pub(crate) encoded: Arc<str>,
+    /// The loaded component; none when it does not load, which a scenario may be
+    /// about. Holding it keeps the compiled code for all scenarios.
+    pub(crate) component: Option<Component>,
+}
+
+/// What all worlds share.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) engine: Engine,
+    /// The kinds of every cluster, ours included.
+    pub(crate) kinds: Kinds,
+}
+
+/// One world. Everything in it ends with it.
+pub(crate) struct World {
+    stage: Stage,
+    server: Server,
+    pub(crate) tester: Tester,
+    plugin: String,
+    clock: VirtualClock,
+    agent: Option<Agent>,
+    outage: Outage,
+}
+
+/// The agent did not come to rest.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the agent is still busy after {} s of virtual time{}",
+    PATIENCE.as_secs(), details(.0)
+)]
+pub(crate) struct Unsettled(Vec<String>);
+
+fn details(details: &[String]) -> String {
+    if details.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", details.join("; "))
+    }
+}
+
+impl Stage {
+    /// Asks a fresh cluster for its kinds. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// When the embedded cluster does not answer.
+    pub(crate) async fn new(engine: Engine) -> Result<Self, kube::Error> {
+        let server = Server::new(Config::default());
+        let mut kinds = Kinds::discover(&server.client()).await?;
+        for crd in reeve_api::crds() {
+            kinds.define(&json!(crd));
+        }
+        Ok(Self { engine, kinds })
+    }
+}
+
+impl World {
+    /// Makes a cluster with Reeve's own kinds, and what the agent needs before
+    /// there is any plugin. Must be called within a tokio runtime whose time is
+    /// paused.
+    pub(crate) async fn new(stage: &Stage, plugin: &str) -> Result<Self, ActionError> {
+        let start = Timestamp::from_second(START).unwrap_or_default();
+        let server = Server::new(Config {
+            clock: Clock::following_tokio(SystemTime::from(start)),
+            seed: Some(SEED),
+            ..Config::default()
+        });
+        let tester = Tester::new(server.client(), stage.kinds.clone());
+        let world = Self {
+            clock: VirtualClock::new(start),
+            stage: stage.clone(),
+            server,
+            tester,
+            plugin: plugin.to_owned(),
+            agent: None,
+            outage: Outage::None,
+        };
+        for crd in reeve_api::crds() {
+            world.create(json!(crd)).await?;
+        }
+        world.create(namespace(NAMESPACE)).await?;
+        for object in grant::agent_base(NAMESPACE, Subject::ServiceAccount(AGENT)) {
+            world.create(object).await?;
+        }
+        Ok(world)
+    }
+
+    /// Adds what a scenario gives: definitions first, then namespaces, then the
+    /// rest in its order.
+    pub(crate) async fn give(&mut self, objects: &[&Object]) -> Result<(), ActionError> {
+        let rank = |object: &Object| match object.kind() {
+            "CustomResourceDefinition" => 0,
+            "Namespace" => 1,
+            _ => 2,
+        };
+        let mut objects = objects.to_vec();
+        objects.sort_by_key(|object| rank(object));
+        for object in &objects {
+            self.tester.kinds.define(object.value());
+        }
+        for object in objects {
+            self.tester.apply(object).await?;
+        }
+        Ok(())
+    }
+
+    /// Learns of kinds that a later step defines.
+    pub(crate) fn expect_kinds<'a>(&mut self, objects: impl IntoIterator<Item = &'a Object>) {
+        for object in objects {
+            self.tester.kinds.define(object.value());
+        }
+    }
+
+    /// Installs the plugin: grants what it asks for, and puts it into a ConfigMap.
+    pub(crate) async fn install(
+        &self,
+        package: &Package,
+        config: Option<&Value>,
+    ) -> Result<(), ActionError> {
+        self.grant(package, config).await?;
+        let mut config_map = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self.plugin,
+                "namespace": NAMESPACE,
+                "labels": {reeve_api::PLUGIN_CONFIG_MAP_LABEL: "true"},
+            },
+            "binaryData": {"plugin.wasm": &*package.encoded},
+        });
+        if let Some(config) = config {
+            config_map["data"] = json!({"config.yaml": config.to_string()});
+        }
+        self.create(config_map).await
+    }
+
+    /// Gives the plugin another configuration or another component.
+    pub(crate) async fn reinstall(
+        &self,
+        package: &Package,
+        config: Option<&Value>,
+        changed: Changed,
+    ) -> Result<(), ActionError> {
+        self.grant(package, config).await?;
+        let patch = match changed {
+            Changed::Config => {
+                json!({"data": {"config.yaml": config.map(ToString::to_string)}})
+            }
+            Changed::Component => json!({"binaryData": {"plugin.wasm": &*package.encoded}}),
+        };
+        let config_map = crate::reference::Reference {
+            kind: "ConfigMap".to_owned(),
+            version: None,
+            namespace: Some(NAMESPACE.to_owned()),
+            name: self.plugin.clone(),
+        };
+        self.tester.edit(&config_map, &patch).await
+    }
+
+    /// Grants the rights that the plugin's manifest asks for, as `reeve dev` does.
+    /// A plugin that has no manifest gets an account without rights.
+    async fn grant(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
+        let config = config.map_or_else(|| "{}".to_owned(), ToString::to_string);
+        let Some(manifest) = manifest(package, config.into()).await else {
+            return Ok(());
+        };
+        let grantee = Grantee {
+            plugin: &self.plugin,
+            namespace: NAMESPACE,
+            service_account: &self.plugin,
+            agent: Subject::ServiceAccount(AGENT),
+        };
+        let kinds = &self.tester.kinds;
+        let plural = |kind: &GroupVersionKind| kinds.plural(&kind.group, &kind.kind);
+        for object in grant::objects(&grantee, &manifest, plural) {
+            self.apply(object).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts an agent, in place of one that runs. It has the rights of its own
+    /// ServiceAccount and no others.
+    pub(crate) async fn start_agent(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.stop().await;
+        }
+        let user = format!("system:serviceaccount:{NAMESPACE}:{AGENT}");
+        let client = self.server.client_as(&user, [] as [&str; 0]);
+        let mut config = AgentConfig::new(client, self.stage.engine.clone(), NAMESPACE);
+        config.clock = Arc::new(self.clock);
+        self.agent = Some(Agent::start(config));
+    }
+
+    /// Starts or ends an outage.
+    pub(crate) fn set_outage(&mut self, outage: Outage) {
+        self.outage = outage;
+        self.apply_outage(outage);
+    }
+
+    /// Lets the tester through during an outage. The agent does not notice: no
+    /// virtual time passes, and it is time that it waits for.
+    pub(crate) fn lift_outage(&self) {
+        if self.outage != Outage::None {
+            self.apply_outage(Outage::None);
+        }
+    }
+
+    /// Ends what [`Self::lift_outage`] began.
+    pub(crate) fn resume_outage(&self) {
+        if self.outage != Outage::None {
+            self.apply_outage(self.outage);
+        }
+    }
+
+    fn apply_outage(&self, outage: Outage) {
+        let faults: Faults = self.server.faults();
+        faults.set_outage(match outage {
+            Outage::None => reeve_sim::Outage::None,
+            Outage::Unavailable => reeve_sim::Outage::Unavailable,
+            Outage::Refused => reeve_sim::Outage::Refused,
+        });
+    }
+
+    /// Writes that were sent by anybody but the tester.
+    pub(crate) fn writes(&self) -> u64 {
+        self.server.requests().writes().saturating_sub(self.tester.writes())
+    }
+
+    /// Waits until nothing happens any more.
+    ///
+    /// With time paused, a sleep ends only when every task waits for something: so
+    /// one short sleep is enough unless the agent waits for time itself.
+    pub(crate) async fn settle(&self) -> Result<(), Unsettled> {
+        if self.outage != Outage::None {
+            tokio::time::sleep(OUTAGE_TIME).await;
+            return Ok(());
+        }
+        let Some(agent) = &self.agent else {
+            return Ok(());
+        };
+        let begun = tokio::time::Instant::now();
+        let mut look = Duration::from_millis(1);
+        loop {
+            tokio::time::sleep(look).await;
+            if agent.is_settled() {
+                return Ok(());
+            }
+            if begun.elapsed() >= PATIENCE {
+                let status = agent.status().borrow().clone();
+                let mut details = status.own_watches;
+                details.extend(status.plugins.into_iter().filter_map(|plugin| plugin.problem));
+                return Err(Unsettled(details));
+            }
+            look = (look * 2).min(LONGEST_LOOK);
+        }
+    }
+
+    async fn create(&self, object: Value) -> Result<(), ActionError> {
+        match Object::try_from(object) {
+            Ok(object) => self.tester.create(&object).await,
+            // What we make ourselves has a kind and a name.
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn apply(&self, object: Value) -> Result<(), ActionError> {
+        match Object::try_from(object) {
+            Ok(object) => self.tester.apply(&object).await,
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// What of a plugin is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Config,
+    Component,
+}
+
+async fn manifest(package: &Package, config: Bytes) -> Option<Manifest> {
+    let component = package.component.as_ref()?;
+    let called = component.describe(config, &Limits::default()).await.ok()?;
+    Manifest::try_from(called.value.ok()?).ok()
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
