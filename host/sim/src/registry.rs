@@ -84,6 +84,14 @@ impl Registry {
     }
 }
 
+/// Where a kind is stored. Events are the same objects in both of their groups.
+fn table(kind: &Kind) -> String {
+    match (kind.group, kind.plural) {
+        ("events.k8s.io", "events") => "events".to_owned(),
+        (group, plural) => qualified(group, plural),
+    }
+}
+
 fn builtin(kind: &'static Kind) -> Resource {
     Resource {
         group: kind.group.to_owned(),
@@ -107,7 +115,7 @@ fn builtin(kind: &'static Kind) -> Resource {
         verbs: kind.verbs,
         subresources: kind.subresources.to_vec(),
         fields: Arc::new(kind.fields.clone()),
-        table: qualified(kind.group, kind.plural).into(),
+        table: table(kind).into(),
         nature: Nature::Builtin(kind),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::selector::{FieldLabels, FieldSelector, LabelSelector};
+use crate::resource::Resource;
+use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
 use crate::store::Object;
 
@@ -12,7 +13,7 @@ pub(crate) struct Selection {
     prefix: String,
     labels: LabelSelector,
     fields: FieldSelector,
-    known_fields: Arc<FieldLabels>,
+    resource: Arc<Resource>,
 }
 
 impl Selection {
@@ -21,15 +22,15 @@ impl Selection {
         namespace: Option<&str>,
         labels: Option<&str>,
         fields: Option<&str>,
-        known_fields: &Arc<FieldLabels>,
+        resource: &Arc<Resource>,
     ) -> Result<Self, ApiError> {
         let bad = |error: &dyn std::fmt::Display| ApiError::bad_request(error.to_string());
         Ok(Selection {
             prefix: namespace.map_or_else(String::new, |ns| format!("{ns}/")),
             labels: LabelSelector::parse(labels.unwrap_or_default()).map_err(|e| bad(&e))?,
-            fields: FieldSelector::parse(fields.unwrap_or_default(), known_fields)
+            fields: FieldSelector::parse(fields.unwrap_or_default(), &resource.fields)
                 .map_err(|e| bad(&e))?,
-            known_fields: known_fields.clone(),
+            resource: resource.clone(),
         })
     }
 
@@ -62,6 +63,7 @@ impl Selection {
         if self.fields.name().is_some_and(|name| name != object.name()) {
             return false;
         }
-        self.fields.matches(&object.value(), &self.known_fields)
+        let value = object.value_as(&self.resource.api_version);
+        self.fields.matches(&value, &self.resource.fields)
     }
 }

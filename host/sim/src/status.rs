@@ -212,6 +212,12 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// 415: no such language of patches.
+    pub(crate) fn no_such_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::new(415, "UnsupportedMediaType", message).with(Details::default())
+    }
+
     /// 500 with no reason, as the real server answers where it lacks a typed error.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)

@@ -147,7 +147,7 @@ fn selection(call: &Call, options: &ListOptions) -> Result<Selection, ApiError> 
         (!namespace.is_empty()).then_some(namespace),
         options.labels.as_deref(),
         options.fields.as_deref(),
-        &call.resource.fields,
+        &call.resource,
     )
 }
 

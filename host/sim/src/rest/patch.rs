@@ -63,18 +63,14 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
 fn language(call: &Call) -> Result<Language, ApiError> {
     const CUSTOM: &str =
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-    const BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
     let custom = call.resource.is_custom();
     match negotiate::content_type(&call.headers) {
         "application/json-patch+json" => Ok(Language::Json),
         "application/merge-patch+json" => Ok(Language::Merge),
         "application/strategic-merge-patch+json" if !custom => Ok(Language::Strategic),
         "application/apply-patch+yaml" => Ok(Language::Apply),
-        _ => Err(ApiError::unsupported_media_type(if custom {
-            CUSTOM
-        } else {
-            BUILTIN
-        })),
+        "application/strategic-merge-patch+json" => Err(ApiError::unsupported_media_type(CUSTOM)),
+        _ => Err(ApiError::no_such_patch()),
     }
 }
 
@@ -141,7 +137,11 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             let seen = Cell::new(false);
             let written = writer.update(&key, |live| {
                 seen.set(true);
-                let object = manage::apply(&writer, Some(live), &config, force)?;
+                let mut object = manage::apply(&writer, Some(live), &config, force)?;
+                // As above: a version is a condition only where the caller sent it.
+                if meta::text(&config, "resourceVersion").is_empty() {
+                    meta::of_mut(&mut object).remove("resourceVersion");
+                }
                 Ok(Proposal {
                     object,
                     owned: true,

@@ -10,6 +10,7 @@ use crate::field::quoted;
 use crate::identity::Identity;
 use crate::resource::{Nature, Resource};
 use crate::server::Shared;
+use crate::services;
 use crate::status::ApiError;
 use crate::store::{Object, Refused};
 
@@ -128,6 +129,7 @@ impl<'a> Writer<'a> {
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
+        services::allocate(self.server, resource, &mut object)?;
         let key = resource.key(namespace, &name);
         let about = resource.about(&name);
         if self.dry_run {
@@ -222,6 +224,7 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
+        services::allocate(self.server, resource, &mut after)?;
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
         }

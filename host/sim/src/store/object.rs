@@ -4,6 +4,8 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::conversion::convert;
+
 /// An object in one version. Never changes; a write makes a new one.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Object {
@@ -110,8 +112,7 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The JSON as served in `api_version`. Versions of a kind differ only in
-    /// that field: there is no other conversion.
+    /// The JSON as served in `api_version`.
     pub(crate) fn json(&self, api_version: &str) -> Bytes {
         if *self.api_version == *api_version {
             return self.json.clone();
@@ -121,13 +122,7 @@ impl Object {
 
     /// The object, parsed, as served in `api_version`.
     pub(crate) fn value_as(&self, api_version: &str) -> Value {
-        let mut value = self.value();
-        if *self.api_version != *api_version
-            && let Value::Object(fields) = &mut value
-        {
-            fields.insert("apiVersion".to_owned(), api_version.into());
-        }
-        value
+        convert(self.value(), api_version)
     }
 }
 
