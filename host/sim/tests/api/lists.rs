@@ -1,0 +1,51 @@
+//! Lists in pages, and deletions of what a list shows.
+
+use crate::support::{CONFIG_MAPS, admin, config_map};
+use serde_json::json;
+
+#[tokio::test]
+async fn lists_come_in_pages_of_one_version() {
+    let (server, http) = admin();
+    for name in ["a", "b", "c", "d", "e"] {
+        http.post(CONFIG_MAPS, config_map(name, json!({}))).await;
+    }
+    let mut names = Vec::new();
+    let mut path = format!("{CONFIG_MAPS}?limit=2");
+    let mut versions = Vec::new();
+    loop {
+        let (code, page) = http.get(&path).await;
+        assert_eq!(code, 200, "{page}");
+        for item in page["items"].as_array().unwrap() {
+            names.push(item["metadata"]["name"].as_str().unwrap().to_owned());
+        }
+        versions.push(page["metadata"]["resourceVersion"].clone());
+        // What happens between the pages is not seen by them.
+        http.delete(&format!("{CONFIG_MAPS}/d")).await;
+        match page["metadata"]["continue"].as_str() {
+            Some(token) => path = format!("{CONFIG_MAPS}?limit=2&continue={token}"),
+            None => break,
+        }
+    }
+    assert_eq!(names, ["a", "b", "c", "d", "e"]);
+    versions.dedup();
+    assert_eq!(versions.len(), 1);
+    server.compact();
+    let (code, status) = http.get(&path).await;
+    assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_by_selector() {
+    let (_server, http) = admin();
+    for (name, label) in [("a", "1"), ("b", "2"), ("c", "1")] {
+        let mut object = config_map(name, json!({}));
+        object["metadata"]["labels"] = json!({"l": label});
+        http.post(CONFIG_MAPS, object).await;
+    }
+    let (code, list) = http
+        .delete(&format!("{CONFIG_MAPS}?labelSelector=l%3D1"))
+        .await;
+    assert_eq!((code, list["items"].as_array().unwrap().len()), (200, 2));
+    let (_, list) = http.get(CONFIG_MAPS).await;
+    assert_eq!(list["items"][0]["metadata"]["name"], "b");
+}
