@@ -1,0 +1,506 @@
+//! The store over the in-process API server: lists, watches, outages, our own
+//! writes.
+
+#[expect(dead_code, reason = "each test binary uses its part of it")]
+mod support;
+
+use reeve_cluster::{
+    Answer, Change, Cluster, Delete, Deletion, Snapshot, Store, WatchHandle, WatchScope, WatchSpec,
+    WatchState,
+};
+use reeve_sim::{Outage, Server, Verb};
+use serde_json::json;
+use std::time::Duration;
+use support::{apply, config_map, config_maps, grant, server, server_with_history};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
+
+struct Fixture {
+    server: Server,
+    cluster: Cluster,
+    store: Store,
+    changes: UnboundedReceiver<Change>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::on(server())
+    }
+
+    fn on(server: Server) -> Self {
+        let cluster = Cluster::new(server.client());
+        let (store, changes) = Store::new(cluster.clone());
+        Self {
+            server,
+            cluster,
+            store,
+            changes,
+        }
+    }
+
+    async fn put(&self, name: &str, app: &str, value: &str) {
+        apply(&self.cluster, &config_map(name, app, value)).await;
+    }
+
+    async fn delete(&self, name: &str) {
+        let resource = config_maps();
+        let deleted = self.cluster.delete(Delete {
+            resource: &resource,
+            namespace: Some("default"),
+            name,
+            uid: None,
+            resource_version: None,
+            dry_run: false,
+            identity: None,
+        });
+        assert_eq!(deleted.await.unwrap(), Deletion::Gone);
+    }
+
+    async fn watch_default(&self) -> WatchHandle {
+        let watch = self.store.watch(in_default(""));
+        synced(&watch).await;
+        watch
+    }
+
+    /// Breaks all watches, and returns while they wait before they come back: what
+    /// is written now, they bring later.
+    async fn hold_watches(&mut self) {
+        self.assert_quiet().await;
+        self.server.faults().drop_watches();
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Waits for the next changes of objects, as `name: old -> new`.
+    async fn next_changes(&mut self, count: usize) -> Vec<String> {
+        let mut texts = Vec::new();
+        while texts.len() < count {
+            let change = timeout(Duration::from_secs(60), self.changes.recv()).await;
+            let change = change.unwrap_or_else(|_| panic!("only {texts:?}"));
+            if let Change::Object(change) = change.unwrap() {
+                let value = |object: Option<_>| -> String {
+                    object.map_or(
+                        "none".into(),
+                        |object: std::sync::Arc<reeve_cluster::Object>| {
+                            object.value()["data"]["key"].as_str().unwrap().to_owned()
+                        },
+                    )
+                };
+                texts.push(format!(
+                    "{}: {} -> {}",
+                    change.reference.name,
+                    value(change.old),
+                    value(change.new)
+                ));
+            }
+        }
+        texts
+    }
+
+    /// Waits until nothing more is on its way, and asserts that nothing came.
+    async fn assert_quiet(&mut self) {
+        sleep(Duration::from_secs(1)).await;
+        while let Ok(change) = self.changes.try_recv() {
+            assert!(matches!(change, Change::State { .. }), "{change:?}");
+        }
+    }
+}
+
+fn in_default(selector: &str) -> WatchSpec {
+    WatchSpec {
+        resource: config_maps(),
+        scope: WatchScope::Namespace("default".into()),
+        selector: selector.parse().unwrap(),
+    }
+}
+
+async fn synced(watch: &WatchHandle) {
+    timeout(Duration::from_secs(60), watch.synced())
+        .await
+        .unwrap_or_else(|_| panic!("{watch:?}"));
+}
+
+async fn until(watch: &WatchHandle, wanted: impl Fn(&WatchState) -> bool) -> WatchState {
+    let mut states = watch.states();
+    let state = timeout(Duration::from_secs(60), states.wait_for(|s| wanted(s))).await;
+    let state = state.unwrap_or_else(|_| panic!("{watch:?}"));
+    state.unwrap().clone()
+}
+
+fn names(snapshot: &Snapshot, namespace: Option<&str>, selector: &str) -> String {
+    let kind = config_maps().kind;
+    match snapshot.list(&kind, namespace, &selector.parse().unwrap()) {
+        Answer::Found(objects) => {
+            let names: Vec<_> = objects.iter().map(|object| object.name()).collect();
+            names.join(" ")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn value(snapshot: &Snapshot, name: &str) -> String {
+    match snapshot.get(&config_maps().kind, Some("default"), name) {
+        Answer::Found(object) => object.value()["data"]["key"].as_str().unwrap().to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_lists_and_follows() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let _watch = fixture.watch_default().await;
+    let before = fixture.store.snapshot();
+    fixture.put("b", "web", "1").await;
+    fixture.put("a", "web", "2").await;
+    fixture.delete("b").await;
+    assert_eq!(
+        fixture.next_changes(4).await,
+        ["a: none -> 1", "b: none -> 1", "a: 1 -> 2", "b: 1 -> none"]
+    );
+    // A snapshot is one moment for good.
+    assert_eq!(
+        (&*value(&before, "a"), &*value(&before, "b")),
+        ("1", "Absent")
+    );
+    let after = fixture.store.snapshot();
+    assert_eq!(
+        (&*value(&after, "a"), &*value(&after, "b")),
+        ("2", "Absent")
+    );
+    assert!(after.version() > before.version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_stored_without_managed_fields_but_with_its_kind() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let _watch = fixture.watch_default().await;
+    let Answer::Found(listed) =
+        fixture
+            .store
+            .snapshot()
+            .get(&config_maps().kind, Some("default"), "a")
+    else {
+        panic!("not found");
+    };
+    let value = listed.value();
+    assert_eq!(
+        (&value["apiVersion"], &value["kind"]),
+        (&json!("v1"), &json!("ConfigMap"))
+    );
+    assert!(value["metadata"].get("managedFields").is_none());
+    assert!(listed.manager_fields("test").is_some());
+    assert_eq!(listed.label("app"), Some("web"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_lists_come_in_pages() {
+    let fixture = Fixture::new();
+    for number in 0..1_100 {
+        fixture.put(&format!("n{number:04}"), "web", "1").await;
+    }
+    fixture.server.reset_requests();
+    let _watch = fixture.watch_default().await;
+    let listed = names(&fixture.store.snapshot(), Some("default"), "app=web");
+    let listed: Vec<_> = listed.split(' ').collect();
+    assert_eq!(listed.len(), 1_100);
+    assert!(listed.is_sorted());
+    assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_specs_share_a_watch_until_the_last_handle_goes() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    fixture.server.reset_requests();
+    let first = fixture.watch_default().await;
+    let second = fixture.watch_default().await;
+    assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 1);
+    drop(first);
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "1");
+    drop(second.clone());
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "1");
+    drop(second);
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "NotWatched");
+    let _third = fixture.watch_default().await;
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_only_from_what_covers_the_question() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    fixture.put("b", "db", "1").await;
+    let object = WatchScope::Object {
+        namespace: Some("default".into()),
+        name: "b".into(),
+    };
+    let all = |scope| WatchSpec {
+        scope,
+        ..in_default("")
+    };
+    for (spec, a, b, all_names, default_names, web) in [
+        (all(WatchScope::All), "1", "1", None, Some("a b"), Some("a")),
+        (
+            in_default(""),
+            "1",
+            "1",
+            Some("NotWatched"),
+            Some("a b"),
+            Some("a"),
+        ),
+        (
+            in_default("app=web"),
+            "1",
+            "NotWatched",
+            Some("NotWatched"),
+            Some("NotWatched"),
+            Some("a"),
+        ),
+        (
+            all(object),
+            "NotWatched",
+            "1",
+            Some("NotWatched"),
+            Some("NotWatched"),
+            Some("NotWatched"),
+        ),
+    ] {
+        let shown = spec.to_string();
+        let watch = fixture.store.watch(spec);
+        let early = value(&fixture.store.snapshot(), if a == "1" { "a" } else { "b" });
+        let expected = if shown.contains("app=web") {
+            "NotWatched"
+        } else {
+            "NotSynced(Syncing)"
+        };
+        assert_eq!(early, expected, "{shown}");
+        synced(&watch).await;
+        let now = fixture.store.snapshot();
+        assert_eq!((&*value(&now, "a"), &*value(&now, "b")), (a, b), "{shown}");
+        for (namespace, selector, expected) in [
+            (None, "", all_names),
+            (Some("default"), "", default_names),
+            (Some("default"), "app=web", web),
+        ] {
+            if let Some(expected) = expected {
+                assert_eq!(
+                    names(&now, namespace, selector),
+                    expected,
+                    "{shown} {selector}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_selected_no_more_leaves() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let watch = fixture.store.watch(in_default("app=web"));
+    synced(&watch).await;
+    fixture.put("a", "db", "2").await;
+    fixture.put("a", "web", "3").await;
+    assert_eq!(
+        fixture.next_changes(3).await,
+        ["a: none -> 1", "a: 1 -> none", "a: none -> 3"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_keeps_the_objects_and_its_end_finds_what_was_missed() {
+    for compacted in [false, true] {
+        for outage in [Outage::Refused, Outage::Unavailable] {
+            let mut fixture = Fixture::new();
+            fixture.put("a", "web", "1").await;
+            fixture.put("b", "web", "1").await;
+            let watch = fixture.watch_default().await;
+            fixture.next_changes(2).await;
+
+            fixture.server.faults().set_outage(outage);
+            let state = until(&watch, |state| matches!(state, WatchState::Failing { .. })).await;
+            assert!(!state.to_string().is_empty());
+            assert_eq!(names(&fixture.store.snapshot(), Some("default"), ""), "a b");
+
+            // Over before the next attempt: these happen unseen.
+            fixture.server.faults().set_outage(Outage::None);
+            fixture.delete("a").await;
+            fixture.put("b", "web", "2").await;
+            fixture.put("c", "web", "1").await;
+            if compacted {
+                fixture.server.compact();
+            }
+            let mut changes = fixture.next_changes(3).await;
+            changes.sort();
+            assert_eq!(changes, ["a: 1 -> none", "b: 1 -> 2", "c: none -> 1"]);
+            synced(&watch).await;
+            fixture.assert_quiet().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_watch_goes_on_where_it_was() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    fixture.server.reset_requests();
+    fixture.server.faults().drop_watches();
+    fixture.put("a", "web", "2").await;
+    assert_eq!(fixture.next_changes(1).await, ["a: 1 -> 2"]);
+    assert_eq!(watch.state(), WatchState::Synced);
+    assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_outlives_compaction() {
+    let mut fixture = Fixture::on(server_with_history(4));
+    fixture.put("a", "web", "1").await;
+    let _watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    // Two hours, in which the server ends the watch many times.
+    for turn in 0..24 {
+        sleep(Duration::from_secs(300)).await;
+        for value in 0..5 {
+            fixture.put("a", "web", &format!("{turn}-{value}")).await;
+        }
+        fixture.next_changes(1).await;
+    }
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "23-4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rights_that_come_and_go_are_noticed() {
+    let server = server();
+    let admin = Cluster::new(server.client());
+    apply(&admin, &config_map("a", "web", "1")).await;
+    let (store, _changes) = Store::new(Cluster::new(server.client_as("agent", ["agents"])));
+    let watch = store.watch(in_default(""));
+    let state = until(&watch, |state| *state != WatchState::Syncing).await;
+    let WatchState::Forbidden { message } = state else {
+        panic!("{state:?}");
+    };
+    assert!(
+        message.contains(r#"cannot list resource "configmaps""#),
+        "{message}"
+    );
+    assert!(value(&store.snapshot(), "a").starts_with("NotSynced(Forbidden"));
+
+    let rule =
+        |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs});
+    grant(&admin, "read", "agent", rule(&["list", "watch"])).await;
+    synced(&watch).await;
+    assert_eq!(value(&store.snapshot(), "a"), "1");
+
+    grant(&admin, "read", "agent", rule(&["get"])).await;
+    server.faults().drop_watches();
+    until(&watch, |state| {
+        matches!(state, WatchState::Forbidden { .. })
+    })
+    .await;
+    assert!(value(&store.snapshot(), "a").starts_with("NotSynced(Forbidden"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_may_come_later() {
+    let fixture = Fixture::new();
+    let widgets = reeve_cluster::Resource {
+        kind: reeve_core::GroupVersionKind::new("test.dev", "v1", "Widget"),
+        plural: "widgets".into(),
+        namespaced: true,
+    };
+    let watch = fixture.store.watch(WatchSpec::all(widgets.clone()));
+    until(&watch, |state| *state == WatchState::NotServed).await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.test.dev"},
+        "spec": {
+            "group": "test.dev",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    let kind =
+        reeve_core::GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let definitions = fixture.cluster.resolve(&kind).await.unwrap();
+    support::apply_as(&fixture.cluster, &definitions, &definition)
+        .await
+        .unwrap();
+    synced(&watch).await;
+    assert_eq!(
+        fixture.cluster.resolve(&widgets.kind).await.unwrap(),
+        widgets
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_writes_are_seen_at_once_and_told_once() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let _watch = fixture.watch_default().await;
+    let _selected = fixture.store.watch(in_default("app=db"));
+    fixture.next_changes(1).await;
+    fixture.hold_watches().await;
+
+    let second = apply(&fixture.cluster, &config_map("a", "web", "2")).await;
+    let third = apply(&fixture.cluster, &config_map("a", "web", "3")).await;
+    fixture.store.observe(third);
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "3");
+    // Answers may arrive out of order, and the watch brings both once more.
+    fixture.store.observe(second);
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "3");
+    assert_eq!(fixture.next_changes(1).await, ["a: 1 -> 3"]);
+    fixture.assert_quiet().await;
+    assert_eq!(
+        names(&fixture.store.snapshot(), Some("default"), "app=db"),
+        ""
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_deletions_are_not_undone_by_what_comes_late() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let _watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    fixture.hold_watches().await;
+
+    let last = apply(&fixture.cluster, &config_map("a", "web", "2")).await;
+    fixture.delete("a").await;
+    fixture.store.observe_deleted(&last.reference(), last.uid());
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "Absent");
+    // The watch still has the change to 2 and the deletion to bring.
+    assert_eq!(fixture.next_changes(1).await, ["a: 1 -> none"]);
+    fixture.assert_quiet().await;
+
+    // Another object of that name is another object.
+    fixture.put("a", "web", "3").await;
+    assert_eq!(fixture.next_changes(1).await, ["a: none -> 3"]);
+    fixture.store.observe_deleted(&last.reference(), last.uid());
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_written_during_a_list_survives_it() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let doomed = apply(&fixture.cluster, &config_map("b", "web", "1")).await;
+    let watch = fixture.store.watch(in_default(""));
+    // The watch has begun, but its first request has not been sent.
+    let written = apply(&fixture.cluster, &config_map("a", "web", "2")).await;
+    fixture.delete("b").await;
+    fixture.store.observe(written);
+    fixture
+        .store
+        .observe_deleted(&doomed.reference(), doomed.uid());
+    synced(&watch).await;
+    let now = fixture.store.snapshot();
+    assert_eq!((&*value(&now, "a"), &*value(&now, "b")), ("2", "Absent"));
+}
