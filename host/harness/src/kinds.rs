@@ -24,15 +24,6 @@ pub(crate) struct Kinds(Vec<Kind>);
 pub(crate) struct UnknownKind(String);
 
 impl Kind {
-    /// `v1` or `kubeflow.org/v1`.
-    pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-
     /// The path of all objects, or of those in a namespace. A namespaced kind
     /// without a namespace is that of `default`, as with kubectl.
     pub(crate) fn collection(&self, namespace: Option<&str>) -> String {

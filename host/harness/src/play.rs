@@ -167,7 +167,7 @@ impl<'a> Player<'a> {
                 self.world.reinstall(self.package, self.config, Changed::Component).await?;
             }
             Action::Restart => self.world.start_agent().await,
-            Action::Outage(outage) => self.world.set_outage(*outage),
+            Action::Outage(outage) => self.world.set_outage(*outage).await,
         }
         Ok(())
     }

@@ -6,10 +6,11 @@ use crate::tester::{ActionError, Tester};
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_core::backoff::Backoff;
 use reeve_core::grant::{self, Grantee, Subject};
 use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Component, Engine, Limits};
-use reeve_sim::{Clock, Config, Faults, Server};
+use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -201,7 +202,7 @@ impl World {
     }
 
     /// Grants the rights that the plugin's manifest asks for, as `reeve dev` does.
-    /// A plugin that has no manifest gets an account without rights.
+    /// A plugin that has no manifest is granted nothing.
     async fn grant(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
         let config = config.map_or_else(|| "{}".to_owned(), ToString::to_string);
         let Some(manifest) = manifest(package, config.into()).await else {
@@ -234,10 +235,15 @@ impl World {
         self.agent = Some(Agent::start(config));
     }
 
-    /// Starts or ends an outage.
-    pub(crate) fn set_outage(&mut self, outage: Outage) {
+    /// Starts or ends an outage. After its end, time passes until the agent has
+    /// tried every connection again.
+    pub(crate) async fn set_outage(&mut self, outage: Outage) {
+        let ended = self.outage != Outage::None && outage == Outage::None;
         self.outage = outage;
         self.apply_outage(outage);
+        if ended {
+            tokio::time::sleep(Backoff::CONNECTION.cap).await;
+        }
     }
 
     /// Lets the tester through during an outage. The agent does not notice: no
@@ -256,8 +262,7 @@ impl World {
     }
 
     fn apply_outage(&self, outage: Outage) {
-        let faults: Faults = self.server.faults();
-        faults.set_outage(match outage {
+        self.server.faults().set_outage(match outage {
             Outage::None => reeve_sim::Outage::None,
             Outage::Unavailable => reeve_sim::Outage::Unavailable,
             Outage::Refused => reeve_sim::Outage::Refused,

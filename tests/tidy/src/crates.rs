@@ -28,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "reeve-agent",
             "reeve-api",
+            "reeve-build",
             "reeve-core",
             "reeve-engine",
             "reeve-sim",
