@@ -27,11 +27,12 @@ impl Controller {
         own.iter().all(|watch| watch.state() == WatchState::Synced)
     }
 
-    /// Loads what could not be loaded before everything was known.
+    /// Loads and reports what could not be before everything was known.
     pub(super) fn load_all(&mut self) {
         if !self.synced() {
             return;
         }
+        self.resume_reports();
         let waiting: Vec<(Arc<str>, bool)> = self
             .state
             .plugins

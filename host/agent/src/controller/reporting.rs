@@ -62,6 +62,13 @@ impl Controller {
         }
     }
 
+    /// Reports what became stale while not everything was known.
+    pub(super) fn resume_reports(&mut self) {
+        if !self.state.stale.is_empty() && self.state.report_at.is_none() {
+            self.state.report_at = Some(Instant::now());
+        }
+    }
+
     pub(super) fn publish(&self) {
         let mut plugins: Vec<PluginReport> = self
             .state
