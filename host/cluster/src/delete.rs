@@ -5,7 +5,7 @@ use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::transport::{Call, CallError};
 use crate::write::WriteError;
-use crate::write::error::Attempt;
+use crate::write::refusal::Attempt;
 use http::Method;
 use serde_json::{Map, Value, json};
 

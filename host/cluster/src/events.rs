@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::resource::Resource;
 use crate::transport::{Call, CallError};
 use crate::write::WriteError;
-use crate::write::error::Attempt;
+use crate::write::refusal::Attempt;
 use http::Method;
 use k8s_openapi::jiff::Timestamp;
 use reeve_core::{Digest, GroupVersionKind, ObjectReference};

@@ -13,6 +13,7 @@ mod snapshot;
 mod spec;
 mod state;
 mod table;
+mod view;
 mod wire;
 
 pub use change::{Change, ObjectChange};

@@ -1,6 +1,7 @@
 //! Server-side apply, on an account's behalf.
 
-pub(crate) mod error;
+mod error;
+pub(crate) mod refusal;
 
 pub use error::WriteError;
 
@@ -9,8 +10,8 @@ use crate::identity::Identity;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::transport::Call;
-use error::Attempt;
 use http::Method;
+use refusal::Attempt;
 use serde_json::Value;
 
 /// The media type of a server-side apply; JSON is YAML.

@@ -1,13 +1,13 @@
 //! The store's one lock, and everything that changes what is behind it.
 
-use super::change::{Change, ObjectChange};
+use super::change::Change;
 use super::handle::{Lease, WatchHandle};
 use super::objects::{Name, Objects};
 use super::reflector::Reflector;
 use super::snapshot::Snapshot;
 use super::spec::WatchSpec;
 use super::state::WatchState;
-use super::table::{Table, View};
+use super::table::Table;
 use crate::cluster::Cluster;
 use crate::object::Object;
 use parking_lot::Mutex;
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     /// Puts a complete list in the place of what a watch held, and tells the
-    /// differences, deletions that nobody saw among them.
+    /// differences.
     pub(super) fn replace(
         &self,
         spec: &Arc<WatchSpec>,
@@ -144,41 +144,11 @@ impl Shared {
         };
         // What was gone before this list began cannot be in it.
         running.gone.retain(|_, lists| *lists >= number.0);
-        let gone = running.gone.clone();
+        let gone = running.gone.keys().cloned().collect();
         let Some(view) = inner.table.view_mut(spec) else {
             return;
         };
-        let old = std::mem::take(&mut view.objects);
-        let mut kept = listed.clone();
-        let mut changes = Vec::new();
-        for object in listed.iter() {
-            let before = old.get(Name::of(object));
-            if gone.contains_key(object.uid()) {
-                kept.remove(Name::of(object));
-                continue;
-            }
-            match before {
-                // The same, or written through while the list was under way.
-                Some(before) if !object.is_newer_than(before) => kept.put(before.clone()),
-                _ => changes.extend(change(spec, before.cloned(), Some(object.clone()))),
-            }
-        }
-        for object in old.iter() {
-            if listed.get(Name::of(object)).is_some() {
-                continue;
-            }
-            let written_since = match (object.version_number(), version) {
-                (Some(object), Some(list)) => object > list,
-                _ => false,
-            };
-            if written_since {
-                kept.put(object.clone());
-            } else {
-                changes.extend(change(spec, Some(object.clone()), None));
-            }
-        }
-        view.objects = kept;
-        view.complete = true;
+        let changes = view.replace(listed, version, &gone);
         inner.tell(&self.changes, changes);
         self.set_state_locked(&mut inner, spec, id, WatchState::Synced);
     }
@@ -200,8 +170,8 @@ impl Shared {
             return;
         };
         let change = match event {
-            Event::Put(object) => put(view, object),
-            Event::Gone(object) => take(view, &object),
+            Event::Put(object) => view.put(object),
+            Event::Gone(object) => view.take(&object),
         };
         inner.tell(&self.changes, change);
     }
@@ -249,10 +219,10 @@ impl Shared {
                 continue;
             };
             let change = if spec.matches(object) {
-                put(view, object.clone())
+                view.put(object.clone())
             } else {
                 // It may have been selected before this write.
-                take(view, object)
+                view.take(object)
             };
             inner.tell(&self.changes, change.map(own));
         }
@@ -268,18 +238,14 @@ impl Shared {
             let Some(view) = inner.table.view_mut(&spec) else {
                 continue;
             };
-            let held = view.objects.get(name).filter(|object| object.uid() == uid);
-            let held = held.cloned();
-            if held.is_some() {
-                view.objects.remove(name);
-            }
+            let change = view.delete(name, uid);
             // An event from before the deletion, or a list that is under way, may
             // yet bring it.
-            let may_come = held.is_some() || !view.complete;
+            let may_come = change.is_some() || !view.complete;
             if may_come && let Some(running) = inner.watches.get_mut(&spec) {
                 running.gone.insert(uid.into(), running.lists);
             }
-            inner.tell(&self.changes, change(&spec, held, None).map(own));
+            inner.tell(&self.changes, change.map(own));
         }
     }
 }
@@ -308,46 +274,61 @@ impl Inner {
     }
 }
 
-/// Puts an object unless the view holds this or a newer state of its name.
-fn put(view: &mut View, object: Arc<Object>) -> Option<Change> {
-    let old = view.objects.get(Name::of(&object)).cloned();
-    if old.as_ref().is_some_and(|old| !object.is_newer_than(old)) {
-        return None;
-    }
-    view.objects.put(object.clone());
-    change(&view.spec, old, Some(object))
-}
-
-/// Removes an object whose last state is this, unless a newer one has its name.
-fn take(view: &mut View, last: &Object) -> Option<Change> {
-    let name = Name::of(last);
-    let old = view.objects.get(name)?.clone();
-    if old.is_newer_than(last) {
-        return None;
-    }
-    view.objects.remove(name);
-    change(&view.spec, Some(old), None)
-}
-
-fn change(
-    watch: &Arc<WatchSpec>,
-    old: Option<Arc<Object>>,
-    new: Option<Arc<Object>>,
-) -> Option<Change> {
-    let reference = new.as_ref().or(old.as_ref())?.reference();
-    Some(Change::Object(ObjectChange {
-        watch: watch.clone(),
-        reference,
-        old,
-        new,
-        own_write: false,
-    }))
-}
-
 /// Marks a change as the echo of a write of our own.
 fn own(mut change: Change) -> Change {
     if let Change::Object(change) = &mut change {
         change.own_write = true;
     }
     change
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Resource;
+    use crate::store::Answer;
+    use reeve_core::GroupVersionKind;
+    use reeve_core::selector::Selector;
+    use reeve_sim::{Config, Outage, Server};
+
+    #[tokio::test]
+    async fn a_deletion_is_remembered_until_a_later_list() {
+        // Without a server the watch never lists: the test plays its part.
+        let server = Server::new(Config::default());
+        server.faults().set_outage(Outage::Refused);
+        let (sender, _changes) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared::new(Cluster::new(server.client()), sender));
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let json = br#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}"#;
+        let object = Arc::new(Object::parse(&resource, json).unwrap());
+        let mut listed = Objects::default();
+        listed.put(object.clone());
+        let handle = Shared::watch(&shared, WatchSpec::all(resource.clone()));
+        let (spec, id) = (handle.spec().clone(), handle.lease.id);
+        let listing = || {
+            shared
+                .snapshot()
+                .list(&resource.kind, None, &Selector::default())
+        };
+        let holds = || match listing() {
+            Answer::Found(objects) => objects.len(),
+            other => panic!("{other:?}"),
+        };
+
+        let during = shared.begin_list(&spec, id);
+        shared.observe_deleted(&object.reference(), object.uid());
+        shared.replace(&spec, id, during, &listed, Some(5));
+        assert_eq!(holds(), 0);
+        shared.event(&spec, id, Event::Put(object.clone()));
+        assert_eq!(holds(), 0);
+        // Whatever a list says that began later is true.
+        let after = shared.begin_list(&spec, id);
+        shared.replace(&spec, id, after, &listed, Some(6));
+        assert_eq!(holds(), 1);
+        assert!(shared.inner.lock().watches[&spec].gone.is_empty());
+    }
 }

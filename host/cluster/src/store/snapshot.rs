@@ -3,7 +3,8 @@
 use super::objects::Name;
 use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
-use super::table::{Table, View, ViewKey};
+use super::table::{Table, ViewKey};
+use super::view::View;
 use crate::object::Object;
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;

@@ -1,8 +1,7 @@
 //! One version of the store: the views of all watches.
 
-use super::objects::Objects;
 use super::spec::{WatchScope, WatchSpec};
-use super::state::WatchState;
+use super::view::View;
 use imbl::HashMap;
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;
@@ -22,16 +21,6 @@ pub(super) struct Table {
 pub(super) struct ViewKey {
     pub(super) scope: WatchScope,
     pub(super) selector: Selector,
-}
-
-/// What one watch sees.
-#[derive(Clone)]
-pub(super) struct View {
-    pub(super) spec: Arc<WatchSpec>,
-    pub(super) state: WatchState,
-    /// Whether a list was once complete and nothing has cast doubt on it since.
-    pub(super) complete: bool,
-    pub(super) objects: Objects,
 }
 
 impl ViewKey {
@@ -56,12 +45,7 @@ impl Table {
     /// Adds the empty view of a watch.
     pub(super) fn add(&mut self, spec: &Arc<WatchSpec>) {
         self.version += 1;
-        let view = View {
-            spec: spec.clone(),
-            state: WatchState::Syncing,
-            complete: false,
-            objects: Objects::default(),
-        };
+        let view = View::new(spec.clone());
         self.kinds
             .entry(Arc::new(spec.resource.kind.clone()))
             .or_default()

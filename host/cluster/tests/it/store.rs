@@ -1,9 +1,7 @@
 //! The store over the in-process API server: lists, watches, outages, our own
 //! writes.
 
-#[expect(dead_code, reason = "each test binary uses its part of it")]
-mod support;
-
+use crate::support::{apply, config_map, config_maps, grant, server, server_with_history};
 use reeve_cluster::{
     Answer, Change, Cluster, Delete, Deletion, Snapshot, Store, WatchHandle, WatchScope, WatchSpec,
     WatchState,
@@ -11,7 +9,6 @@ use reeve_cluster::{
 use reeve_sim::{Outage, Server, Verb};
 use serde_json::json;
 use std::time::Duration;
-use support::{apply, config_map, config_maps, grant, server, server_with_history};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
@@ -430,7 +427,7 @@ async fn a_kind_may_come_later() {
     let kind =
         reeve_core::GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let definitions = fixture.cluster.resolve(&kind).await.unwrap();
-    support::apply_as(&fixture.cluster, &definitions, &definition)
+    crate::support::apply_as(&fixture.cluster, &definitions, &definition)
         .await
         .unwrap();
     synced(&watch).await;
@@ -485,22 +482,4 @@ async fn our_own_deletions_are_not_undone_by_what_comes_late() {
     assert_eq!(fixture.next_changes(1).await, ["a: none -> 3"]);
     fixture.store.observe_deleted(&last.reference(), last.uid());
     assert_eq!(value(&fixture.store.snapshot(), "a"), "3");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_written_during_a_list_survives_it() {
-    let fixture = Fixture::new();
-    fixture.put("a", "web", "1").await;
-    let doomed = apply(&fixture.cluster, &config_map("b", "web", "1")).await;
-    let watch = fixture.store.watch(in_default(""));
-    // The watch has begun, but its first request has not been sent.
-    let written = apply(&fixture.cluster, &config_map("a", "web", "2")).await;
-    fixture.delete("b").await;
-    fixture.store.observe(written);
-    fixture
-        .store
-        .observe_deleted(&doomed.reference(), doomed.uid());
-    synced(&watch).await;
-    let now = fixture.store.snapshot();
-    assert_eq!((&*value(&now, "a"), &*value(&now, "b")), ("2", "Absent"));
 }

@@ -1,8 +1,6 @@
 //! Requests to the in-process API server: lookup, apply, delete, reviews, events.
 
-#[expect(dead_code, reason = "each test binary uses its part of it")]
-mod support;
-
+use crate::support::{apply, config_map, config_maps, grant, server};
 use reeve_cluster::{
     AccessCheck, Apply, Cluster, Delete, Deletion, Event, EventKind, Identity, Recorded, Recorder,
     ResolveError, Resource, WriteError, review::REVIEW_TTL,
@@ -11,7 +9,6 @@ use reeve_core::GroupVersionKind;
 use reeve_sim::{Outage, Verb};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
-use support::{apply, config_map, config_maps, grant, server};
 
 fn request<'a>(resource: &'a Resource, body: &'a serde_json::Value) -> Apply<'a> {
     Apply {
@@ -269,7 +266,9 @@ async fn reviews_count_groups_and_are_asked_once_in_a_while() {
     for (kind, body) in [("Role", role), ("RoleBinding", binding)] {
         let kind = GroupVersionKind::new("rbac.authorization.k8s.io", "v1", kind);
         let resource = cluster.resolve(&kind).await.unwrap();
-        support::apply_as(&cluster, &resource, &body).await.unwrap();
+        crate::support::apply_as(&cluster, &resource, &body)
+            .await
+            .unwrap();
     }
     // The answer is a moment old, and says so no longer than promised.
     assert!(!cluster.allowed(&account, check).await.unwrap());

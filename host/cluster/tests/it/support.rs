@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// An API server whose clock and chance are the test's.
-pub fn server() -> Server {
+pub(crate) fn server() -> Server {
     server_with_history(10_000)
 }
 
 /// As [`server`], which forgets all but the last changes.
-pub fn server_with_history(history: usize) -> Server {
+pub(crate) fn server_with_history(history: usize) -> Server {
     Server::new(Config {
         clock: Clock::following_tokio(UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
         seed: Some(1),
@@ -22,7 +22,7 @@ pub fn server_with_history(history: usize) -> Server {
 }
 
 /// ConfigMaps, of which the tests are made.
-pub fn config_maps() -> Resource {
+pub(crate) fn config_maps() -> Resource {
     Resource {
         kind: GroupVersionKind::new("", "v1", "ConfigMap"),
         plural: "configmaps".into(),
@@ -31,7 +31,7 @@ pub fn config_maps() -> Resource {
 }
 
 /// A ConfigMap in the namespace `default` with the label `app` and one value.
-pub fn config_map(name: &str, app: &str, value: &str) -> Value {
+pub(crate) fn config_map(name: &str, app: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -41,7 +41,7 @@ pub fn config_map(name: &str, app: &str, value: &str) -> Value {
 }
 
 /// Applies an object of a kind with all rights.
-pub async fn apply_as(
+pub(crate) async fn apply_as(
     cluster: &Cluster,
     resource: &Resource,
     body: &Value,
@@ -61,12 +61,12 @@ pub async fn apply_as(
 }
 
 /// Applies a ConfigMap.
-pub async fn apply(cluster: &Cluster, body: &Value) -> Object {
+pub(crate) async fn apply(cluster: &Cluster, body: &Value) -> Object {
     apply_as(cluster, &config_maps(), body).await.unwrap()
 }
 
 /// Grants verbs on a resource everywhere: a ClusterRole and its binding to a user.
-pub async fn grant(cluster: &Cluster, name: &str, user: &str, rule: Value) {
+pub(crate) async fn grant(cluster: &Cluster, name: &str, user: &str, rule: Value) {
     let rbac = |kind: &str, plural: &str| Resource {
         kind: GroupVersionKind::new("rbac.authorization.k8s.io", "v1", kind),
         plural: plural.into(),

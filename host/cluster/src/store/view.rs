@@ -1,0 +1,239 @@
+//! What one watch sees, and which news is news to it.
+
+use super::change::{Change, ObjectChange};
+use super::objects::{Name, Objects};
+use super::spec::WatchSpec;
+use super::state::WatchState;
+use crate::object::Object;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The objects of one watch.
+///
+/// News comes from three sides, the watch, its lists, and the answers to our own
+/// writes, in any order. The version of an object decides which is later.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) spec: Arc<WatchSpec>,
+    pub(super) state: WatchState,
+    /// Whether a list was once complete and nothing has cast doubt on it since.
+    pub(super) complete: bool,
+    pub(super) objects: Objects,
+}
+
+impl View {
+    pub(super) fn new(spec: Arc<WatchSpec>) -> Self {
+        Self {
+            spec,
+            state: WatchState::Syncing,
+            complete: false,
+            objects: Objects::default(),
+        }
+    }
+
+    /// Puts an object, unless this or a newer state of its name is there.
+    pub(super) fn put(&mut self, object: Arc<Object>) -> Option<Change> {
+        let old = self.objects.get(Name::of(&object)).cloned();
+        if old.as_ref().is_some_and(|old| !object.is_newer_than(old)) {
+            return None;
+        }
+        self.objects.put(object.clone());
+        self.change(old, Some(object))
+    }
+
+    /// Removes an object whose last state is this, unless a newer one has its
+    /// name.
+    pub(super) fn take(&mut self, last: &Object) -> Option<Change> {
+        let name = Name::of(last);
+        let old = self.objects.get(name)?.clone();
+        if old.is_newer_than(last) {
+            return None;
+        }
+        self.objects.remove(name);
+        self.change(Some(old), None)
+    }
+
+    /// Removes the object of this name if it has this uid.
+    pub(super) fn delete(&mut self, name: Name<'_>, uid: &str) -> Option<Change> {
+        let old = self.objects.get(name).filter(|old| old.uid() == uid)?;
+        let old = old.clone();
+        self.objects.remove(name);
+        self.change(Some(old), None)
+    }
+
+    /// Puts a complete list of a version in the place of what is there.
+    ///
+    /// What was deleted unseen is missing in the list, and told. What was written
+    /// while the list was under way is newer than the list, and stays; what has
+    /// been deleted since, by the uids `gone`, does not come back with it.
+    pub(super) fn replace(
+        &mut self,
+        listed: &Objects,
+        version: Option<u128>,
+        gone: &HashSet<Box<str>>,
+    ) -> Vec<Change> {
+        let old = std::mem::take(&mut self.objects);
+        let mut kept = listed.clone();
+        let mut changes = Vec::new();
+        for object in listed.iter() {
+            let name = Name::of(object);
+            if gone.contains(object.uid()) {
+                kept.remove(name);
+                continue;
+            }
+            match old.get(name) {
+                // The same state keeps its place in memory.
+                Some(before) if !object.is_newer_than(before) => kept.put(before.clone()),
+                before => changes.extend(self.change(before.cloned(), Some(object.clone()))),
+            }
+        }
+        for object in old.iter() {
+            if listed.get(Name::of(object)).is_some() {
+                continue;
+            }
+            let written_since = match (object.version_number(), version) {
+                (Some(object), Some(list)) => object > list,
+                _ => false,
+            };
+            if written_since {
+                kept.put(object.clone());
+            } else {
+                changes.extend(self.change(Some(object.clone()), None));
+            }
+        }
+        self.objects = kept;
+        self.complete = true;
+        changes
+    }
+
+    fn change(&self, old: Option<Arc<Object>>, new: Option<Arc<Object>>) -> Option<Change> {
+        let reference = new.as_ref().or(old.as_ref())?.reference();
+        Some(Change::Object(ObjectChange {
+            watch: self.spec.clone(),
+            reference,
+            old,
+            new,
+            own_write: false,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Resource;
+    use reeve_core::GroupVersionKind;
+
+    fn config_maps() -> Resource {
+        Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        }
+    }
+
+    /// `a-1@5` has the name `a`, the uid `a-1` and the version 5.
+    fn object(text: &str) -> Arc<Object> {
+        let (uid, version) = text.split_once('@').unwrap();
+        let name = uid.split('-').next().unwrap();
+        let json = format!(
+            r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
+        );
+        Arc::new(Object::parse(&config_maps(), json.as_bytes()).unwrap())
+    }
+
+    fn objects(texts: &[&str]) -> Objects {
+        let mut objects = Objects::default();
+        texts.iter().for_each(|text| objects.put(object(text)));
+        objects
+    }
+
+    fn view(held: &[&str]) -> View {
+        let mut view = View::new(Arc::new(WatchSpec::all(config_maps())));
+        view.replace(&objects(held), Some(5), &HashSet::new());
+        view
+    }
+
+    fn shown(object: &Object) -> String {
+        format!("{}@{}", object.uid(), object.resource_version())
+    }
+
+    fn told(changes: impl IntoIterator<Item = Change>) -> Vec<String> {
+        let side = |side: Option<Arc<Object>>| side.map_or("none".into(), |o| shown(&o));
+        let texts = changes.into_iter().map(|change| match change {
+            Change::Object(change) => format!("{} -> {}", side(change.old), side(change.new)),
+            Change::State { state, .. } => state.to_string(),
+        });
+        texts.collect()
+    }
+
+    fn held(view: &View) -> Vec<String> {
+        view.objects.iter().map(|object| shown(object)).collect()
+    }
+
+    #[test]
+    fn a_list_tells_the_differences_and_respects_what_is_newer() {
+        // The list is of version 10.
+        for (before, gone, listed, after, expected) in [
+            (
+                &["a@1", "b@2", "c@3"][..],
+                &[][..],
+                &["a@1", "b@7", "d@8"][..],
+                &["a@1", "b@7", "d@8"][..],
+                &["b@2 -> b@7", "none -> d@8", "c@3 -> none"][..],
+            ),
+            // Deleted and made anew unseen.
+            (&["a-1@1"], &[], &["a-2@9"], &["a-2@9"], &["a-1@1 -> a-2@9"]),
+            // Written while the list was under way: it cannot be in the list,
+            (&["a@11"], &[], &[], &["a@11"], &[]),
+            // or the list has an older state.
+            (&["a@11"], &[], &["a@1"], &["a@11"], &[]),
+            // Written before the list, and gone from it.
+            (&["a@8"], &[], &[], &[], &["a@8 -> none"]),
+            // Deleted while the list was under way,
+            (&[], &["a"], &["a@1"], &[], &[]),
+            // and made anew by somebody.
+            (&[], &["a-1"], &["a-2@9"], &["a-2@9"], &["none -> a-2@9"]),
+        ] {
+            let mut view = view(before);
+            let gone = gone.iter().map(|uid| Box::from(*uid)).collect();
+            let changes = view.replace(&objects(listed), Some(10), &gone);
+            assert_eq!(told(changes), expected, "{before:?} {listed:?}");
+            assert_eq!(held(&view), after, "{before:?} {listed:?}");
+            assert!(view.complete);
+        }
+    }
+
+    #[test]
+    fn an_unchanged_object_stays_in_its_place() {
+        let mut view = view(&["a@1"]);
+        let first = view.objects.iter().next().unwrap().clone();
+        view.replace(&objects(&["a@1"]), Some(10), &HashSet::new());
+        assert!(Arc::ptr_eq(view.objects.iter().next().unwrap(), &first));
+    }
+
+    #[test]
+    fn late_news_is_no_news() {
+        type Act = fn(&mut View, Arc<Object>) -> Option<Change>;
+        let put: Act = |view, object| view.put(object);
+        let take: Act = |view, object| view.take(&object);
+        let delete: Act = |view, object| view.delete(Name::of(&object), object.uid());
+        for (act, news, after, expected) in [
+            (put, "a-1@6", Some("a-1@6"), Some("a-1@5 -> a-1@6")),
+            (put, "a-1@5", Some("a-1@5"), None),
+            (put, "a-1@4", Some("a-1@5"), None),
+            (put, "a-0@4", Some("a-1@5"), None),
+            (put, "a-2@6", Some("a-2@6"), Some("a-1@5 -> a-2@6")),
+            (take, "a-1@6", None, Some("a-1@5 -> none")),
+            (take, "a-1@5", None, Some("a-1@5 -> none")),
+            (take, "a-0@4", Some("a-1@5"), None),
+            (delete, "a-1@1", None, Some("a-1@5 -> none")),
+            (delete, "a-2@9", Some("a-1@5"), None),
+        ] {
+            let mut view = view(&["a-1@5"]);
+            let change = act(&mut view, object(news));
+            assert_eq!(told(change), Vec::from_iter(expected), "{news}");
+            assert_eq!(held(&view), Vec::from_iter(after), "{news}");
+        }
+    }
+}
