@@ -47,6 +47,7 @@ impl Node {
     /// text that is no YAML, what comes before the error is kept.
     pub(crate) fn documents(text: &str) -> Vec<Self> {
         let mut reader = Reader {
+            text,
             parser: Parser::new_from_str(text),
         };
         let mut documents = Vec::new();
@@ -94,6 +95,7 @@ impl Node {
 }
 
 struct Reader<'a> {
+    text: &'a str,
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
 }
 
@@ -152,9 +154,17 @@ impl<'a> Reader<'a> {
                                 Event::Scalar(text, ..) => text.to_string(),
                                 _ => String::new(),
                             };
-                            self.node(&event, span)?;
+                            let name = self.node(&event, span)?;
                             let (event, span) = self.next()?;
-                            entries.push((key, self.node(&event, span)?));
+                            let mut value = self.node(&event, span)?;
+                            if value.start == value.end {
+                                // A value that is left out is said to stand before
+                                // the colon; what is put there has to follow it.
+                                let colon = self.text.get(name.end..)?.find(':')?;
+                                value.start = name.end + colon + 1;
+                                value.end = value.start;
+                            }
+                            entries.push((key, value));
                         }
                     }
                 }
@@ -180,6 +190,7 @@ mod tests {
     const TEXT: &str = "\
 # first
 name: a
+none :
 list:
   - x: 1 # one
     y: [2, {z: 'three'}]
@@ -198,6 +209,9 @@ name: b
     #[test]
     fn places_are_those_of_the_values() {
         check(&[Key("name")], "a");
+        check(&[Key("none")], "");
+        let none = Node::documents(TEXT)[0].at(&[Key("none")]).unwrap().start;
+        assert_eq!(&TEXT[none - 2..none], " :");
         check(&[Key("list"), Item(0), Key("x")], "1");
         check(&[Key("list"), Item(0), Key("y")], "[2, {z: 'three'}]");
         check(&[Key("list"), Item(0), Key("y"), Item(1), Key("z")], "'three'");
@@ -209,9 +223,9 @@ name: b
     fn lines_are_those_of_the_file() {
         let documents = Node::documents(TEXT);
         assert_eq!(documents.len(), 2);
-        assert_eq!(documents[1].line, 9);
-        assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("y")]), 5);
-        assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("missing")]), 4);
+        assert_eq!(documents[1].line, 10);
+        assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("y")]), 6);
+        assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("missing")]), 5);
     }
 
     #[test]

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn other_lists_and_whole_mappings_are_rewritten() {
         check(
-            "list:\n  - a: 1 # gone\n# kept\nb: 2\n",
+            "list:\n  - # gone\n    a: 1\n# kept\nb: 2\n",
             &json!({"list": [{"a": 1, "z": "x"}, {"a": 2}], "b": 2}),
             true,
             "list:\n  - a: 1\n    z: x\n  - a: 2\n# kept\nb: 2\n",

@@ -108,7 +108,7 @@ expect:
       metadata: {name: quotas, namespace: alice}
       spec: {hard: {pods: "7", limits.cpu: "70"}}
 "#,
-        r#"  quotas.yaml:9 (given): ResourceQuota alice/quotas is not as expected
+        r#"  quotas.yaml:10 (given): ResourceQuota alice/quotas is not as expected
     @@ -6,4 +6,4 @@
      spec:
        hard:
@@ -130,7 +130,7 @@ expect:
       metadata: {name: quotas, namespace: alice}
       spec: {hard: {pods: null}}
 "#,
-        r#"  quotas.yaml:9 (given): ResourceQuota alice/quotas is not as expected
+        r#"  quotas.yaml:10 (given): ResourceQuota alice/quotas is not as expected
     @@ -4,4 +4,5 @@
        name: quotas
        namespace: alice
@@ -147,16 +147,16 @@ fn an_object_with_more_than_is_expected_of_the_whole() {
     fails(
         r#"
 steps:
-  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1", y: "2"}}]
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1", z: "2"}}]
     expect:
       exact: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1"}}]
 "#,
-        r#"  quotas.yaml:10 (step 1): ConfigMap alice/a is not as expected
+        r#"  quotas.yaml:11 (step 1): ConfigMap alice/a is not as expected
     @@ -1,6 +1,7 @@
      apiVersion: v1
      data:
        x: "1"
-    +  y: "2"
+    +  z: "2"
      kind: ConfigMap
      metadata:
        name: a
@@ -172,7 +172,7 @@ expect:
   objects:
     - {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: alice}}
 "#,
-        "  quotas.yaml:9 (given): ResourceQuota alice/quota does not exist; those that do: quotas\n",
+        "  quotas.yaml:10 (given): ResourceQuota alice/quota does not exist; those that do: quotas\n",
     );
 }
 
@@ -227,10 +227,10 @@ steps:
         - {of: Profile alice, type: Warning, reason: UnusableLabels, count: 2}
         - {of: Profile alice, type: Normal}
 "#,
-        "  quotas.yaml:11 (step 1): expected 2 events Warning UnusableLabels on Profile alice; there are 1
+        "  quotas.yaml:12 (step 1): expected 2 events Warning UnusableLabels on Profile alice; there are 1
     The events on it:
       Warning UnusableLabels: Quota labels that cannot be used: quotas.statcan.gc.ca/pods=two (not a quantity, using 100). Set each to a number such as 10 or 4Gi, or remove it.
-  quotas.yaml:12 (step 1): expected at least 1 events Normal on Profile alice; there are 0
+  quotas.yaml:13 (step 1): expected at least 1 events Normal on Profile alice; there are 0
     The events on it:
       Warning UnusableLabels: Quota labels that cannot be used: quotas.statcan.gc.ca/pods=two (not a quantity, using 100). Set each to a number such as 10 or 4Gi, or remove it.
 ",
@@ -336,7 +336,7 @@ fn an_update_rewrites_whole_objects_where_the_whole_counts() {
     let scenarios = Scenarios::with(
         r#"
 steps:
-  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1", y: "2"}}]
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1", z: "2"}}]
     expect:
       exact:
         - apiVersion: v1
@@ -349,7 +349,7 @@ steps:
     );
     scenarios.update();
     let text = scenarios.text();
-    assert!(text.contains("          data:\n            x: \"1\"\n            y: \"2\"\n      writes: 0\n"), "{text}");
+    assert!(text.contains("          data:\n            x: \"1\"\n            z: \"2\"\n      writes: 0\n"), "{text}");
     assert_eq!(scenarios.run().exit_code(), 0);
 }
 
