@@ -26,7 +26,7 @@ pub struct Fault {
 
 impl Fault {
     /// Whether the same call could end differently although nothing that it reads
-    /// has changed: only where this machine, not the plugin, is at fault.
+    /// has changed: only where this machine, rather than the plugin, may be at fault.
     pub fn retries(&self) -> bool {
         matches!(
             *self.kind,

@@ -11,7 +11,8 @@ pub struct Limits {
     /// time in which other work has the processor, is not counted. Looked at each
     /// time that an epoch of 10 ms ends.
     pub run_time: Duration,
-    /// Memory of the guest: all its linear memories and tables together.
+    /// Memory of the guest: all its linear memories and tables together. One memory
+    /// cannot have more than 1 GiB, whatever stands here.
     pub memory_bytes: u64,
     /// Everything that one call returns, its strings and lists added up.
     pub output_bytes: u64,

@@ -4,7 +4,9 @@
 //! defaults: an upgrade of wasmtime must not change what a plugin computes.
 
 use std::num::NonZeroUsize;
-use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy};
+use wasmtime::{
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
+};
 
 /// Stack of the guest. Twice what deeply nested JSON takes in a guest built
 /// without optimisation.
@@ -55,6 +57,9 @@ pub(crate) fn pooled(max_instances: u32) -> Config {
         .max_memories_per_component(PER_COMPONENT)
         .max_tables_per_component(PER_COMPONENT)
         .max_memory_size(MEMORY_CEILING_BYTES)
+        // From Linux 6.7 on the kernel tells which pages were written, and only
+        // those are cleared: a quarter of the time of a small call.
+        .pagemap_scan(Enabled::Auto)
         .table_elements(TABLE_ENTRIES)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)
