@@ -4,12 +4,12 @@
 use crate::active::Active;
 use crate::problem::{Problem, chain};
 use reeve_api::Reason;
-use reeve_cluster::{Apply, Cluster, Delete, Object, Store, WriteError};
+use reeve_cluster::{Apply, Cluster, Delete, Object, Resource, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
-use reeve_core::ownership::{PLUGIN_LABEL, Stamped};
+use reeve_core::ownership::{PLUGIN_LABEL, PRIMARY_ANNOTATION, Stamped};
 use reeve_core::plan::{ApplyReason, Plan, Step};
 use reeve_core::{GroupVersionKind, ObjectReference};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -65,72 +65,70 @@ impl Executor {
         let Some(resource) = active.resource(&stamped.reference.kind) else {
             return Err(undeclared(&stamped.reference));
         };
-        // What is not known to be ours may be somebody's: a conflict then stops
-        // us. Our own fields are taken back.
-        let force = reason != ApplyReason::Absent;
-        let applied = self
-            .cluster
-            .apply(Apply {
-                resource,
-                namespace: stamped.reference.namespace.as_deref(),
-                name: &stamped.reference.name,
-                body: &stamped.body,
-                manager: &active.field_manager,
-                force,
-                dry_run: false,
-                identity: Some(&active.identity),
-            })
-            .await
-            .map_err(|error| write_problem(&stamped.reference, &error))?;
-        if !force && let Some(owner) = foreign(&applied, &active.field_manager) {
-            self.release(active, stamped, &applied).await?;
-            return Err(Problem::passing(
-                Reason::Conflict,
-                format!(
-                    "{} exists already and belongs to {owner}; it is left alone. Delete it, or return another name",
-                    stamped.reference
-                ),
-            ));
+        // Nothing there carries our labels. What is there all the same is ours if
+        // our manager applied it for this unit, and else somebody's.
+        let mut force = true;
+        if reason == ApplyReason::Absent {
+            match self.live(active, &stamped.reference).await? {
+                None => force = false,
+                Some(live) if is_ours(active, stamped, &live) => {}
+                Some(live) => return Err(foreign_problem(active, stamped, &live)),
+            }
+        }
+        let applied = self.send(active, resource, &stamped.reference, &stamped.body, force);
+        let applied = applied.await?;
+        if !force && others(&applied, &active.field_manager).is_some() {
+            // Somebody made it in the meantime, without a conflict.
+            self.release(active, resource, stamped, &applied).await?;
+            return Err(foreign_problem(active, stamped, &applied));
         }
         tracing::info!(object = %stamped.reference, ?reason, "applied");
         self.store.observe(applied);
         Ok(())
     }
 
+    async fn send(
+        &self,
+        active: &Active,
+        resource: &Resource,
+        reference: &ObjectReference,
+        body: &Value,
+        force: bool,
+    ) -> Result<Object, Problem> {
+        let request = Apply {
+            resource,
+            namespace: reference.namespace.as_deref(),
+            name: &reference.name,
+            body,
+            manager: &active.field_manager,
+            force,
+            dry_run: false,
+            identity: Some(&active.identity),
+        };
+        let applied = self.cluster.apply(request).await;
+        applied.map_err(|error| write_problem(reference, &error))
+    }
+
     /// Gives up the fields of an object that turned out to be somebody else's.
-    /// Applying nothing removes what only we own, and that is our marks.
+    /// Applying nothing removes what only we own.
     async fn release(
         &self,
         active: &Active,
+        resource: &Resource,
         stamped: &Stamped,
         applied: &Object,
     ) -> Result<(), Problem> {
-        let Some(resource) = active.resource(&stamped.reference.kind) else {
-            return Err(undeclared(&stamped.reference));
-        };
         let mut metadata = json!({"name": stamped.reference.name, "uid": applied.uid()});
         if let Some(namespace) = &stamped.reference.namespace {
             metadata["namespace"] = json!(namespace);
         }
-        let body = json!({
+        let nothing = json!({
             "apiVersion": stamped.reference.kind.api_version(),
             "kind": stamped.reference.kind.kind,
             "metadata": metadata,
         });
-        self.cluster
-            .apply(Apply {
-                resource,
-                namespace: stamped.reference.namespace.as_deref(),
-                name: &stamped.reference.name,
-                body: &body,
-                manager: &active.field_manager,
-                force: false,
-                dry_run: false,
-                identity: Some(&active.identity),
-            })
-            .await
-            .map(|_| ())
-            .map_err(|error| write_problem(&stamped.reference, &error))
+        let released = self.send(active, resource, &stamped.reference, &nothing, false);
+        released.await.map(|_| ())
     }
 
     /// Deletes an object that is still the one that was planned for, and still
@@ -242,14 +240,37 @@ fn holds(precondition: &Precondition, live: &Object) -> bool {
     }
 }
 
-/// Who else owns fields of an object that we meant to create, if anybody. Its
-/// status may have been written already; that makes it nobody else's.
-fn foreign(object: &Object, own_manager: &str) -> Option<String> {
-    object
+/// Whether an object that lacks our labels is this unit's all the same: they can
+/// be edited away, the fields that our manager applied cannot.
+fn is_ours(active: &Active, stamped: &Stamped, live: &Object) -> bool {
+    let unit = stamped.body.pointer("/metadata/annotations");
+    let unit = unit.and_then(|annotations| annotations.get(PRIMARY_ANNOTATION)?.as_str());
+    live.manager_fields(&active.field_manager).is_some()
+        && live.annotation(PRIMARY_ANNOTATION).as_deref() == unit
+}
+
+fn foreign_problem(active: &Active, stamped: &Stamped, live: &Object) -> Problem {
+    let owner = others(live, &active.field_manager).unwrap_or_else(|| "nobody known".to_owned());
+    Problem::passing(
+        Reason::Conflict,
+        format!(
+            "{} exists already and belongs to {owner}; it is left alone. Delete it, or return another name",
+            stamped.reference
+        ),
+    )
+}
+
+/// Who else owns fields of an object, if anybody. Its status does not count.
+fn others(object: &Object, own_manager: &str) -> Option<String> {
+    let mut names: Vec<String> = object
         .managers()
         .into_iter()
-        .find(|entry| entry.manager != own_manager && entry.subresource.is_empty())
+        .filter(|entry| entry.manager != own_manager && entry.subresource.is_empty())
         .map(|entry| format!("{:?}", entry.manager))
+        .collect();
+    names.sort();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn undeclared(reference: &ObjectReference) -> Problem {
@@ -263,7 +284,7 @@ fn undeclared(reference: &ObjectReference) -> Problem {
 /// A write error as a problem of the unit.
 pub(crate) fn write_problem(reference: &ObjectReference, error: &WriteError) -> Problem {
     let reason = match error {
-        WriteError::Forbidden { .. } => Reason::Forbidden,
+        WriteError::Forbidden { .. } | WriteError::MayNotImpersonate { .. } => Reason::Forbidden,
         WriteError::Conflict { .. } => Reason::Conflict,
         WriteError::NamespaceAbsent { .. } | WriteError::NamespaceTerminating { .. } => {
             Reason::NamespaceAbsent

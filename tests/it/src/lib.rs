@@ -1,1 +1,402 @@
 //! The whole agent with real components on the embedded cluster.
+//!
+//! A [`World`] is a fresh embedded API server with Reeve's kinds, the Profile
+//! kind and the agent's base rights, and an agent on it that is no administrator.
+//! Time is tokio's and paused: [`World::settle`] returns when nothing is left to
+//! do, however long back-off would take.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "this crate is nothing but tests"
+)]
+
+use k8s_openapi::ByteString;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
+use reeve_engine::{Engine, EngineConfig};
+use reeve_sim::{Config, Server};
+use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Namespace of the agent.
+pub const NAMESPACE: &str = "reeve-system";
+/// The agent's user.
+pub const AGENT: &str = "reeve:agent";
+
+/// A cluster and an agent on it.
+pub struct World {
+    /// The API server.
+    pub server: Server,
+    /// A client with all rights.
+    pub admin: kube::Client,
+    agent: Option<Agent>,
+}
+
+/// One engine for all tests: what one of them compiled, the others need not.
+fn engine() -> Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    let make = || Engine::new(EngineConfig::default()).expect("an engine can be made");
+    ENGINE.get_or_init(make).clone()
+}
+
+/// A condition, as far as tests look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// `True`, `False` or `Unknown`; empty when there is none.
+    pub status: String,
+    /// Its reason.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
+impl World {
+    /// A cluster that is ready for plugins, without an agent.
+    pub async fn new() -> Self {
+        let world = Self::bare();
+        world
+            .apply(&reeve_test_support::samples::profile_crd())
+            .await;
+        world.install_crds().await;
+        world
+            .apply(&reeve_test_support::samples::namespace(NAMESPACE))
+            .await;
+        for object in grant::agent_base(NAMESPACE, Subject::User(AGENT)) {
+            world.apply(&object).await;
+        }
+        world
+    }
+
+    /// As [`World::new`], with an agent that runs.
+    pub async fn started() -> Self {
+        let mut world = Self::new().await;
+        world.start();
+        world
+    }
+
+    /// A cluster with nothing of ours in it.
+    pub fn bare() -> Self {
+        let server = Server::new(Config::default());
+        Self {
+            admin: server.client(),
+            server,
+            agent: None,
+        }
+    }
+
+    /// Installs Reeve's own kinds.
+    pub async fn install_crds(&self) {
+        for crd in reeve_api::crds() {
+            let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+            self.apply(&crd).await;
+        }
+    }
+
+    /// Starts an agent.
+    pub fn start(&mut self) {
+        let client = self.server.client_as(AGENT, ["system:authenticated"]);
+        let mut config = AgentConfig::new(client, engine(), NAMESPACE);
+        let start = k8s_openapi::jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        config.clock = Arc::new(VirtualClock::new(start));
+        self.agent = Some(Agent::start(config));
+    }
+
+    /// Stops the agent.
+    pub async fn stop(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.stop().await;
+        }
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        self.agent.as_ref().expect("the agent has been started")
+    }
+
+    /// Waits until the agent has nothing left to do but to wait.
+    pub async fn settle(&self) {
+        // With time paused, a millisecond passes only when every task waits.
+        let mut calm = 0;
+        for _ in 0..20_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            calm = if self.agent().is_settled() {
+                calm + 1
+            } else {
+                0
+            };
+            if calm > 20 {
+                return;
+            }
+        }
+        panic!("not settled: {:?}", self.agent().status().borrow());
+    }
+
+    /// Lets time pass, then settles.
+    pub async fn wait(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+        self.settle().await;
+    }
+
+    /// The API of an object's kind.
+    pub fn api(&self, object: &Value) -> Api<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let api_version = text("/apiVersion").expect("an object has an apiVersion");
+        let kind = text("/kind").expect("an object has a kind");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let plural = match kind {
+            "NetworkPolicy" => "networkpolicies".to_owned(),
+            kind => format!("{}s", kind.to_lowercase()),
+        };
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+        match text("/metadata/namespace") {
+            Some(namespace) => Api::namespaced_with(self.admin.clone(), namespace, &resource),
+            None => Api::all_with(self.admin.clone(), &resource),
+        }
+    }
+
+    /// Applies an object as an administrator.
+    pub async fn apply(&self, object: &Value) {
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("an object has a name");
+        let params = PatchParams::apply("test").force();
+        let patch = Patch::Apply(object);
+        let applied = self.api(object).patch(name, &params, &patch).await;
+        applied.unwrap_or_else(|error| panic!("cannot apply {object}: {error}"));
+    }
+
+    /// Edits an object by hand: a merge patch by another manager.
+    pub async fn edit(&self, object: &Value, patch: Value) {
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("an object has a name");
+        let mut params = PatchParams::default();
+        params.field_manager = Some("kubectl-edit".to_owned());
+        let edited = self
+            .api(object)
+            .patch(name, &params, &Patch::Merge(patch))
+            .await;
+        edited.unwrap_or_else(|error| panic!("cannot edit {object}: {error}"));
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, object: &Value) {
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("an object has a name");
+        let deleted = self
+            .api(object)
+            .delete(name, &DeleteParams::default())
+            .await;
+        deleted.unwrap_or_else(|error| panic!("cannot delete {object}: {error}"));
+    }
+
+    /// An object as it is now.
+    pub async fn get(&self, object: &Value) -> Option<Value> {
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("an object has a name");
+        let found = self
+            .api(object)
+            .get_opt(name)
+            .await
+            .expect("objects can be read");
+        found.map(|found| serde_json::to_value(found).expect("an object is JSON"))
+    }
+
+    /// All objects of the kind and namespace of this one.
+    pub async fn list(&self, like: &Value) -> Vec<Value> {
+        let list = self.api(like).list(&ListParams::default()).await;
+        let items = list.expect("objects can be listed").items;
+        let value = |object| serde_json::to_value(object).expect("an object is JSON");
+        items.into_iter().map(value).collect()
+    }
+
+    /// Makes a tenant: a Profile and the Namespace of its name.
+    pub async fn tenant(&self, name: &str, labels: &[(&str, &str)]) {
+        self.apply(&reeve_test_support::samples::namespace(name))
+            .await;
+        let profile = reeve_test_support::samples::profile_with_labels(name, labels);
+        self.apply(&profile).await;
+    }
+
+    /// Installs a plugin: its ConfigMap, and generous rights for its account.
+    pub async fn install(&self, name: &str, data: &[(&str, Vec<u8>)], config: Option<Value>) {
+        self.allow(name).await;
+        self.deliver(name, data, config).await;
+    }
+
+    /// Writes just the ConfigMap of a plugin.
+    pub async fn deliver(&self, name: &str, data: &[(&str, Vec<u8>)], config: Option<Value>) {
+        let binary: serde_json::Map<_, _> = data
+            .iter()
+            .map(|(key, bytes)| ((*key).to_owned(), json!(ByteString(bytes.clone()))))
+            .collect();
+        let config = config.map(|config| json!({"config.yaml": config.to_string()}));
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": name, "namespace": NAMESPACE, "labels": {"reeve.dev/plugin": "true"},
+            },
+            "binaryData": binary,
+            "data": config.unwrap_or(json!({})),
+        }))
+        .await;
+    }
+
+    /// Gives a plugin's account, and the agent for it, what tests need.
+    pub async fn allow(&self, name: &str) {
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {
+                "name": name, "namespace": NAMESPACE,
+                "annotations": {ACCOUNT_ANNOTATION: name},
+            },
+        }))
+        .await;
+        let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+        let read = ["get", "list", "watch"];
+        let all = ["get", "list", "watch", "create", "patch", "delete"];
+        let kinds = ["configmaps", "resourcequotas", "limitranges", "services"];
+        let profiles = rule("kubeflow.org", &["profiles"], &read);
+        let tests = rule("example.com", &["widgets"], &all);
+        self.role(
+            &format!("{name}-account"),
+            &json!([rule("", &kinds, &all), profiles, tests]),
+            &json!({
+                "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE,
+            }),
+        )
+        .await;
+        let impersonate = json!({
+            "apiGroups": [""], "resources": ["serviceaccounts"],
+            "verbs": ["impersonate"], "resourceNames": [name],
+        });
+        let widgets = rule("example.com", &["widgets"], &read);
+        let rules = json!([rule("", &kinds, &read), profiles, widgets, impersonate]);
+        let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+        self.role(&format!("{name}-agent"), &rules, &agent).await;
+    }
+
+    /// A ClusterRole and its binding.
+    pub async fn role(&self, name: &str, rules: &Value, subject: &Value) {
+        let api = "rbac.authorization.k8s.io/v1";
+        self.apply(&json!({
+            "apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules,
+        }))
+        .await;
+        self.apply(&json!({
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        }))
+        .await;
+    }
+
+    /// A condition of a Plugin.
+    pub async fn plugin_condition(&self, plugin: &str, kind: &str) -> Condition {
+        let plugin = self
+            .get(&plugin_reference(plugin))
+            .await
+            .unwrap_or_default();
+        condition(&plugin, kind)
+    }
+
+    /// The Unit of a plugin and a primary, if there is one.
+    pub async fn unit(&self, plugin: &str, primary: &str) -> Option<Value> {
+        let like = json!({
+            "apiVersion": "reeve.dev/v1alpha1", "kind": "Unit",
+            "metadata": {"name": "", "namespace": NAMESPACE},
+        });
+        self.list(&like).await.into_iter().find(|unit| {
+            unit["spec"]["plugin"] == plugin && unit["spec"]["primary"]["name"] == primary
+        })
+    }
+
+    /// A condition of the Unit of a plugin and a primary.
+    pub async fn unit_condition(&self, plugin: &str, primary: &str, kind: &str) -> Condition {
+        let unit = self.unit(plugin, primary).await.unwrap_or_default();
+        condition(&unit, kind)
+    }
+
+    /// Events on an object of this name.
+    pub async fn events(&self, name: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        for namespace in ["default", name] {
+            let like = json!({
+                "apiVersion": "v1", "kind": "Event",
+                "metadata": {"name": "", "namespace": namespace},
+            });
+            events.extend(self.list(&like).await);
+        }
+        events.retain(|event| event["involvedObject"]["name"] == name);
+        events
+    }
+
+    /// Writes that reached the server since this was last asked.
+    pub fn writes(&self) -> u64 {
+        let writes = self.server.requests().writes();
+        self.server.reset_requests();
+        writes
+    }
+}
+
+/// A condition of an object.
+pub fn condition(object: &Value, kind: &str) -> Condition {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
+    let text = |field: &str| {
+        let value = found.and_then(|condition| condition[field].as_str());
+        value.unwrap_or_default().to_owned()
+    };
+    Condition {
+        status: text("status"),
+        reason: text("reason"),
+        message: text("message"),
+    }
+}
+
+/// Names a Plugin.
+pub fn plugin_reference(name: &str) -> Value {
+    json!({
+        "apiVersion": "reeve.dev/v1alpha1", "kind": "Plugin",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+    })
+}
+
+/// Names the ConfigMap of a plugin.
+pub fn config_map_reference(name: &str) -> Value {
+    core_reference("ConfigMap", NAMESPACE, name)
+}
+
+/// Names an object of the core group.
+pub fn core_reference(kind: &str, namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+    })
+}
+
+/// Names a Profile.
+pub fn profile_reference(name: &str) -> Value {
+    json!({"apiVersion": "kubeflow.org/v1", "kind": "Profile", "metadata": {"name": name}})
+}
+
+/// The bytes of a plugin of this repository.
+pub fn plugin(name: &str) -> Vec<u8> {
+    read(&reeve_test_support::component(name))
+}
+
+/// The bytes of a guest for tests.
+pub fn guest(name: &str) -> Vec<u8> {
+    read(&reeve_test_support::guest(name))
+}
+
+fn read(path: &std::path::Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

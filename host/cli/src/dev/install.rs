@@ -1,0 +1,149 @@
+//! Puts things into the embedded cluster, as its administrator.
+
+use super::{AGENT_USER, NAMESPACE, sample};
+use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
+use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
+use reeve_cluster::{Apply, Cluster, ResolveError};
+use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::{GroupVersionKind, Manifest};
+use reeve_engine::{Engine, Limits};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Installs plugins with the rights that they ask for.
+pub(crate) struct Installer {
+    cluster: Cluster,
+    engine: Engine,
+}
+
+impl Installer {
+    pub(crate) fn new(admin: kube::Client, engine: Engine) -> Self {
+        Self {
+            cluster: Cluster::new(admin),
+            engine,
+        }
+    }
+
+    /// Fills the cluster with what is there before any plugin.
+    pub(crate) async fn prepare(&self) -> anyhow::Result<()> {
+        for definition in sample::definitions()? {
+            self.apply(&definition).await?;
+        }
+        for object in sample::objects() {
+            self.apply(&object).await?;
+        }
+        Ok(())
+    }
+
+    /// Installs a component, or a new version of it. Returns what was granted, a
+    /// line for each rule.
+    pub(crate) async fn install(
+        &self,
+        name: &str,
+        component: &Bytes,
+    ) -> anyhow::Result<Vec<String>> {
+        let granted = match self.manifest(component).await {
+            Ok(manifest) => self.grant(name, &manifest).await?,
+            // The agent says better what is wrong with it.
+            Err(error) => vec![format!("nothing granted: {error:#}")],
+        };
+        self.apply(&json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": {PLUGIN_CONFIG_MAP_LABEL: "true"},
+            },
+            "binaryData": {"plugin.wasm": k8s_openapi::ByteString(component.to_vec())},
+        }))
+        .await?;
+        Ok(granted)
+    }
+
+    async fn manifest(&self, component: &Bytes) -> anyhow::Result<Manifest> {
+        let component = self.engine.load(component.clone()).await?;
+        let limits = Limits::default();
+        let described = component
+            .describe(Bytes::from_static(b"{}"), &limits)
+            .await?
+            .value
+            .map_err(|error| anyhow!("{}: {}", error.path, error.message))?;
+        Ok(Manifest::try_from(described)?)
+    }
+
+    async fn grant(&self, name: &str, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+        let mut plurals = HashMap::new();
+        for kind in manifest.kinds() {
+            let resource = self.cluster.resolve(kind).await?;
+            plurals.insert(kind.clone(), resource.plural);
+        }
+        let plural = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
+        let grantee = Grantee {
+            plugin: name,
+            namespace: NAMESPACE,
+            service_account: name,
+            agent: Subject::User(AGENT_USER),
+        };
+        for object in grant::objects(&grantee, manifest, plural) {
+            self.apply(&object).await?;
+        }
+        let mut lines: Vec<String> = Vec::new();
+        let mut last = String::new();
+        for rule in grant::account_rules(manifest, plural) {
+            let place = rule.namespace.as_deref().unwrap_or("all namespaces");
+            let dot = if rule.group.is_empty() { "" } else { "." };
+            let subject = format!("{}{dot}{} in {place}", rule.resource, rule.group);
+            match lines.last_mut().filter(|_| last == subject) {
+                Some(line) => {
+                    line.insert_str(line.find(&subject).unwrap_or(0), &format!("{} ", rule.verb))
+                }
+                None => lines.push(format!("granted: {} {subject}", rule.verb)),
+            }
+            last = subject;
+        }
+        Ok(lines)
+    }
+
+    async fn apply(&self, object: &Value) -> anyhow::Result<()> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (Some(api_version), Some(kind), Some(name)) =
+            (text("/apiVersion"), text("/kind"), text("/metadata/name"))
+        else {
+            bail!("an object of the sample lacks apiVersion, kind or name");
+        };
+        let kind = GroupVersionKind::from_fields(api_version, kind)
+            .with_context(|| format!("{api_version} is no API version"))?;
+        let resource = self.resolve(&kind).await?;
+        self.cluster
+            .apply(Apply {
+                resource: &resource,
+                namespace: text("/metadata/namespace"),
+                name,
+                body: object,
+                manager: "reeve-dev",
+                force: true,
+                dry_run: false,
+                identity: None,
+            })
+            .await
+            .with_context(|| format!("cannot apply {} {name}", kind.kind))?;
+        Ok(())
+    }
+
+    /// A kind whose CRD was just applied may take a moment to be served.
+    async fn resolve(&self, kind: &GroupVersionKind) -> anyhow::Result<reeve_cluster::Resource> {
+        let mut attempts = 0;
+        loop {
+            match self.cluster.resolve(kind).await {
+                Err(ResolveError::NotServed { .. }) if attempts < 100 => {
+                    attempts += 1;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                resolved => return Ok(resolved?),
+            }
+        }
+    }
+}

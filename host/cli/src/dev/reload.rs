@@ -1,0 +1,124 @@
+//! Rebuilds and swaps a plugin when its source is saved.
+
+use super::Source;
+use super::install::Installer;
+use anyhow::Context as _;
+use bytes::Bytes;
+use notify::{RecursiveMode, Watcher as _};
+use reeve_agent::Agent;
+use reeve_build::{Builder, PluginCrate, Profile};
+use reeve_core::Digest;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Editors write a file in several steps; this is when they are done.
+const QUIET: Duration = Duration::from_millis(60);
+/// A version that does not run by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Builds a plugin crate for the development loop.
+pub(crate) async fn build(source: PluginCrate, quiet: bool) -> anyhow::Result<Bytes> {
+    let built = tokio::task::spawn_blocking(move || {
+        let mut builder = Builder::new(Profile::Dev);
+        if quiet {
+            builder = builder.quiet();
+        }
+        builder.build(&source)
+    });
+    let component = built.await.context("the build was interrupted")??;
+    Ok(Bytes::from(component.into_bytes()))
+}
+
+/// Watches the sources until something fails for good.
+pub(crate) async fn watch(
+    folder: &Path,
+    crates: Vec<Source>,
+    installer: &Installer,
+    agent: &Agent,
+) -> anyhow::Result<()> {
+    let (sender, mut saved) = mpsc::unbounded_channel::<PathBuf>();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let Ok(event) = event else { return };
+        // Reading a file is no reason to build, and building reads them all.
+        if event.kind.is_access() {
+            return;
+        }
+        for path in event.paths {
+            // The receiver goes only with the whole command.
+            let _ = sender.send(path);
+        }
+    })
+    .context("cannot watch files")?;
+    let folder = folder
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", folder.display()))?;
+    watcher
+        .watch(&folder, RecursiveMode::Recursive)
+        .with_context(|| format!("cannot watch {}", folder.display()))?;
+    while let Some(first) = saved.recv().await {
+        let since = Instant::now();
+        let mut paths = vec![first];
+        while let Ok(Some(path)) = tokio::time::timeout(QUIET, saved.recv()).await {
+            paths.push(path);
+        }
+        let names: BTreeSet<&str> = paths
+            .iter()
+            .filter(|path| is_source(path))
+            .filter_map(|path| path.strip_prefix(&folder).ok()?.components().next())
+            .filter_map(|first| first.as_os_str().to_str())
+            .collect();
+        for plugin in crates.iter().filter(|c| names.contains(c.name.as_str())) {
+            swap(plugin, installer, agent, since).await;
+        }
+    }
+    Ok(())
+}
+
+fn is_source(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "rs" || extension == "toml")
+}
+
+async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Instant) {
+    let name = &plugin.name;
+    println!("{name}: building");
+    let component = match build(plugin.source.clone(), true).await {
+        Ok(component) => component,
+        Err(error) => {
+            println!("{name}: not built, the running version stays\n{error:#}");
+            return;
+        }
+    };
+    let digest = Digest::of(&component);
+    let running = |name: &str| {
+        let status = agent.status();
+        let status = status.borrow();
+        let plugin = status.plugins.iter().find(|plugin| plugin.name == name);
+        plugin.and_then(|plugin| plugin.digest)
+    };
+    if running(name) == Some(digest) {
+        println!("{name}: unchanged");
+        return;
+    }
+    if let Err(error) = installer.install(name, &component).await {
+        println!("{name}: not installed: {error:#}");
+        return;
+    }
+    let mut status = agent.status();
+    let swapped = async {
+        while running(name) != Some(digest) {
+            if status.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    match tokio::time::timeout(PATIENCE, swapped).await {
+        Ok(()) => println!(
+            "{name}: {digest} running {:.1} s after it was saved",
+            since.elapsed().as_secs_f64()
+        ),
+        Err(_) => println!("{name}: {digest} does not run; the problem is above"),
+    }
+}

@@ -1,0 +1,176 @@
+//! As whom things are done, and what happens when that is not granted.
+
+use reeve_core::grant::ACCOUNT_ANNOTATION;
+use reeve_it::{AGENT, NAMESPACE, World, core_reference, plugin, profile_reference};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn component() -> Vec<(&'static str, Vec<u8>)> {
+    vec![("plugin.wasm", plugin("quotas"))]
+}
+
+fn quota() -> Value {
+    core_reference("ResourceQuota", "alice", "quotas")
+}
+
+async fn annotate_account(world: &World, annotations: Value) {
+    world
+        .apply(&json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "quotas", "namespace": NAMESPACE, "annotations": annotations},
+        }))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_absent_or_for_another_is_not_used() {
+    let world = World::started().await;
+    world.tenant("alice", &[]).await;
+    world.deliver("quotas", &component(), None).await;
+    world.settle().await;
+    let check = async |text: &str| {
+        for kind in ["Ready", "Granted"] {
+            let found = world.plugin_condition("quotas", kind).await;
+            assert_eq!(
+                (found.status.as_str(), found.reason.as_str()),
+                ("False", "ServiceAccountUnusable"),
+                "{found:?}"
+            );
+            assert!(found.message.contains(text), "`{text}` is not in {found:?}");
+        }
+    };
+    check("reeve-system/quotas does not exist").await;
+    annotate_account(&world, json!({})).await;
+    world.wait(Duration::from_secs(11)).await;
+    check("annotate it reeve.dev/plugin: quotas").await;
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "other"})).await;
+    world.wait(Duration::from_secs(11)).await;
+    check("is for plugin other").await;
+    world.allow("quotas").await;
+    world.wait(Duration::from_secs(21)).await;
+    assert!(world.get(&quota()).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_read_names_the_rule() {
+    let world = World::started().await;
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "quotas"})).await;
+    world.deliver("quotas", &component(), None).await;
+    world.settle().await;
+    let granted = world.plugin_condition("quotas", "Granted").await;
+    assert_eq!(
+        (granted.status.as_str(), granted.reason.as_str()),
+        ("False", "Forbidden")
+    );
+    for text in [
+        "system:serviceaccount:reeve-system:quotas",
+        "get, list, watch profiles.kubeflow.org cluster-wide",
+        "create, delete, patch resourcequotas",
+    ] {
+        assert!(
+            granted.message.contains(text),
+            "`{text}` is not in {granted:?}"
+        );
+    }
+}
+
+/// Rights in the tenant's namespace alone are enough there, and only there.
+#[tokio::test(start_paused = true)]
+async fn a_grant_in_one_namespace_works_in_that_one() {
+    let world = World::started().await;
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "quotas"})).await;
+    let account = json!({"kind": "ServiceAccount", "name": "quotas", "namespace": NAMESPACE});
+    let read = json!(["get", "list", "watch"]);
+    let profiles = json!({"apiGroups": ["kubeflow.org"], "resources": ["profiles"], "verbs": read});
+    world
+        .role("quotas-read", &json!([profiles]), &account)
+        .await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    let watch = json!({"apiGroups": [""], "resources": ["resourcequotas"], "verbs": read});
+    let impersonate = json!({"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"], "resourceNames": ["quotas"]});
+    world
+        .role(
+            "quotas-agent",
+            &json!([profiles, watch, impersonate]),
+            &agent,
+        )
+        .await;
+    for tenant in ["alice", "bob"] {
+        world.tenant(tenant, &[]).await;
+    }
+    let api = "rbac.authorization.k8s.io/v1";
+    world
+        .apply(&json!({
+            "apiVersion": api, "kind": "Role",
+            "metadata": {"name": "quotas", "namespace": "alice"},
+            "rules": [{"apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["create", "patch", "delete"]}],
+        }))
+        .await;
+    world
+        .apply(&json!({
+            "apiVersion": api, "kind": "RoleBinding",
+            "metadata": {"name": "quotas", "namespace": "alice"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "quotas"},
+            "subjects": [account],
+        }))
+        .await;
+    world.deliver("quotas", &component(), None).await;
+    world.settle().await;
+    assert!(world.get(&quota()).await.is_some());
+    let other = core_reference("ResourceQuota", "bob", "quotas");
+    assert_eq!(world.get(&other).await, None);
+    let ready = world.unit_condition("quotas", "bob", "Ready").await;
+    assert_eq!(ready.reason, "Forbidden", "{ready:?}");
+    for text in ["resourcequotas", "bob", "patch"] {
+        assert!(ready.message.contains(text), "`{text}` is not in {ready:?}");
+    }
+    assert_eq!(
+        world.plugin_condition("quotas", "Granted").await.status,
+        "Unknown"
+    );
+}
+
+/// The agent alone can write nothing that a plugin manages.
+#[tokio::test(start_paused = true)]
+async fn without_impersonation_nothing_is_written() {
+    let world = World::started().await;
+    world.allow("quotas").await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    let read = json!(["get", "list", "watch"]);
+    let rules = json!([
+        {"apiGroups": ["kubeflow.org"], "resources": ["profiles"], "verbs": read},
+        {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": read},
+    ]);
+    world.role("quotas-agent", &rules, &agent).await;
+    world.tenant("alice", &[]).await;
+    world.deliver("quotas", &component(), None).await;
+    world.settle().await;
+    assert_eq!(world.get(&quota()).await, None);
+    let ready = world.unit_condition("quotas", "alice", "Ready").await;
+    assert_eq!(ready.reason, "Forbidden", "{ready:?}");
+    assert!(ready.message.contains("impersonate"), "{ready:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_agent_may_not_make_is_named() {
+    let world = World::started().await;
+    world.allow("quotas").await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    world.role("quotas-agent", &json!([]), &agent).await;
+    world.deliver("quotas", &component(), None).await;
+    world.settle().await;
+    let granted = world.plugin_condition("quotas", "Granted").await;
+    assert_eq!(granted.reason, "Forbidden", "{granted:?}");
+    for text in ["agent", "profiles"] {
+        assert!(
+            granted.message.contains(text),
+            "`{text}` is not in {granted:?}"
+        );
+    }
+    // Granted later, it starts by itself.
+    world.allow("quotas").await;
+    world.tenant("alice", &[]).await;
+    world.wait(Duration::from_secs(30)).await;
+    assert!(world.get(&quota()).await.is_some());
+    assert!(world.get(&profile_reference("alice")).await.is_some());
+}

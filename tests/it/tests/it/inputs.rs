@@ -1,0 +1,153 @@
+//! A call's inputs are what it read: nothing hidden reaches the guest, and what
+//! it read wakes it, and nothing else does.
+
+use reeve_it::{World, core_reference, guest};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+async fn world(deed: Value, reads: &[&str]) -> World {
+    let world = World::started().await;
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "reads": reads,
+        "reconcile": deed,
+    });
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.install("chameleon", &component, Some(config)).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    world
+}
+
+/// All text that the guest put into the object that it made.
+async fn data(world: &World) -> String {
+    let made = core_reference("ConfigMap", "alice", "chameleon-alice");
+    let made = world.get(&made).await;
+    let Some(made) = made else {
+        let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+        panic!("nothing made: {ready:?}");
+    };
+    made["data"].to_string()
+}
+
+fn note(name: &str, content: &str) -> Value {
+    let mut note = core_reference("ConfigMap", "alice", name);
+    note["metadata"]["labels"] = json!({"app": "note"});
+    note["data"] = json!({"content": content});
+    note
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_primary_comes_without_bookkeeping_and_status() {
+    let world = world(json!({"do": "echo"}), &[]).await;
+    let alice = reeve_it::profile_reference("alice");
+    world
+        .edit(
+            &alice,
+            json!({"metadata": {"annotations": {"seen": "yes"}}}),
+        )
+        .await;
+    world.settle().await;
+    let data = data(&world).await;
+    assert!(
+        data.contains("seen") && data.contains("alice@example.com"),
+        "{data}"
+    );
+    for hidden in ["managedFields", "resourceVersion", "generation", "status"] {
+        assert!(!data.contains(hidden), "{hidden} in {data}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_read_wakes_its_reader() {
+    let deed = json!({"do": "get", "kind": "ConfigMap.v1", "namespace": "alice", "name": "note"});
+    let world = world(deed, &["ConfigMap.v1"]).await;
+    world.apply(&note("note", "first")).await;
+    world.settle().await;
+    assert!(
+        data(&world).await.contains("first"),
+        "its arrival is a change of what was read"
+    );
+    world.apply(&note("note", "second")).await;
+    world.settle().await;
+    assert!(data(&world).await.contains("second"));
+    // Another object is none of its business.
+    world.settle().await;
+    world.writes();
+    world.apply(&note("other", "x")).await;
+    world.settle().await;
+    assert_eq!(world.writes(), 1, "the test's own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_wakes_for_what_it_selects() {
+    let deed = json!({"do": "list-keys", "kind": "ConfigMap.v1", "namespace": "alice", "selector": "app=note"});
+    let world = world(deed, &["ConfigMap.v1"]).await;
+    for name in ["one", "two"] {
+        world.apply(&note(name, "x")).await;
+    }
+    world.settle().await;
+    let both = data(&world).await;
+    assert!(both.contains("one") && both.contains("two"), "{both}");
+    world.delete(&note("one", "x")).await;
+    world.settle().await;
+    let left = data(&world).await;
+    assert!(!left.contains("one") && left.contains("two"), "{left}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn absent_and_undeclared_are_different_answers() {
+    let get = json!({"do": "get", "kind": "ConfigMap.v1", "namespace": "alice", "name": "none"});
+    let world_with = world(get.clone(), &["ConfigMap.v1"]).await;
+    let absent = world_with
+        .unit_condition("chameleon", "alice", "Ready")
+        .await;
+    let world_without = world(get, &[]).await;
+    let undeclared = world_without
+        .unit_condition("chameleon", "alice", "Ready")
+        .await;
+    assert_ne!(absent.message, undeclared.message);
+    assert!(
+        undeclared.message.to_lowercase().contains("undeclared"),
+        "{undeclared:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_is_the_hosts() {
+    let world = world(json!({"do": "read-clock"}), &[]).await;
+    let data = data(&world).await;
+    assert!(data.contains("17000000"), "{data} is not the virtual time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_may_ask_to_be_run_again() {
+    let world = world(json!({"do": "after", "millis": 60_000}), &[]).await;
+    let made = core_reference("ConfigMap", "alice", "chameleon-alice");
+    assert!(world.get(&made).await.is_some());
+    let before = world.agent().units().await;
+    world.wait(Duration::from_secs(61)).await;
+    assert_eq!(world.agent().units().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_is_a_constant_stream() {
+    let first = data(&world(json!({"do": "hash-seed"}), &[]).await).await;
+    let second = data(&world(json!({"do": "hash-seed"}), &[]).await).await;
+    assert_eq!(first, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn remarks_reach_the_unit_and_the_events() {
+    let world = world(json!({"do": "remark", "text": "look here"}), &[]).await;
+    let found = world
+        .unit_condition("chameleon", "alice", "Remarkable")
+        .await;
+    assert!(found.message.contains("look here"), "{found:?}");
+    let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert_eq!(ready.status, "True");
+    let events = world.events("alice").await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0]["message"].as_str().unwrap().contains("look here"));
+}

@@ -1,0 +1,12 @@
+//! The whole agent with real components on the embedded cluster.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod apply;
+mod bad_delivery;
+mod bad_outcome;
+mod identity;
+mod inputs;
+mod outage;
+mod story;
+mod swap;

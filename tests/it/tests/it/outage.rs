@@ -1,0 +1,100 @@
+//! An API server that is not there.
+
+use reeve_it::{World, core_reference, plugin};
+use reeve_sim::Outage;
+use std::time::Duration;
+
+#[tokio::test(start_paused = true)]
+async fn gone_at_the_start() {
+    for outage in [Outage::Refused, Outage::Unavailable] {
+        let mut world = World::new().await;
+        world
+            .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+            .await;
+        world.tenant("alice", &[]).await;
+        world.server.faults().set_outage(outage);
+        world.start();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let status = world.agent().status().borrow().clone();
+        assert!(!status.synced);
+        assert!(
+            !status.own_watches.is_empty(),
+            "readiness says what is wrong"
+        );
+        world.server.faults().set_outage(Outage::None);
+        world.wait(Duration::from_secs(30)).await;
+        let quota = core_reference("ResourceQuota", "alice", "quotas");
+        assert!(world.get(&quota).await.is_some(), "{outage:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_while_running() {
+    for outage in [Outage::Refused, Outage::Unavailable] {
+        let world = World::started().await;
+        world
+            .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+            .await;
+        world.tenant("alice", &[]).await;
+        world.settle().await;
+        world.server.faults().set_outage(outage);
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let status = world.agent().status().borrow().clone();
+        assert!(
+            !status.own_watches.is_empty(),
+            "readiness says what is wrong"
+        );
+        world.server.faults().set_outage(Outage::None);
+        // What happens now was not seen while it was away.
+        let quota = core_reference("ResourceQuota", "alice", "quotas");
+        world.delete(&quota).await;
+        world.tenant("bob", &[]).await;
+        world.wait(Duration::from_secs(30)).await;
+        assert!(world.get(&quota).await.is_some(), "{outage:?}");
+        assert!(
+            world
+                .get(&core_reference("ResourceQuota", "bob", "quotas"))
+                .await
+                .is_some()
+        );
+        let status = world.agent().status().borrow().clone();
+        assert_eq!((status.synced, status.own_watches), (true, vec![]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_break_lose_nothing() {
+    let world = World::started().await;
+    world
+        .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    for round in 0..10 {
+        world.server.faults().drop_watches();
+        if round == 5 {
+            world.server.compact();
+        }
+        world.tenant(&format!("t{round}"), &[]).await;
+        world.wait(Duration::from_secs(15)).await;
+        let quota = core_reference("ResourceQuota", &format!("t{round}"), "quotas");
+        assert!(world.get(&quota).await.is_some(), "round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_our_kinds_readiness_says_how_to_install_them() {
+    let mut world = World::bare();
+    world
+        .apply(&reeve_test_support::samples::namespace(reeve_it::NAMESPACE))
+        .await;
+    let subject = reeve_core::grant::Subject::User(reeve_it::AGENT);
+    for object in reeve_core::grant::agent_base(reeve_it::NAMESPACE, subject) {
+        world.apply(&object).await;
+    }
+    world.start();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let problems = world.agent().status().borrow().own_watches.join("\n");
+    assert!(problems.contains("reeve crds"), "{problems}");
+    world.install_crds().await;
+    world.wait(Duration::from_secs(30)).await;
+    assert!(world.agent().status().borrow().synced);
+}

@@ -1,0 +1,157 @@
+//! Versions of a plugin that follow one another.
+
+use reeve_it::{World, config_map_reference, core_reference, guest, plugin, plugin_reference};
+use serde_json::{Value, json};
+
+fn config(deed: &Value) -> Option<Value> {
+    Some(json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "reconcile": deed,
+    }))
+}
+
+fn made() -> Value {
+    core_reference("ConfigMap", "alice", "chameleon-alice")
+}
+
+async fn world(deed: Value) -> World {
+    let world = World::started().await;
+    world.tenant("alice", &[]).await;
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.install("chameleon", &component, config(&deed)).await;
+    world.settle().await;
+    world
+}
+
+async fn deliver(world: &World, deed: Value) {
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.deliver("chameleon", &component, config(&deed)).await;
+    world.settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_configuration_takes_over_and_surplus_goes() {
+    let world = world(json!({"do": "objects", "count": 3})).await;
+    let like = core_reference("ConfigMap", "alice", "");
+    let count = async || {
+        let all = world.list(&like).await;
+        all.iter()
+            .filter(|o| {
+                o["metadata"]["name"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("chameleon")
+            })
+            .count()
+    };
+    assert_eq!(count().await, 3);
+    deliver(&world, json!({"do": "objects", "count": 2})).await;
+    assert_eq!(count().await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_is_held_unless_it_is_meant() {
+    let world = world(json!({"do": "echo"})).await;
+    assert!(world.get(&made()).await.is_some());
+    deliver(&world, json!({"do": "nothing"})).await;
+    assert!(world.get(&made()).await.is_some());
+    let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "DeletionHeld"),
+        "{ready:?}"
+    );
+    deliver(&world, json!({"do": "nothing", "meant": true})).await;
+    assert_eq!(world.get(&made()).await, None);
+    assert_eq!(world.unit("chameleon", "alice").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_version_leaves_the_old_one_running() {
+    let world = world(json!({"do": "echo"})).await;
+    let digest =
+        world.get(&plugin_reference("chameleon")).await.unwrap()["status"]["digest"].clone();
+    world
+        .deliver("chameleon", &[("plugin.wasm", b"rubbish".to_vec())], None)
+        .await;
+    world.settle().await;
+    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+    assert_eq!(plugin["status"]["digest"], digest);
+    assert_ne!(plugin["status"]["source"]["digest"], digest);
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(
+        (loaded.status.as_str(), loaded.reason.as_str()),
+        ("False", "NotAComponent")
+    );
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.status, "True");
+    assert!(ready.message.contains("still running"), "{ready:?}");
+    // It does what it did.
+    world.delete(&made()).await;
+    world.settle().await;
+    assert!(world.get(&made()).await.is_some());
+    // And the next good one takes over.
+    deliver(&world, json!({"do": "echo"})).await;
+    assert_eq!(
+        world.plugin_condition("chameleon", "Loaded").await.status,
+        "True"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_config_map_a_plugin_stops_and_its_objects_stay() {
+    let world = world(json!({"do": "echo"})).await;
+    world.delete(&config_map_reference("chameleon")).await;
+    world.settle().await;
+    assert!(world.get(&made()).await.is_some());
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "ConfigMapAbsent")
+    );
+    world.delete(&made()).await;
+    world.settle().await;
+    assert_eq!(world.get(&made()).await, None, "nobody makes it again");
+    deliver(&world, json!({"do": "echo"})).await;
+    assert!(world.get(&made()).await.is_some());
+    assert_eq!(
+        world.plugin_condition("chameleon", "Ready").await.status,
+        "True"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_component_takes_over_within_one_name() {
+    let world = world(json!({"do": "echo"})).await;
+    world
+        .deliver("chameleon", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    world.settle().await;
+    let status = world.get(&plugin_reference("chameleon")).await.unwrap()["status"].clone();
+    assert_eq!(status["component"], "quotas", "{status}");
+    assert!(
+        world
+            .get(&core_reference("ResourceQuota", "alice", "quotas"))
+            .await
+            .is_some()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_survives_a_reinstall() {
+    let world = world(json!({"do": "echo"})).await;
+    let reference = plugin_reference("chameleon");
+    world
+        .edit(
+            &reference,
+            json!({"spec": {"limits": {"memoryBytes": 4_194_304}}}),
+        )
+        .await;
+    world.delete(&config_map_reference("chameleon")).await;
+    world.settle().await;
+    deliver(&world, json!({"do": "hoard"})).await;
+    let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert_eq!(ready.reason, "LimitExceeded", "{ready:?}");
+    assert!(ready.message.contains("4 MiB"), "{ready:?}");
+}
