@@ -54,7 +54,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reeve-real", &[]),
     ("reeve-tidy", &[]),
     ("xtask", &["reeve-build", "reeve-real"]),
-    ("reeve-it", &["reeve-test-support"]),
+    (
+        "reeve-it",
+        &[
+            "reeve-agent",
+            "reeve-api",
+            "reeve-cluster",
+            "reeve-core",
+            "reeve-engine",
+            "reeve-sim",
+            "reeve-test-support",
+        ],
+    ),
     (
         "reeve-bench",
         &[
