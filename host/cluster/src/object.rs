@@ -1,6 +1,7 @@
 //! One object as the API server gave it.
 
 mod cut;
+mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
@@ -12,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use words::Words;
 
 /// An object: its JSON as it came, and the little of its metadata that is asked
 /// for often.
@@ -21,13 +23,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Object {
     resource: Arc<Resource>,
-    namespace: Option<Box<str>>,
-    name: Box<str>,
-    uid: Box<str>,
-    resource_version: Box<str>,
+    words: Words,
     generation: Option<i64>,
-    labels: Box<[(Box<str>, Box<str>)]>,
-    owners: Box<[Box<str>]>,
     deleting: bool,
     json: Box<str>,
     managed_fields: Option<Box<str>>,
@@ -85,8 +82,8 @@ struct Metadata<'a> {
     #[serde(borrow, default)]
     resource_version: Cow<'a, str>,
     generation: Option<i64>,
-    #[serde(default)]
-    labels: Option<BTreeMap<Box<str>, Box<str>>>,
+    #[serde(borrow, default)]
+    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
     #[serde(borrow, default)]
     owner_references: Option<Vec<OwnerReference<'a>>>,
     #[serde(borrow)]
@@ -122,25 +119,24 @@ impl Object {
         let metadata = envelope.metadata;
         let missing = envelope.api_version.is_none() || envelope.kind.is_none();
         let typed = missing.then_some(&resource.kind);
+        let names = [
+            metadata.namespace.as_deref().unwrap_or_default(),
+            &metadata.name,
+            &metadata.uid,
+            &metadata.resource_version,
+        ];
+        let owners = metadata.owner_references.iter().flatten();
+        let labels = metadata.labels.iter().flatten();
         Ok(Self {
+            words: Words::new(
+                names,
+                owners.map(|owner| &*owner.uid),
+                labels.map(|(key, value)| (&**key, &**value)),
+            ),
             json: cut_managed_fields(json, metadata.managed_fields, typed),
             managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
             resource: resource.clone(),
-            namespace: metadata
-                .namespace
-                .filter(|namespace| !namespace.is_empty())
-                .map(Box::from),
-            name: metadata.name.into(),
-            uid: metadata.uid.into(),
-            resource_version: metadata.resource_version.into(),
             generation: metadata.generation,
-            labels: metadata.labels.unwrap_or_default().into_iter().collect(),
-            owners: metadata
-                .owner_references
-                .unwrap_or_default()
-                .into_iter()
-                .map(|owner| owner.uid.into())
-                .collect(),
             deleting: metadata
                 .deletion_timestamp
                 .is_some_and(|time| time.get() != "null"),
@@ -161,29 +157,29 @@ impl Object {
     pub fn reference(&self) -> ObjectReference {
         ObjectReference::new(
             self.resource.kind.clone(),
-            self.namespace.as_deref().map(str::to_owned),
-            &*self.name,
+            self.namespace().map(str::to_owned),
+            self.name(),
         )
     }
 
     /// Its namespace; none for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
+        Some(self.words.namespace()).filter(|namespace| !namespace.is_empty())
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.words.name()
     }
 
     /// Its uid.
     pub fn uid(&self) -> &str {
-        &self.uid
+        self.words.uid()
     }
 
     /// The version of the cluster in which it was last written.
     pub fn resource_version(&self) -> &str {
-        &self.resource_version
+        self.words.version()
     }
 
     /// The number of its specification; kinds without one have none.
@@ -193,13 +189,13 @@ impl Object {
 
     /// Its labels, ordered by key.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.labels.iter().map(|(key, value)| (&**key, &**value))
+        self.words.labels()
     }
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let found = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        self.labels.get(found).map(|(_, value)| &**value)
+        let mut labels = self.labels();
+        labels.find(|(k, _)| *k == key).map(|(_, value)| value)
     }
 
     /// Its annotations. They are read from the JSON at each call: they are asked
@@ -227,7 +223,7 @@ impl Object {
 
     /// Uids of the objects that own it.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
-        self.owners.iter().map(|uid| &**uid)
+        self.words.owners()
     }
 
     /// Whether it is marked as deleted and goes when its finalizers are done.
@@ -285,12 +281,12 @@ impl Object {
     pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
         match (self.version_number(), other.version_number()) {
             (Some(this), Some(other)) => this > other,
-            _ => self.resource_version != other.resource_version,
+            _ => self.resource_version() != other.resource_version(),
         }
     }
 
     pub(crate) fn version_number(&self) -> Option<u128> {
-        self.resource_version.parse().ok()
+        self.resource_version().parse().ok()
     }
 }
 
@@ -298,8 +294,8 @@ impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object")
             .field("reference", &format_args!("{}", self.reference()))
-            .field("uid", &self.uid)
-            .field("resource_version", &self.resource_version)
+            .field("uid", &self.uid())
+            .field("resource_version", &self.resource_version())
             .finish_non_exhaustive()
     }
 }

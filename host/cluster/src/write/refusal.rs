@@ -82,8 +82,9 @@ impl Attempt<'_> {
         let terminating = status.has_cause("NamespaceTerminating");
         let message = status.message;
         let verb = lacking_verb(&message);
+        // `impersonate`, or since 1.36 also `impersonate-on:serviceaccount:patch`.
         if let (Some(identity), Some(verb)) = (self.identity, verb)
-            && (verb == "impersonate" || verb.starts_with("impersonate:"))
+            && verb.starts_with("impersonate")
         {
             return WriteError::MayNotImpersonate {
                 reference,
@@ -200,6 +201,16 @@ mod tests {
                 403,
                 r#"serviceaccounts "plugin" is forbidden: User "agent" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "tools""#,
                 of("serviceaccounts", "plugin"),
+                true,
+                format!(
+                    "the agent may not impersonate {account}, so ConfigMap alice/one was not written; \
+                     grant it the verb impersonate on that account by name"
+                ),
+            ),
+            (
+                403,
+                r#"configmaps "one" is forbidden: User "agent" cannot impersonate-on:serviceaccount:patch resource "configmaps" in API group "" in the namespace "alice""#,
+                of("configmaps", "one"),
                 true,
                 format!(
                     "the agent may not impersonate {account}, so ConfigMap alice/one was not written; \
