@@ -86,16 +86,26 @@ impl Checker<'_> {
         }
         if let Some(writes) = expect.writes.filter(|writes| *writes != self.writes) {
             let place = place.at(&[Part::Key("writes")]);
-            let message = format!("expected the agent to send {writes} writes; it sent {}", self.writes);
+            let message = format!(
+                "expected the agent to send {writes} writes; it sent {}",
+                self.writes
+            );
             found.push(Mismatch {
-                repair: place.node.map(|node| vec![Replacement::of(node, &json!(self.writes))]),
+                repair: place
+                    .node
+                    .map(|node| vec![Replacement::of(node, &json!(self.writes))]),
                 ..place.mismatch(message)
             });
         }
         found
     }
 
-    async fn object(&self, expected: &Object, extent: Extent, place: Place<'_>) -> Option<Mismatch> {
+    async fn object(
+        &self,
+        expected: &Object,
+        extent: Extent,
+        place: Place<'_>,
+    ) -> Option<Mismatch> {
         let reference = expected.reference();
         let actual = match self.tester.get(&reference).await {
             Ok(Some(actual)) => actual,
@@ -158,10 +168,15 @@ impl Checker<'_> {
             (None, true) => None,
             (Some(found), true) => {
                 let found = describe_condition(found);
-                Some(place.mismatch(format!("{of} has a condition {kind}, and should not: {found}")))
+                Some(place.mismatch(format!(
+                    "{of} has a condition {kind}, and should not: {found}"
+                )))
             }
             (None, false) => {
-                let others: Vec<&str> = conditions.iter().filter_map(|c| c["type"].as_str()).collect();
+                let others: Vec<&str> = conditions
+                    .iter()
+                    .filter_map(|c| c["type"].as_str())
+                    .collect();
                 let others = match others.as_slice() {
                     [] => "it has none".to_owned(),
                     others => format!("it has {}", others.join(", ")),
@@ -174,7 +189,12 @@ impl Checker<'_> {
                     ("reason", &expected.reason),
                     ("message", &expected.message),
                 ];
-                fields_mismatch(&wanted, found, place, format!("condition {kind} of {of} is not as expected"))
+                fields_mismatch(
+                    &wanted,
+                    found,
+                    place,
+                    format!("condition {kind} of {of} is not as expected"),
+                )
             }
         }
     }
@@ -193,9 +213,8 @@ impl Checker<'_> {
                 })
             }
         };
-        let conditions = object.and_then(|mut object| {
-            object.pointer_mut("/status/conditions").map(Value::take)
-        });
+        let conditions =
+            object.and_then(|mut object| object.pointer_mut("/status/conditions").map(Value::take));
         Ok(match conditions {
             Some(Value::Array(conditions)) => conditions,
             _ => Vec::new(),
@@ -207,12 +226,20 @@ impl Checker<'_> {
         let mut lines = Vec::new();
         let plugin = self.conditions(&Subject::Plugin).await.unwrap_or_default();
         for condition in &plugin {
-            lines.push(format!("Plugin {}: {}", self.plugin, describe_condition(condition)));
+            lines.push(format!(
+                "Plugin {}: {}",
+                self.plugin,
+                describe_condition(condition)
+            ));
         }
         let Ok(kind) = self.tester.kinds.find(&own("Unit", "")) else {
             return lines;
         };
-        let units = self.tester.list(kind, Some(NAMESPACE)).await.unwrap_or_default();
+        let units = self
+            .tester
+            .list(kind, Some(NAMESPACE))
+            .await
+            .unwrap_or_default();
         for unit in &units {
             let primary = &unit["spec"]["primary"];
             let text = |field: &str| primary[field].as_str().unwrap_or_default();
@@ -220,7 +247,11 @@ impl Checker<'_> {
                 Some(namespace) => format!("{namespace}/{}", text("name")),
                 None => text("name").to_owned(),
             };
-            for condition in unit["status"]["conditions"].as_array().into_iter().flatten() {
+            for condition in unit["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 let plugin = unit["spec"]["plugin"].as_str().unwrap_or_default();
                 lines.push(format!(
                     "{plugin} for {} {name}: {}",
@@ -239,7 +270,11 @@ impl Checker<'_> {
         };
         let listed = match self.tester.kinds.find(&events) {
             // Those on cluster-scoped objects are in the namespace `default`.
-            Ok(kind) => self.tester.list(kind, expected.of.namespace.as_deref()).await,
+            Ok(kind) => {
+                self.tester
+                    .list(kind, expected.of.namespace.as_deref())
+                    .await
+            }
             Err(error) => Err(error.into()),
         };
         let about: Vec<Value> = match listed {
@@ -261,16 +296,28 @@ impl Checker<'_> {
             Some(wanted) => wanted.to_string(),
             None => "at least 1".to_owned(),
         };
-        let what = [expected.kind.map(EventType::as_str), expected.reason.as_deref()];
-        let what: String = what.into_iter().flatten().map(|word| format!(" {word}")).collect();
-        let all: Vec<String> = about.iter().map(|event| format!("  {}\n", describe_event(event))).collect();
+        let what = [
+            expected.kind.map(EventType::as_str),
+            expected.reason.as_deref(),
+        ];
+        let what: String = what
+            .into_iter()
+            .flatten()
+            .map(|word| format!(" {word}"))
+            .collect();
+        let all: Vec<String> = about
+            .iter()
+            .map(|event| format!("  {}\n", describe_event(event)))
+            .collect();
         let counted = place.at(&[Part::Key("count")]);
         Some(Mismatch {
             difference: match all.as_slice() {
                 [] => "There are no events on it.\n".to_owned(),
                 all => format!("The events on it:\n{}", all.concat()),
             },
-            repair: counted.node.map(|node| vec![Replacement::of(node, &json!(count))]),
+            repair: counted
+                .node
+                .map(|node| vec![Replacement::of(node, &json!(count))]),
             ..place.mismatch(format!(
                 "expected {wanted} events{what} on {}; there are {count}",
                 expected.of
@@ -296,7 +343,10 @@ fn fields_mismatch(
             _ => found == wanted,
         };
         expected.insert((*field).to_owned(), json!(wanted));
-        actual.insert((*field).to_owned(), json!(if same { wanted } else { found }));
+        actual.insert(
+            (*field).to_owned(),
+            json!(if same { wanted } else { found }),
+        );
         if !same {
             let node = place.at(&[Part::Key(field)]).node;
             repair = repair.zip(node).map(|(mut all, node)| {
@@ -340,14 +390,28 @@ fn is_of(value: &Value, reference: &Reference) -> bool {
 
 fn fits(expected: &ExpectedEvent, event: &Value) -> bool {
     let text = |field: &str| event[field].as_str().unwrap_or_default();
-    expected.kind.is_none_or(|kind| text("type") == kind.as_str())
-        && expected.reason.as_ref().is_none_or(|reason| text("reason") == reason)
-        && expected.message.as_ref().is_none_or(|message| text("message").contains(message.as_str()))
+    expected
+        .kind
+        .is_none_or(|kind| text("type") == kind.as_str())
+        && expected
+            .reason
+            .as_ref()
+            .is_none_or(|reason| text("reason") == reason)
+        && expected
+            .message
+            .as_ref()
+            .is_none_or(|message| text("message").contains(message.as_str()))
 }
 
 fn describe_condition(condition: &Value) -> String {
     let text = |field: &str| condition[field].as_str().unwrap_or_default();
-    format!("{}={} {}: {}", text("type"), text("status"), text("reason"), text("message"))
+    format!(
+        "{}={} {}: {}",
+        text("type"),
+        text("status"),
+        text("reason"),
+        text("message")
+    )
 }
 
 fn describe_event(event: &Value) -> String {

@@ -17,7 +17,10 @@ pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
     let name = folder.file_name().unwrap_or_default();
     let root = workspace_root(folder);
     let component = root.join(BUILT).join(name).with_extension("wasm");
-    let built = component.metadata().and_then(|metadata| metadata.modified()).ok();
+    let built = component
+        .metadata()
+        .and_then(|metadata| metadata.modified())
+        .ok();
     let is_new = built.is_some_and(|built| newest(folder).is_none_or(|source| source <= built));
     if is_new {
         return Ok(component);
@@ -36,14 +39,19 @@ pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
 
 /// The outermost folder with a lock file, or the plugin's own.
 fn workspace_root(folder: &Path) -> &Path {
-    let locked = folder.ancestors().filter(|f| f.join("Cargo.lock").is_file());
+    let locked = folder
+        .ancestors()
+        .filter(|f| f.join("Cargo.lock").is_file());
     locked.last().unwrap_or(folder)
 }
 
 /// When a source was last changed. Scenarios are none.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let manifest = changed(&folder.join("Cargo.toml"));
-    manifest.into_iter().chain(newest_below(&folder.join("src"))).max()
+    manifest
+        .into_iter()
+        .chain(newest_below(&folder.join("src")))
+        .max()
 }
 
 fn newest_below(folder: &Path) -> Option<SystemTime> {
@@ -51,7 +59,11 @@ fn newest_below(folder: &Path) -> Option<SystemTime> {
     entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            if path.is_dir() { newest_below(&path) } else { changed(&path) }
+            if path.is_dir() {
+                newest_below(&path)
+            } else {
+                changed(&path)
+            }
         })
         .max()
 }

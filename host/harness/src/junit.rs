@@ -20,8 +20,11 @@ pub fn junit(report: &Report) -> String {
     plugins.sort_unstable();
     plugins.dedup();
     for plugin in plugins {
-        let cases: Vec<&ScenarioReport> =
-            report.scenarios.iter().filter(|s| s.plugin == plugin).collect();
+        let cases: Vec<&ScenarioReport> = report
+            .scenarios
+            .iter()
+            .filter(|s| s.plugin == plugin)
+            .collect();
         suite(&mut text, plugin, &cases);
     }
     text.push_str("</testsuites>\n");
@@ -29,7 +32,10 @@ pub fn junit(report: &Report) -> String {
 }
 
 fn suite(text: &mut String, plugin: &str, cases: &[&ScenarioReport]) {
-    let failed = cases.iter().filter(|case| case.verdict == Verdict::Failed).count();
+    let failed = cases
+        .iter()
+        .filter(|case| case.verdict == Verdict::Failed)
+        .count();
     let seconds: f64 = cases.iter().map(|case| case.seconds).sum();
     let _ = writeln!(
         text,
@@ -51,7 +57,10 @@ fn suite(text: &mut String, plugin: &str, cases: &[&ScenarioReport]) {
             text.push_str("/>\n");
             continue;
         }
-        let message = case.failures.first().map(|failure| failure.message.as_str());
+        let message = case
+            .failures
+            .first()
+            .map(|failure| failure.message.as_str());
         let _ = writeln!(
             text,
             ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>",

@@ -20,7 +20,9 @@ pub(crate) struct Kinds(Vec<Kind>);
 
 /// A kind that is not there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no kind {0}; give its CustomResourceDefinition under `given`, in `files` or `objects`")]
+#[error(
+    "there is no kind {0}; give its CustomResourceDefinition under `given`, in `files` or `objects`"
+)]
 pub(crate) struct UnknownKind(String);
 
 impl Kind {
@@ -181,7 +183,10 @@ mod tests {
         ] {
             assert_eq!(path(text).as_deref(), Ok(expected));
         }
-        for (text, expected) in [("Cow x", "there is no kind Cow;"), ("Ox.v3.example.com x", "there is no kind Ox.v3.example.com;")] {
+        for (text, expected) in [
+            ("Cow x", "there is no kind Cow;"),
+            ("Ox.v3.example.com x", "there is no kind Ox.v3.example.com;"),
+        ] {
             assert!(path(text).unwrap_err().starts_with(expected), "{text}");
         }
     }

@@ -104,7 +104,10 @@ mod tests {
         });
         assert_eq!(
             log.take(),
-            ["INFO Profile alice hello", "WARN unit not ready reason=Trapped"]
+            [
+                "INFO Profile alice hello",
+                "WARN unit not ready reason=Trapped"
+            ]
         );
         assert_eq!(log.take(), [""; 0]);
     }

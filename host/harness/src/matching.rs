@@ -129,9 +129,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(extent: Extent, expected: Value, actual: &Value, matches: bool) {
-        let relevant = extent.relevant(&expected, actual);
-        assert_eq!(relevant == normal(&expected), matches, "{expected} {relevant}");
+    fn check(extent: Extent, expected: &Value, actual: &Value, matches: bool) {
+        let relevant = extent.relevant(expected, actual);
+        assert_eq!(
+            relevant == normal(expected),
+            matches,
+            "{expected} {relevant}"
+        );
     }
 
     #[test]
@@ -151,7 +155,7 @@ mod tests {
             (json!({"b": {"d": [1, {"e": 2}, 3]}}), false),
             (json!({"b": "x"}), false),
         ] {
-            check(Extent::Part, expected, &actual, matches);
+            check(Extent::Part, &expected, &actual, matches);
         }
     }
 
@@ -177,7 +181,7 @@ mod tests {
             },
             "spec": {"b": 1},
         });
-        check(Extent::Whole, expected.clone(), &actual, true);
+        check(Extent::Whole, &expected, &actual, true);
         for (pointer, value) in [
             ("/metadata", json!({"name": "a"})),
             ("/spec", json!({})),
@@ -185,14 +189,14 @@ mod tests {
         ] {
             let mut other = expected.clone();
             *other.pointer_mut(pointer).unwrap() = value;
-            check(Extent::Whole, other, &actual, false);
+            check(Extent::Whole, &other, &actual, false);
         }
         let mut named = expected;
         named["status"] = json!({"c": 2});
         named["metadata"]["uid"] = json!("1");
         named["metadata"]["labels"] = json!({"reeve.dev/plugin": "p"});
-        check(Extent::Whole, named.clone(), &actual, true);
+        check(Extent::Whole, &named, &actual, true);
         named["status"] = json!({"c": 3});
-        check(Extent::Whole, named, &actual, false);
+        check(Extent::Whole, &named, &actual, false);
     }
 }

@@ -127,10 +127,14 @@ impl<'a> Player<'a> {
         let given = case.objects.iter().chain(&case.scenario.given.objects);
         let given: Vec<&Object> = given.collect();
         // Rights are granted before the kinds that they are about are there.
-        let later = case.scenario.steps.iter().flat_map(|step| match &step.action {
-            Action::Apply(objects) | Action::Create(objects) => objects.as_slice(),
-            _ => &[],
-        });
+        let later = case
+            .scenario
+            .steps
+            .iter()
+            .flat_map(|step| match &step.action {
+                Action::Apply(objects) | Action::Create(objects) => objects.as_slice(),
+                _ => &[],
+            });
         self.world.expect_kinds(later);
         self.world.give(&given).await?;
         self.world.install(self.package, self.config).await?;
@@ -152,19 +156,26 @@ impl<'a> Player<'a> {
             }
             Action::Edit(edit) => self.world.tester.edit(&edit.object, &edit.patch).await?,
             Action::Label(label) => {
-                self.world.tester.label(&label.object, &label.labels).await?;
+                self.world
+                    .tester
+                    .label(&label.object, &label.labels)
+                    .await?;
             }
             Action::Delete(reference) => self.world.tester.delete(reference).await?,
             Action::Advance(span) => tokio::time::sleep(span.0).await,
             Action::Config(config) => {
                 self.config = Some(config);
-                self.world.reinstall(self.package, self.config, Changed::Config).await?;
+                self.world
+                    .reinstall(self.package, self.config, Changed::Config)
+                    .await?;
             }
             Action::Component(path) => {
                 if let Some(package) = self.packages.get(&self.case.resolve(path)) {
                     self.package = package;
                 }
-                self.world.reinstall(self.package, self.config, Changed::Component).await?;
+                self.world
+                    .reinstall(self.package, self.config, Changed::Component)
+                    .await?;
             }
             Action::Restart => self.world.start_agent().await,
             Action::Outage(outage) => self.world.set_outage(*outage).await,
@@ -214,7 +225,9 @@ impl<'a> Player<'a> {
     }
 
     async fn fail(&mut self, moment: Moment, message: String) {
-        self.played.failures.push(failure(self.case, moment, message));
+        self.played
+            .failures
+            .push(failure(self.case, moment, message));
         self.remember().await;
     }
 
@@ -234,7 +247,9 @@ impl<'a> Player<'a> {
 
 fn failure(case: &Case, moment: Moment, message: String) -> Failure {
     let step = moment.step;
-    let name = step.checked_sub(1).and_then(|index| case.scenario.steps.get(index)?.name.clone());
+    let name = step
+        .checked_sub(1)
+        .and_then(|index| case.scenario.steps.get(index)?.name.clone());
     Failure {
         step,
         name,

@@ -100,7 +100,15 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "Profile", "profile alice", "A b c", "A /b", "A b/", "A b/c/d"] {
+        for text in [
+            "",
+            "Profile",
+            "profile alice",
+            "A b c",
+            "A /b",
+            "A b/",
+            "A b/c/d",
+        ] {
             assert!(Reference::try_from(text.to_owned()).is_err(), "{text}");
         }
     }

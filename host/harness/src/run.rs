@@ -70,7 +70,8 @@ pub fn run(options: &Options, mut done: impl FnMut(&ScenarioReport)) -> Result<R
                 let log = Log::default();
                 tracing::subscriber::with_default(log.clone(), || {
                     while let Some((index, case)) = take(next, cases) {
-                        let performed = perform(stage, case, packages, options.update, &log, watchdog);
+                        let performed =
+                            perform(stage, case, packages, options.update, &log, watchdog);
                         // The receiver outlives the threads.
                         let _ = sender.send((index, performed));
                     }
@@ -113,10 +114,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 }
 
 /// Everything that scenarios share: the engine, the components in it, the kinds.
-fn prepare(
-    options: &Options,
-    cases: &[Case],
-) -> Result<(Stage, HashMap<PathBuf, Package>), Error> {
+fn prepare(options: &Options, cases: &[Case]) -> Result<(Stage, HashMap<PathBuf, Package>), Error> {
     let engine = Engine::new(EngineConfig {
         cache: options.cache.clone(),
         ..EngineConfig::default()

@@ -76,9 +76,10 @@ impl Node {
             return Some(self);
         };
         let next = match (&self.content, first) {
-            (Content::Mapping { entries, .. }, Part::Key(key)) => {
-                entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
-            }
+            (Content::Mapping { entries, .. }, Part::Key(key)) => entries
+                .iter()
+                .find(|(name, _)| name == key)
+                .map(|(_, node)| node),
             (Content::Sequence { items, .. }, Part::Item(index)) => items.get(*index),
             _ => None,
         };
@@ -214,8 +215,14 @@ name: b
         assert_eq!(&TEXT[none - 2..none], " :");
         check(&[Key("list"), Item(0), Key("x")], "1");
         check(&[Key("list"), Item(0), Key("y")], "[2, {z: 'three'}]");
-        check(&[Key("list"), Item(0), Key("y"), Item(1), Key("z")], "'three'");
-        check(&[Key("list"), Item(0)], "x: 1 # one\n    y: [2, {z: 'three'}]");
+        check(
+            &[Key("list"), Item(0), Key("y"), Item(1), Key("z")],
+            "'three'",
+        );
+        check(
+            &[Key("list"), Item(0)],
+            "x: 1 # one\n    y: [2, {z: 'three'}]",
+        );
         check(&[Key("list"), Item(1)], "plain text");
     }
 
@@ -225,7 +232,10 @@ name: b
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[1].line, 10);
         assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("y")]), 6);
-        assert_eq!(documents[0].line_of(&[Key("list"), Item(0), Key("missing")]), 5);
+        assert_eq!(
+            documents[0].line_of(&[Key("list"), Item(0), Key("missing")]),
+            5
+        );
     }
 
     #[test]

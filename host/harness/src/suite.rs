@@ -50,10 +50,14 @@ impl Case {
 
     /// Every component that the scenario installs.
     pub(crate) fn components(&self) -> impl Iterator<Item = PathBuf> {
-        let steps = self.scenario.steps.iter().filter_map(|step| match &step.action {
-            Action::Component(path) => Some(self.resolve(path)),
-            _ => None,
-        });
+        let steps = self
+            .scenario
+            .steps
+            .iter()
+            .filter_map(|step| match &step.action {
+                Action::Component(path) => Some(self.resolve(path)),
+                _ => None,
+            });
         std::iter::once(self.component.clone()).chain(steps)
     }
 }
@@ -99,7 +103,11 @@ fn scenario_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Ok(vec![path.to_owned()]);
     }
     let nested = path.join(FOLDER);
-    let folder = if nested.is_dir() { nested } else { path.to_owned() };
+    let folder = if nested.is_dir() {
+        nested
+    } else {
+        path.to_owned()
+    };
     let entries = std::fs::read_dir(&folder).map_err(|source| Error::Read {
         path: folder.clone(),
         source,
@@ -108,8 +116,10 @@ fn scenario_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         path.is_file() && matches!(ending, Some("yaml" | "yml"))
     };
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_yaml).collect();
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(is_yaml)
+        .collect();
     if files.is_empty() {
         return Err(Error::NoScenarios { folder });
     }
@@ -138,7 +148,8 @@ impl Reader<'_> {
             }
         };
         if scenarios.is_empty() {
-            self.problems.push(format!("{}: there is no scenario in it", path.display()));
+            self.problems
+                .push(format!("{}: there is no scenario in it", path.display()));
         }
         let folder = plugin_folder(&path);
         let plugin = plugin_name(folder.as_deref(), &path);
@@ -232,7 +243,9 @@ fn plugin_folder(scenario: &Path) -> Option<PathBuf> {
 
 /// The plugin is called like its folder.
 fn plugin_name(folder: Option<&Path>, scenario: &Path) -> String {
-    let name = folder.and_then(Path::file_name).or_else(|| scenario.file_stem());
+    let name = folder
+        .and_then(Path::file_name)
+        .or_else(|| scenario.file_stem());
     let name = name.unwrap_or_default().to_string_lossy().to_lowercase();
     name.replace('_', "-")
 }

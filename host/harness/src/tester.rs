@@ -60,13 +60,30 @@ impl Tester {
         let path = self.path(&reference)?;
         let query = format!("fieldManager={APPLIER}&force=true");
         let body = object.value();
-        self.write("apply", &reference, Method::PATCH, &format!("{path}?{query}"), APPLY, Some(body))
-            .await?;
+        self.write(
+            "apply",
+            &reference,
+            Method::PATCH,
+            &format!("{path}?{query}"),
+            APPLY,
+            Some(body),
+        )
+        .await?;
         if body.get("status").is_none() {
             return Ok(());
         }
         let path = format!("{path}/status?{query}");
-        match self.write("apply the status of", &reference, Method::PATCH, &path, APPLY, Some(body)).await {
+        match self
+            .write(
+                "apply the status of",
+                &reference,
+                Method::PATCH,
+                &path,
+                APPLY,
+                Some(body),
+            )
+            .await
+        {
             // The kind has no such subresource: the first request took it all.
             Err(ActionError::NotFound { .. }) => Ok(()),
             other => other,
@@ -79,14 +96,26 @@ impl Tester {
         let kind = self.kinds.find(&reference)?;
         let path = kind.collection(reference.namespace.as_deref());
         let path = format!("{path}?fieldManager={APPLIER}");
-        self.write("create", &reference, Method::POST, &path, "application/json", Some(object.value()))
-            .await
+        self.write(
+            "create",
+            &reference,
+            Method::POST,
+            &path,
+            "application/json",
+            Some(object.value()),
+        )
+        .await
     }
 
     /// Merges a patch into an object, as somebody with an editor does.
-    pub(crate) async fn edit(&self, reference: &Reference, patch: &Value) -> Result<(), ActionError> {
+    pub(crate) async fn edit(
+        &self,
+        reference: &Reference,
+        patch: &Value,
+    ) -> Result<(), ActionError> {
         let path = format!("{}?fieldManager={EDITOR}", self.path(reference)?);
-        self.write("edit", reference, Method::PATCH, &path, MERGE, Some(patch)).await
+        self.write("edit", reference, Method::PATCH, &path, MERGE, Some(patch))
+            .await
     }
 
     /// Sets labels, and removes those that are none.
@@ -95,20 +124,36 @@ impl Tester {
         reference: &Reference,
         labels: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
     ) -> Result<(), ActionError> {
-        let labels: serde_json::Map<String, Value> =
-            labels.into_iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-        self.edit(reference, &json!({"metadata": {"labels": labels}})).await
+        let labels: serde_json::Map<String, Value> = labels
+            .into_iter()
+            .map(|(key, value)| (key.clone(), json!(value)))
+            .collect();
+        self.edit(reference, &json!({"metadata": {"labels": labels}}))
+            .await
     }
 
     /// Deletes an object; its dependents follow.
     pub(crate) async fn delete(&self, reference: &Reference) -> Result<(), ActionError> {
         let path = self.path(reference)?;
-        self.write("delete", reference, Method::DELETE, &path, "application/json", None).await
+        self.write(
+            "delete",
+            reference,
+            Method::DELETE,
+            &path,
+            "application/json",
+            None,
+        )
+        .await
     }
 
     /// An object as it is now.
     pub(crate) async fn get(&self, reference: &Reference) -> Result<Option<Value>, ActionError> {
-        let request = self.request(Method::GET, &self.path(reference)?, "application/json", None);
+        let request = self.request(
+            Method::GET,
+            &self.path(reference)?,
+            "application/json",
+            None,
+        );
         match self.send("read", reference, request).await {
             Ok(object) => Ok(Some(object)),
             Err(ActionError::NotFound { .. }) => Ok(None),
@@ -128,7 +173,12 @@ impl Tester {
             namespace: namespace.map(str::to_owned),
             name: "*".to_owned(),
         };
-        let request = self.request(Method::GET, &kind.collection(namespace), "application/json", None);
+        let request = self.request(
+            Method::GET,
+            &kind.collection(namespace),
+            "application/json",
+            None,
+        );
         match self.send("list", &about, request).await {
             Ok(mut list) => Ok(match list.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => items,

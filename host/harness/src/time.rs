@@ -32,7 +32,10 @@ impl TryFrom<String> for Span {
             rest = &rest[digits..];
             let letters = rest.find(|c: char| !c.is_ascii_alphabetic());
             let (unit, after) = rest.split_at(letters.unwrap_or(rest.len()));
-            let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(not)?;
+            let (_, factor) = UNITS
+                .iter()
+                .find(|(name, _)| *name == unit)
+                .ok_or_else(not)?;
             millis = number
                 .checked_mul(*factor)
                 .and_then(|span| millis.checked_add(span))
@@ -50,7 +53,12 @@ mod tests {
 
     #[test]
     fn times_add_up() {
-        for (text, millis) in [("10m", 600_000), ("1h30m", 5_400_000), ("250ms", 250), ("2s", 2000)] {
+        for (text, millis) in [
+            ("10m", 600_000),
+            ("1h30m", 5_400_000),
+            ("250ms", 250),
+            ("2s", 2000),
+        ] {
             let span = Span::try_from(text.to_owned()).unwrap();
             assert_eq!(span.0, Duration::from_millis(millis), "{text}");
         }
@@ -58,7 +66,17 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "10", "m", "10 m", "-1s", "1d", "0s", "99999999999999999999h", "5000h"] {
+        for text in [
+            "",
+            "10",
+            "m",
+            "10 m",
+            "-1s",
+            "1d",
+            "0s",
+            "99999999999999999999h",
+            "5000h",
+        ] {
             assert!(Span::try_from(text.to_owned()).is_err(), "{text}");
         }
     }

@@ -117,7 +117,8 @@ pub(crate) fn rewrite(text: &str, mut replacements: Vec<Replacement>) -> String 
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     for replacement in replacements {
-        let (Some(before), true) = (text.get(done..replacement.start), replacement.end >= done) else {
+        let (Some(before), true) = (text.get(done..replacement.start), replacement.end >= done)
+        else {
             // Two expectations share a value through an anchor: the first wins,
             // and the next run tells.
             continue;
@@ -159,7 +160,12 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_expected_not_to_be() {
-        check("a: 1\nb:\n  c: 2\n", &json!({"b": {}}), false, "a: null\nb:\n  c: null\n");
+        check(
+            "a: 1\nb:\n  c: 2\n",
+            &json!({"b": {}}),
+            false,
+            "a: null\nb:\n  c: null\n",
+        );
     }
 
     #[test]
@@ -170,8 +176,18 @@ mod tests {
             true,
             "list:\n  - a: 1\n    z: x\n  - a: 2\n# kept\nb: 2\n",
         );
-        check("spec: {a: 1}\nb:\n", &json!({"spec": {"a": 1, "b": "2"}, "b": "x"}), true, "spec: {a: 1, b: \"2\"}\nb: x\n");
-        check("spec:\n  hard:\n    a: 1\n", &json!({"spec": {"hard": null}}), false, "spec:\n  hard:\n    null\n");
+        check(
+            "spec: {a: 1}\nb:\n",
+            &json!({"spec": {"a": 1, "b": "2"}, "b": "x"}),
+            true,
+            "spec: {a: 1, b: \"2\"}\nb: x\n",
+        );
+        check(
+            "spec:\n  hard:\n    a: 1\n",
+            &json!({"spec": {"hard": null}}),
+            false,
+            "spec:\n  hard:\n    null\n",
+        );
     }
 
     #[test]

@@ -271,7 +271,10 @@ impl World {
 
     /// Writes that were sent by anybody but the tester.
     pub(crate) fn writes(&self) -> u64 {
-        self.server.requests().writes().saturating_sub(self.tester.writes())
+        self.server
+            .requests()
+            .writes()
+            .saturating_sub(self.tester.writes())
     }
 
     /// Waits until nothing happens any more.
@@ -296,7 +299,12 @@ impl World {
             if begun.elapsed() >= PATIENCE {
                 let status = agent.status().borrow().clone();
                 let mut details = status.own_watches;
-                details.extend(status.plugins.into_iter().filter_map(|plugin| plugin.problem));
+                details.extend(
+                    status
+                        .plugins
+                        .into_iter()
+                        .filter_map(|plugin| plugin.problem),
+                );
                 return Err(Unsettled(details));
             }
             look = (look * 2).min(LONGEST_LOOK);

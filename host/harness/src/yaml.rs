@@ -41,7 +41,8 @@ fn text(text: &str) -> String {
     // What reads as a number, a boolean or nothing in any YAML needs quotes.
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
     let reserved = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
-    let plain = starts && text.chars().all(word) && !reserved.contains(&text.to_lowercase().as_str());
+    let plain =
+        starts && text.chars().all(word) && !reserved.contains(&text.to_lowercase().as_str());
     if plain {
         text.to_owned()
     } else {
@@ -58,7 +59,18 @@ mod tests {
     fn what_is_written_reads_back() {
         for value in [
             json!({"a": {"b": ["1", 1, true, "true", null, "null", "No", ""]}, "quotas.statcan.gc.ca/gpu": "4Gi"}),
-            json!(["368G", "0x10", "1e3", "~", "- a", "a: b", "a #b", "{", "line\nbreak", "é"]),
+            json!([
+                "368G",
+                "0x10",
+                "1e3",
+                "~",
+                "- a",
+                "a: b",
+                "a #b",
+                "{",
+                "line\nbreak",
+                "é"
+            ]),
             json!({"empty": {}, "none": []}),
             json!({}),
             json!("100"),

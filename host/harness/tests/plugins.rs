@@ -1,10 +1,14 @@
 //! The scenarios beside the plugins of this repository.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use reeve_harness::{Options, Printer, run};
 use std::path::Path;
 
 fn check(plugin: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let options = Options {
         paths: vec![root.join("plugins").join(plugin)],
         component: Some(reeve_test_support::component(plugin)),

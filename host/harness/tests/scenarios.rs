@@ -1,5 +1,6 @@
 //! Scenarios from text to report: what fails, how it reads, what an update makes
 //! of it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use reeve_harness::{Error, Options, Printer, Report, Verdict, run};
 use std::fs;
@@ -208,10 +209,14 @@ fn a_condition_that_is_not_there() {
 
 #[test]
 fn a_condition_that_should_not_be_there() {
-    let report = Scenarios::with("expect: {conditions: [{of: Plugin, type: Granted, absent: true}]}\n").run();
+    let report =
+        Scenarios::with("expect: {conditions: [{of: Plugin, type: Granted, absent: true}]}\n")
+            .run();
     let message = &report.scenarios[0].failures[0].message;
     assert!(
-        message.starts_with("Plugin quotas has a condition Granted, and should not: Granted=True AllGranted"),
+        message.starts_with(
+            "Plugin quotas has a condition Granted, and should not: Granted=True AllGranted"
+        ),
         "{message}"
     );
 }
@@ -273,7 +278,9 @@ fn a_failure_shows_conditions() {
     let report = Scenarios::with("expect: {writes: 99}\n").run();
     let conditions = &report.scenarios[0].conditions;
     assert!(
-        conditions.iter().any(|line| line.starts_with("Plugin quotas: Ready=True Running: 1 of 1 units ready")),
+        conditions
+            .iter()
+            .any(|line| line.starts_with("Plugin quotas: Ready=True Running: 1 of 1 units ready")),
         "{conditions:?}"
     );
 }
@@ -298,6 +305,66 @@ steps:
 }
 
 #[test]
+fn a_component_can_be_swapped_for_a_broken_one() {
+    let scenarios = Scenarios::with(
+        r#"
+steps:
+  - component: shared/broken.wasm
+    expect:
+      conditions:
+        - {of: Plugin, type: Loaded, status: "False", reason: NotAComponent}
+        - {of: Plugin, type: Ready, status: "True", reason: Running}
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "7"}}
+---
+name: a broken one from the beginning
+given:
+  component: shared/broken.wasm
+expect:
+  conditions:
+    - {of: Plugin, type: Ready, status: "False", reason: NotAComponent}
+"#,
+    );
+    fs::write(scenarios.folder.path().join("shared/broken.wasm"), "rubbish").unwrap();
+    let report = scenarios.run();
+    assert_eq!(
+        printed(&report),
+        "ok quotas: it (0.0 ms)\nok quotas: a broken one from the beginning (0.0 ms)\n"
+    );
+}
+
+#[test]
+fn the_agent_outlives_an_outage() {
+    passes(
+        r#"
+steps:
+  - outage: unavailable
+  - advance: 10m
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      writes: 0
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "100"}}
+  - outage: none
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "7"}}
+"#,
+    );
+}
+
+#[test]
 fn an_update_makes_what_fails_pass_and_leaves_the_rest_as_it_was() {
     let wrong = r#"
 # What is expected.
@@ -319,7 +386,10 @@ expect:
     let right = wrong
         .replace("pods: \"7\"", "pods: \"100\"")
         .replace("bananas: \"3\"", "bananas: null")
-        .replace("status: \"False\", reason: Broken", "status: \"True\", reason: Running")
+        .replace(
+            "status: \"False\", reason: Broken",
+            "status: \"True\", reason: Running",
+        )
         .replace("count: 4", "count: 0");
     let scenarios = Scenarios::with(wrong);
     let report = scenarios.update();
@@ -349,7 +419,12 @@ steps:
     );
     scenarios.update();
     let text = scenarios.text();
-    assert!(text.contains("          data:\n            x: \"1\"\n            z: \"2\"\n      writes: 0\n"), "{text}");
+    assert!(
+        text.contains(
+            "          data:\n            x: \"1\"\n            z: \"2\"\n      writes: 0\n"
+        ),
+        "{text}"
+    );
     assert_eq!(scenarios.run().exit_code(), 0);
 }
 
@@ -375,16 +450,43 @@ fn refused(text: &str, expected: &[&str]) {
 #[test]
 fn what_is_no_scenario_is_refused_with_its_place() {
     for (text, expected) in [
-        ("name: a\nexpects: {}\n", ["quotas.yaml:2:1", "expects"].as_slice()),
-        ("name: a\ngiven:\n  object: []\n", &["quotas.yaml:3:3", "object"]),
-        ("name: a\nexpect:\n  events:\n    - {of: Profile a, kind: Warning}\n", &["quotas.yaml:4:", "kind"]),
+        (
+            "name: a\nexpects: {}\n",
+            ["quotas.yaml:2:1", "expects"].as_slice(),
+        ),
+        (
+            "name: a\ngiven:\n  object: []\n",
+            &["quotas.yaml:3:3", "object"],
+        ),
+        (
+            "name: a\nexpect:\n  events:\n    - {of: Profile a, kind: Warning}\n",
+            &["quotas.yaml:4:", "kind"],
+        ),
         ("given: {}\n", &["quotas.yaml:1", "name"]),
-        ("name: a\nsteps:\n  - expect: {}\n", &["quotas.yaml:3:", "exactly one", "this one has 0"]),
-        ("name: a\nsteps:\n  - {restart: agent, advance: 1s}\n", &["quotas.yaml:3:", "this one has 2"]),
-        ("name: a\nsteps:\n  - advance: soon\n", &["quotas.yaml:3:", "`soon` is no time"]),
-        ("name: a\nsteps:\n  - delete: profile\n", &["quotas.yaml:3:", "`profile` names no object"]),
-        ("name: a\nexpect:\n  objects:\n    - {kind: A}\n", &["quotas.yaml:4:", "an object needs `apiVersion`"]),
-        ("name: a\ngiven:\n  files:\n    - no/such.yaml\n", &["quotas.yaml:4: cannot read", "no/such.yaml"]),
+        (
+            "name: a\nsteps:\n  - expect: {}\n",
+            &["quotas.yaml:3:", "exactly one", "this one has 0"],
+        ),
+        (
+            "name: a\nsteps:\n  - {restart: agent, advance: 1s}\n",
+            &["quotas.yaml:3:", "this one has 2"],
+        ),
+        (
+            "name: a\nsteps:\n  - advance: soon\n",
+            &["quotas.yaml:3:", "`soon` is no time"],
+        ),
+        (
+            "name: a\nsteps:\n  - delete: profile\n",
+            &["quotas.yaml:3:", "`profile` names no object"],
+        ),
+        (
+            "name: a\nexpect:\n  objects:\n    - {kind: A}\n",
+            &["quotas.yaml:4:", "an object needs `apiVersion`"],
+        ),
+        (
+            "name: a\ngiven:\n  files:\n    - no/such.yaml\n",
+            &["quotas.yaml:4: cannot read", "no/such.yaml"],
+        ),
         ("name: [\n", &["quotas.yaml:"]),
         ("# nothing\n", &["there is no scenario in it"]),
     ] {
@@ -401,12 +503,30 @@ fn other_input_that_cannot_be_used_is_named() {
         run(&options, |_| {}).unwrap_err().to_string()
     };
     for (error, expected) in [
-        (with(|o, _| o.filter = Some("nonsense".into())), "no scenario has `nonsense`"),
-        (with(|o, _| o.paths = vec!["no/such/folder".into()]), "cannot read no/such/folder"),
-        (with(|o, f| o.paths = vec![f.join("shared")]), "unknown field"),
-        (with(|o, _| o.component = Some("no/such.wasm".into())), "cannot read no/such.wasm"),
-        (with(|o, f| o.component = Some(f.join("quotas.yaml"))), "cannot load"),
-        (with(|o, _| o.component = None), "name the component with --component"),
+        (
+            with(|o, _| o.filter = Some("nonsense".into())),
+            "no scenario has `nonsense`",
+        ),
+        (
+            with(|o, _| o.paths = vec!["no/such/folder".into()]),
+            "cannot read no/such/folder",
+        ),
+        (
+            with(|o, f| o.paths = vec![f.join("shared")]),
+            "unknown field",
+        ),
+        (
+            with(|o, _| o.component = Some("no/such.wasm".into())),
+            "cannot read no/such.wasm",
+        ),
+        (
+            with(|o, f| o.component = Some(f.join("quotas.yaml"))),
+            "cannot load",
+        ),
+        (
+            with(|o, _| o.component = None),
+            "name the component with --component",
+        ),
     ] {
         assert!(error.contains(expected), "{error}");
     }
@@ -414,7 +534,9 @@ fn other_input_that_cannot_be_used_is_named() {
 
 #[test]
 fn files_have_several_scenarios_and_a_filter_selects() {
-    let text = format!("name: first\n{GIVEN}---\nname: second\n{GIVEN}expect: {{writes: 99}}\n---\nname: third\n{GIVEN}");
+    let text = format!(
+        "name: first\n{GIVEN}---\nname: second\n{GIVEN}expect: {{writes: 99}}\n---\nname: third\n{GIVEN}"
+    );
     let scenarios = Scenarios::with_text(&text);
     let mut seen = Vec::new();
     let options = Options {
