@@ -61,7 +61,7 @@ impl RunArgs {
 }
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let (client, _) = connect(ConnectOptions {
+    let (client, _) = connect(&ConnectOptions {
         kubeconfig: args.kubeconfig,
         context: args.context,
     })

@@ -1,3 +1,36 @@
-//! Benchmarks, each figure beside its limit.
+//! Benchmarks: each line a figure beside its limit.
+//!
+//! Machines differ and are shared, so what matters is measured as a ratio to
+//! something that runs in the same minute on the same machine. The exit code is 1
+//! when a figure is beyond its limit.
 
-fn main() {}
+mod call;
+mod converge;
+mod figure;
+mod load;
+mod memory;
+mod setup;
+
+use anyhow::Result;
+use figure::Figures;
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> Result<ExitCode> {
+    let filter = std::env::args().nth(1).unwrap_or_default();
+    let wanted = |name: &str| name.contains(&filter);
+    let mut figures = Figures::default();
+    if wanted("call") {
+        call::measure(&mut figures).await?;
+    }
+    if wanted("load") {
+        load::measure(&mut figures).await?;
+    }
+    if wanted("memory") {
+        memory::measure(&mut figures).await?;
+    }
+    if wanted("converge") {
+        converge::measure(&mut figures).await?;
+    }
+    Ok(figures.finish())
+}

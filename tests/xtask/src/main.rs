@@ -104,7 +104,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Bench { arguments } => {
             components::build_plugins(&workspace)?;
             components::build_guests(&workspace)?;
-            let mut bench = workspace.cargo(["run", "--profile", "dist"]);
+            let mut bench = workspace.cargo(["run", "--release"]);
             bench
                 .args(["--package", "reeve-bench", "--"])
                 .args(arguments);

@@ -101,8 +101,9 @@ fn a_plugin_is_swapped_and_a_broken_one_is_not() -> Result<()> {
     };
     let first = digest(&stage)?;
 
-    // The old version goes on while the new one is refused.
-    stage.replace("quotas", b"no component")?;
+    // The old version goes on while the new one is refused. (What is no text
+    // kubectl puts where components are looked for.)
+    stage.replace("quotas", b"\xff no component")?;
     stage.wait_for_condition("quotas", ("Loaded", "False", "NotAComponent"))?;
     ensure!(digest(&stage)? == first, "the running component changed");
     let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"];

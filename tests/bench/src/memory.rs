@@ -1,0 +1,170 @@
+//! Resident memory of an agent with many registrations of one component.
+//!
+//! The agent and the API server are processes of their own, so that the figure is
+//! the agent's alone.
+
+use crate::figure::Figures;
+use crate::setup::plugin;
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::ByteString;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use reeve_cluster::{ConnectOptions, connect};
+use reeve_core::grant::ACCOUNT_ANNOTATION;
+use reeve_test_support::samples;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const NAMESPACE: &str = "reeve-system";
+
+pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
+    let bytes = plugin("limitranges")?;
+    for count in [1, 10, 100] {
+        let resident = resident(count, &bytes).await?;
+        let what = format!("agent resident, {count} registrations of limitranges");
+        if count == 100 {
+            // A thousand are to stay below 150 MiB.
+            figures.limited(&what, resident, "MiB", 150.0);
+        } else {
+            figures.plain(&what, resident, "MiB");
+        }
+    }
+    Ok(())
+}
+
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn resident(count: usize, component: &[u8]) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let reeve = reeve_real::binary()?;
+    let _cluster = Process(
+        Command::new(&reeve)
+            .args(["cluster", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdout(Stdio::null())
+            .spawn()?,
+    );
+    let client = wait_for(&kubeconfig).await?;
+    for crd in reeve_api::crds() {
+        apply(&client, &serde_json::to_value(crd)?).await?;
+    }
+    apply(&client, &samples::profile_crd()).await?;
+    apply(&client, &samples::namespace(NAMESPACE)).await?;
+    for number in 0..count {
+        install(&client, &format!("plugin-{number}"), component).await?;
+    }
+    let agent = Process(
+        Command::new(&reeve)
+            .args(["run", "--health-address", "127.0.0.1:0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .env("RUST_LOG", "error")
+            .spawn()?,
+    );
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if ready(&client).await? == count {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            return memory_of(agent.0.id());
+        }
+    }
+    bail!("{count} plugins were not ready within a minute")
+}
+
+async fn wait_for(kubeconfig: &Path) -> Result<kube::Client> {
+    let options = ConnectOptions {
+        kubeconfig: Some(kubeconfig.to_owned()),
+        context: None,
+    };
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if !kubeconfig.exists() {
+            continue;
+        }
+        let (client, _) = connect(&options).await?;
+        if client.apiserver_version().await.is_ok() {
+            return Ok(client);
+        }
+    }
+    bail!("the embedded cluster did not start")
+}
+
+async fn install(client: &kube::Client, name: &str, component: &[u8]) -> Result<()> {
+    let metadata = json!({
+        "name": name, "namespace": NAMESPACE,
+        "labels": {"reeve.dev/plugin": "true"},
+        "annotations": {ACCOUNT_ANNOTATION: name},
+    });
+    apply(
+        client,
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+    )
+    .await?;
+    apply(client, &json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+    }))
+    .await?;
+    apply(
+        client,
+        &json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+            "binaryData": {"plugin.wasm": ByteString(component.to_vec())},
+        }),
+    )
+    .await
+}
+
+async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let api_version = text("/apiVersion").context("apiVersion")?;
+    let kind = text("/kind").context("kind")?;
+    let name = text("/metadata/name").context("name")?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let plural = format!("{}s", kind.to_lowercase());
+    let gvk = GroupVersionKind::gvk(group, version, kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+    let api: Api<DynamicObject> = match text("/metadata/namespace") {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams::apply("bench").force();
+    api.patch(name, &params, &Patch::Apply(object))
+        .await
+        .with_context(|| format!("{kind} {name}"))?;
+    Ok(())
+}
+
+async fn ready(client: &kube::Client) -> Result<usize> {
+    let plugins: Api<reeve_api::Plugin> = Api::namespaced(client.clone(), NAMESPACE);
+    let plugins = plugins.list(&ListParams::default()).await?;
+    let ready = plugins.items.iter().filter(|plugin| {
+        let conditions = plugin.status.iter().flat_map(|status| &status.conditions);
+        conditions
+            .clone()
+            .any(|c| c.type_ == "Ready" && c.status == "True")
+    });
+    Ok(ready.count())
+}
+
+/// Resident memory of a process in MiB.
+fn memory_of(process: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kilobytes: f64 = kilobytes.context("no VmRSS")?.trim().parse()?;
+    Ok(kilobytes / 1024.0)
+}
