@@ -87,7 +87,7 @@ pub(crate) fn compile(
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.map_err(|source| not_started(&build, source))?;
-            report.read(&line, plugin, quiet);
+            report.read(&line, plugin);
         }
     }
     let status = child.wait().map_err(|source| not_started(&build, source))?;
@@ -105,6 +105,11 @@ pub(crate) fn compile(
             diagnostics: diagnostics.trim().to_owned(),
         });
     }
+    if !quiet {
+        // Only warnings are left. They come last, where they are seen; those of a
+        // build that failed are in its error.
+        eprint!("{}", report.diagnostics);
+    }
     report.module.ok_or_else(|| BuildError::NotCdylib {
         name: plugin.name().to_owned(),
     })
@@ -120,16 +125,13 @@ struct Report {
 impl Report {
     /// Takes in one line. Lines that are no messages are what build scripts and
     /// macros printed; cargo passes them on, and nobody needs them here.
-    fn read(&mut self, line: &str, plugin: &PluginCrate, quiet: bool) {
+    fn read(&mut self, line: &str, plugin: &PluginCrate) {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             return;
         };
         match message {
             Message::Diagnosed { message } => {
                 if let Some(rendered) = message.rendered {
-                    if !quiet {
-                        eprint!("{rendered}");
-                    }
                     self.diagnostics.push_str(&rendered);
                 }
             }
