@@ -138,7 +138,7 @@ pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
     let component = match key {
         ZSTD => {
             let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
-            decoder.and_then(|decoder| read_bounded(decoder))
+            decoder.and_then(read_bounded)
         }
         GZIP => read_bounded(flate2::bufread::MultiGzDecoder::new(bytes)),
         _ => read_bounded(bytes),

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
     let server = Server::new(Config::default());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
-    serving.write_kubeconfig(&args.kubeconfig)?;
+    serving.write_kubeconfig(&args.kubeconfig, "default")?;
     println!(
         "ready: {} (export KUBECONFIG={})",
         serving.url(),

@@ -71,7 +71,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make folder {}", folder.display()))?;
     }
-    serving.write_kubeconfig(&args.kubeconfig)?;
+    serving.write_kubeconfig(&args.kubeconfig, NAMESPACE)?;
     let engine = Engine::new(EngineConfig::default())?;
     let installer = Installer::new(server.client(), engine.clone());
     installer.prepare().await?;
@@ -116,9 +116,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
             "\nexport KUBECONFIG={}",
             absolute(&args.kubeconfig).display()
         );
-        println!(
-            "Try: kubectl get profiles,resourcequotas -A   or: kubectl get plugins -n {NAMESPACE}"
-        );
+        println!("Try: kubectl get profiles,resourcequotas -A   or: kubectl get plugins");
         println!(
             "Save a source file below {} to swap its plugin; Ctrl-C stops.\n",
             args.plugins.display()

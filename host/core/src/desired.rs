@@ -66,9 +66,9 @@ pub enum DesiredError {
         /// Position in the outcome.
         entry: Entry,
         /// The object.
-        object: ObjectReference,
+        object: Box<ObjectReference>,
         /// Its kind.
-        kind: GroupVersionKind,
+        kind: Box<GroupVersionKind>,
     },
     /// The place is not in the manifest's writes.
     #[error("{entry} ({object}): outside the declared scope: {allowed}")]
@@ -76,7 +76,7 @@ pub enum DesiredError {
         /// Position in the outcome.
         entry: Entry,
         /// The object.
-        object: ObjectReference,
+        object: Box<ObjectReference>,
         /// Where the manifest lets it write this kind.
         allowed: String,
     },
@@ -90,7 +90,7 @@ pub enum DesiredError {
         /// Position of the first.
         first: usize,
         /// The object.
-        object: ObjectReference,
+        object: Box<ObjectReference>,
     },
     /// The object is both wanted and unwanted.
     #[error(
@@ -102,7 +102,7 @@ pub enum DesiredError {
         /// Position in `objects`.
         first: usize,
         /// The object.
-        object: ObjectReference,
+        object: Box<ObjectReference>,
     },
     /// The outcome uses a part of the contract that this host does not carry out.
     #[error("{field}: this version of reeve does not carry out {what} yet; return none")]
@@ -203,7 +203,7 @@ impl Desired {
                 return Err(DesiredError::Duplicate {
                     index,
                     first: objects.iter().position(same).unwrap_or_default(),
-                    object: reference,
+                    object: Box::new(reference),
                 });
             }
             objects.push(DesiredObject { reference, body });
@@ -223,7 +223,7 @@ impl Desired {
                 return Err(DesiredError::Contradiction {
                     index,
                     first,
-                    object: absence.object.clone(),
+                    object: Box::new(absence.object.clone()),
                 });
             }
         }
@@ -367,8 +367,8 @@ fn check_scope(
     if rules.peek().is_none() {
         return Err(DesiredError::UndeclaredKind {
             entry,
-            object: reference.clone(),
-            kind: reference.kind.clone(),
+            object: Box::new(reference.clone()),
+            kind: Box::new(reference.kind.clone()),
         });
     }
     let error = |problem: &str| DesiredError::Field {
@@ -395,7 +395,7 @@ fn check_scope(
     }
     Err(DesiredError::OutsideScope {
         entry,
-        object: reference.clone(),
+        object: Box::new(reference.clone()),
         allowed: format!(
             "{} may be written in namespace {}",
             reference.kind.kind,

@@ -220,16 +220,18 @@ fn role_name(plugin: &str) -> String {
     format!("reeve-plugin-{}", plugin_label(plugin).to_lowercase())
 }
 
+/// Verbs by API group and resource.
+type Verbs<'a> = BTreeMap<(String, String), Vec<&'a str>>;
+
 /// Rules as RBAC writes them: one per resource, with all of its verbs.
 fn by_namespace(rules: BTreeSet<Rule>) -> BTreeMap<Option<String>, Value> {
-    let mut grouped: BTreeMap<Option<String>, BTreeMap<(String, String), Vec<&str>>> =
-        BTreeMap::new();
+    let mut grouped: BTreeMap<Option<String>, Verbs<'_>> = BTreeMap::new();
     for rule in rules {
         let resources = grouped.entry(rule.namespace).or_default();
         let verbs = resources.entry((rule.group, rule.resource)).or_default();
         verbs.push(rule.verb);
     }
-    let to_value = |resources: BTreeMap<(String, String), Vec<&str>>| {
+    let to_value = |resources: Verbs<'_>| {
         resources
             .into_iter()
             .map(|((group, resource), verbs)| {

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let serving = Server::default()
         .serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
         .await?;
-    serving.write_kubeconfig(&PathBuf::from(&file))?;
+    serving.write_kubeconfig(&PathBuf::from(&file), "default")?;
     println!("ready: {} (kubeconfig in {file})", serving.url());
     tokio::signal::ctrl_c().await?;
     serving.shutdown().await;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 const NAME: &str = "reeve";
 
 /// A kubeconfig with one context, in YAML.
-pub(crate) fn text(url: &str, certificate: &str, token: &str) -> String {
+pub(crate) fn text(url: &str, certificate: &str, token: &str, namespace: &str) -> String {
     let ca = STANDARD.encode(certificate);
     format!(
         "apiVersion: v1
@@ -26,6 +26,7 @@ contexts:
 - name: {NAME}
   context:
     cluster: {NAME}
+    namespace: {namespace}
     user: {NAME}
 users:
 - name: {NAME}

@@ -120,21 +120,24 @@ impl Serving {
 
     /// A kubeconfig of the administrator.
     pub fn kubeconfig(&self) -> String {
-        self.kubeconfig_for(&self.token)
+        kubeconfig::text(&self.url(), &self.certificate, &self.token, "default")
     }
 
     /// A kubeconfig of the holder of another token.
     pub fn kubeconfig_for(&self, token: &str) -> String {
-        kubeconfig::text(&self.url(), &self.certificate, token)
+        kubeconfig::text(&self.url(), &self.certificate, token, "default")
     }
 
-    /// Writes the administrator's kubeconfig, readable only by its owner.
+    /// Writes the administrator's kubeconfig, readable only by its owner. Its
+    /// context is in `namespace`, so that kubectl looks there unless it is told
+    /// otherwise.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
-    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), ServeError> {
-        kubeconfig::write(path, &self.kubeconfig()).map_err(|source| ServeError::Kubeconfig {
+    pub fn write_kubeconfig(&self, path: &Path, namespace: &str) -> Result<(), ServeError> {
+        let text = kubeconfig::text(&self.url(), &self.certificate, &self.token, namespace);
+        kubeconfig::write(path, &text).map_err(|source| ServeError::Kubeconfig {
             path: path.to_owned(),
             source,
         })

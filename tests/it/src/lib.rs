@@ -175,8 +175,10 @@ impl World {
         let name = object["metadata"]["name"]
             .as_str()
             .expect("an object has a name");
-        let mut params = PatchParams::default();
-        params.field_manager = Some("kubectl-edit".to_owned());
+        let params = PatchParams {
+            field_manager: Some("kubectl-edit".to_owned()),
+            ..PatchParams::default()
+        };
         let edited = self
             .api(object)
             .patch(name, &params, &Patch::Merge(patch))

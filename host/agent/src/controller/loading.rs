@@ -112,7 +112,7 @@ impl Controller {
             Ok(Loaded::New(active)) => {
                 plugin.problem = None;
                 plugin.load_failures = 0;
-                self.activate(name, Arc::new(*active));
+                self.activate(name, &Arc::new(*active));
             }
             Err(problem) => {
                 tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin not loaded");
@@ -129,7 +129,7 @@ impl Controller {
     }
 
     /// Puts a loaded version in the place of the one that runs.
-    pub(super) fn activate(&mut self, name: &Arc<str>, active: Arc<Active>) {
+    pub(super) fn activate(&mut self, name: &Arc<str>, active: &Arc<Active>) {
         let digest = active.component.digest();
         tracing::info!(plugin = %name, %digest, version = active.metadata.version, "plugin running");
         self.unroute(name);

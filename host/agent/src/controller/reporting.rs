@@ -141,7 +141,7 @@ pub(super) fn set_unit_conditions(
             "Ready",
             "True",
             Reason::Running.to_string(),
-            "the desired state is in place",
+            in_place(reported),
             None,
             now,
         ),
@@ -182,6 +182,20 @@ pub(super) fn set_unit_conditions(
     state
         .conditions
         .retain(|c| wanted.contains(&c.type_.as_str()));
+}
+
+/// That all is well, and what the plugin says nevertheless.
+fn in_place(reported: &[reeve_core::outcome::Condition]) -> String {
+    let mut text = "the desired state is in place".to_owned();
+    for report in reported {
+        text.push_str("; the plugin reports ");
+        text.push_str(&report.kind);
+        text.push(' ');
+        text.push_str(ConditionStatus::as_str(report.status));
+        text.push_str(": ");
+        text.push_str(&report.message);
+    }
+    text
 }
 
 pub(super) fn unit_report(

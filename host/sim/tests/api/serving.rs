@@ -73,7 +73,7 @@ async fn the_kubeconfig_file_is_for_its_owner_alone() {
     let serving = server().serve(any_port()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kubeconfig");
-    serving.write_kubeconfig(&file).unwrap();
+    serving.write_kubeconfig(&file, "default").unwrap();
     assert_eq!(
         std::fs::read_to_string(&file).unwrap(),
         serving.kubeconfig()

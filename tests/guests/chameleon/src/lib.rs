@@ -37,6 +37,9 @@
 //! `chameleon-<primary>-<n>` for several, in the primary's namespace, or in the
 //! one named like it if that is the scope, or in the first of the listed ones.
 
+// The contract's export names are no symbols that a native linker takes.
+#![cfg(target_arch = "wasm32")]
+
 mod answers;
 mod config;
 mod floods;

@@ -11,6 +11,9 @@
 //! | `litter` | opens handles and never closes them |
 //! | `gamble` | asks for a megabyte of random bytes at once |
 
+// The contract's export names are no symbols that a native linker takes.
+#![cfg(target_arch = "wasm32")]
+
 mod contract {
     #![expect(unsafe_code, reason = "generated: the canonical ABI is raw memory")]
 

@@ -1,6 +1,6 @@
 //! The whole agent with real components on the embedded cluster.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod apply;
 mod bad_delivery;
