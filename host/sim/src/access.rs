@@ -19,6 +19,11 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 pub(crate) struct Rights(RwLock<Policy>);
 
 impl Rights {
+    /// The same roles and bindings, which go their own way from here.
+    pub(crate) fn fork(&self) -> Self {
+        Rights(RwLock::new(self.0.read().clone()))
+    }
+
     /// Takes in a write to a role or binding; others mean nothing here.
     pub(crate) fn committed(&self, resource: &Resource, object: &Object, removed: bool) {
         if resource.group != GROUP {

@@ -43,6 +43,14 @@ impl Random {
         }
     }
 
+    /// A source that goes on as this one does.
+    pub(crate) fn fork(&self) -> Self {
+        Random {
+            state: Mutex::new(*self.state.lock()),
+            secret: self.secret,
+        }
+    }
+
     /// The next number (splitmix64).
     fn next(&self) -> u64 {
         let mut state = self.state.lock();

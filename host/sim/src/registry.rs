@@ -38,6 +38,13 @@ static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
 });
 
 impl Registry {
+    /// A registry that serves the same, and goes its own way from here.
+    pub(crate) fn fork(&self) -> Self {
+        Registry {
+            custom: RwLock::new(self.custom.read().clone()),
+        }
+    }
+
     /// The resource that a path names.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         if let Some(found) = BUILTINS.index.get(&(group, version, plural)) {

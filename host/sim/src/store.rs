@@ -65,6 +65,21 @@ impl Store {
         }
     }
 
+    /// A store with the same objects and history, which goes its own way from
+    /// here. The objects are shared, so it costs little.
+    pub(crate) fn fork(&self) -> Self {
+        let state = self.state.lock();
+        let tables = state.tables.iter();
+        Store {
+            state: Mutex::new(State {
+                version: state.version,
+                tables: tables.map(|(name, table)| (name.clone(), table.fork())).collect(),
+            }),
+            latest: watch::Sender::new(state.version),
+            history: self.history,
+        }
+    }
+
     /// The version of the latest write.
     pub(crate) fn version(&self) -> u64 {
         self.state.lock().version

@@ -85,6 +85,17 @@ impl Table {
         }
     }
 
+    /// A table with the same objects and history, which nobody follows yet.
+    pub(super) fn fork(&self) -> Self {
+        Table {
+            objects: self.objects.clone(),
+            changes: self.changes.clone(),
+            limit: self.limit,
+            oldest: self.oldest,
+            latest: watch::Sender::new(*self.latest.borrow()),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }

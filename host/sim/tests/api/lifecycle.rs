@@ -194,3 +194,23 @@ async fn roles_aggregate() {
         assert!(role["rules"].as_array().unwrap().contains(&rule), "{name}");
     }
 }
+
+#[tokio::test]
+async fn forks_go_their_own_ways() {
+    let (server, http) = admin();
+    let top = owner(&http).await;
+    dependent(&http, "a", &top, false).await;
+    let fork = server.fork(reeve_sim::Clock::system());
+    assert_eq!(fork.requests().total(), 0);
+    let forked = Http(fork.client());
+    assert_eq!(names(&forked).await, ["a", "owner"]);
+    // The garbage collector of the fork knows what was there before it.
+    delete(&forked, "owner", "Background").await;
+    dependent(&http, "b", &top, false).await;
+    settle().await;
+    assert_eq!(names(&forked).await, [""; 0]);
+    assert_eq!(names(&http).await, ["a", "b", "owner"]);
+    // Uids go on where the original was.
+    let (_, one) = http.post(CONFIG_MAPS, config_map("c", json!({}))).await;
+    assert_ne!(one["metadata"]["uid"], top["metadata"]["uid"]);
+}
