@@ -73,7 +73,9 @@ impl Store {
         Store {
             state: Mutex::new(State {
                 version: state.version,
-                tables: tables.map(|(name, table)| (name.clone(), table.fork())).collect(),
+                tables: tables
+                    .map(|(name, table)| (name.clone(), table.fork()))
+                    .collect(),
             }),
             latest: watch::Sender::new(state.version),
             history: self.history,
