@@ -72,7 +72,7 @@ pub(crate) async fn play(
     let Some(package) = packages.get(&case.component) else {
         return Played::default();
     };
-    let world = match World::new(stage, &case.plugin).await {
+    let world = match World::new(stage, case, package).await {
         Ok(world) => world,
         Err(error) => {
             return Played {
@@ -124,9 +124,7 @@ impl<'a> Player<'a> {
 
     async fn begin(&mut self) -> Result<(), ActionError> {
         let case = self.case;
-        let given = case.objects.iter().chain(&case.scenario.given.objects);
-        let given: Vec<&Object> = given.collect();
-        // Rights are granted before the kinds that they are about are there.
+        let own = &case.scenario.given.objects;
         let later = case
             .scenario
             .steps
@@ -135,9 +133,20 @@ impl<'a> Player<'a> {
                 Action::Apply(objects) | Action::Create(objects) => objects.as_slice(),
                 _ => &[],
             });
-        self.world.expect_kinds(later);
+        let definitions = own
+            .iter()
+            .chain(later)
+            .filter(|object| object.is_definition());
+        let definitions: Vec<&Object> = definitions.collect();
+        if !definitions.is_empty() {
+            self.world
+                .expect_kinds(&definitions, self.package, self.config)
+                .await?;
+        }
+        // Definitions from files are there already.
+        let from_files = case.objects.iter().filter(|object| !object.is_definition());
+        let given: Vec<&Object> = from_files.chain(own).collect();
         self.world.give(&given).await?;
-        self.world.install(self.package, self.config).await?;
         self.world.start_agent().await;
         Ok(())
     }

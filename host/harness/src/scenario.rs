@@ -325,6 +325,11 @@ impl Object {
         self.text("/kind").unwrap_or_default()
     }
 
+    /// Whether it defines a kind.
+    pub(crate) fn is_definition(&self) -> bool {
+        self.kind() == "CustomResourceDefinition"
+    }
+
     /// `metadata.name`.
     pub(crate) fn name(&self) -> &str {
         self.text("/metadata/name").unwrap_or_default()

@@ -48,6 +48,15 @@ impl Case {
         self.file.path.parent().unwrap_or(Path::new("")).join(path)
     }
 
+    /// The files with objects that are given.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.scenario
+            .given
+            .files
+            .iter()
+            .map(|name| self.resolve(name))
+    }
+
     /// Every component that the scenario installs.
     pub(crate) fn components(&self) -> impl Iterator<Item = PathBuf> {
         let steps = self

@@ -1,10 +1,13 @@
 //! The world of one scenario: a cluster, the plugin in it, an agent, a clock.
 
 use crate::kinds::Kinds;
+use crate::reference::Reference;
 use crate::scenario::{Object, Outage};
+use crate::suite::Case;
 use crate::tester::{ActionError, Tester};
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
 use reeve_core::backoff::Backoff;
 use reeve_core::grant::{self, Grantee, Subject};
@@ -12,6 +15,8 @@ use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -48,16 +53,32 @@ pub(crate) struct Package {
 }
 
 /// What all worlds share.
-#[derive(Clone)]
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     /// The kinds of every cluster, ours included.
-    pub(crate) kinds: Kinds,
+    kinds: Kinds,
+    /// Clusters with a plugin in them, of which worlds are forks.
+    templates: Mutex<HashMap<TemplateKey, Arc<Template>>>,
+}
+
+/// What makes two scenarios begin with the same cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TemplateKey {
+    plugin: String,
+    component: PathBuf,
+    config: Option<String>,
+    files: Vec<PathBuf>,
+}
+
+/// A cluster with definitions and a plugin, before an agent has seen it.
+struct Template {
+    server: Server,
+    kinds: Kinds,
 }
 
 /// One world. Everything in it ends with it.
 pub(crate) struct World {
-    stage: Stage,
+    engine: Engine,
     server: Server,
     pub(crate) tester: Tester,
     plugin: String,
@@ -90,50 +111,108 @@ impl Stage {
     /// When the embedded cluster does not answer.
     pub(crate) async fn new(engine: Engine) -> Result<Self, kube::Error> {
         let server = Server::new(Config::default());
-        let mut kinds = Kinds::discover(&server.client()).await?;
-        for crd in reeve_api::crds() {
-            kinds.define(&json!(crd));
-        }
-        Ok(Self { engine, kinds })
+        let kinds = Kinds::discover(&server.client()).await?;
+        Ok(Self {
+            engine,
+            kinds,
+            templates: Mutex::default(),
+        })
     }
-}
 
-impl World {
-    /// Makes a cluster with Reeve's own kinds, and what the agent needs before
-    /// there is any plugin. Must be called within a tokio runtime whose time is
-    /// paused.
-    pub(crate) async fn new(stage: &Stage, plugin: &str) -> Result<Self, ActionError> {
-        let start = Timestamp::from_second(START).unwrap_or_default();
-        let server = Server::new(Config {
-            clock: Clock::following_tokio(SystemTime::from(start)),
-            seed: Some(SEED),
-            ..Config::default()
-        });
-        let tester = Tester::new(server.client(), stage.kinds.clone());
-        let world = Self {
-            clock: VirtualClock::new(start),
-            stage: stage.clone(),
-            server,
-            tester,
-            plugin: plugin.to_owned(),
-            agent: None,
-            outage: Outage::None,
+    /// The template of a scenario, made if it is the first of its kind.
+    async fn template(&self, case: &Case, package: &Package) -> Result<Arc<Template>, ActionError> {
+        let key = TemplateKey {
+            plugin: case.plugin.clone(),
+            component: case.component.clone(),
+            config: case.scenario.given.config.as_ref().map(Value::to_string),
+            files: case.files().collect(),
         };
+        if let Some(template) = self.templates.lock().get(&key) {
+            return Ok(template.clone());
+        }
+        // Two threads may make the same one; the other is dropped.
+        let mut world = World::empty(self, &case.plugin);
         for crd in reeve_api::crds() {
-            world.create(json!(crd)).await?;
+            let crd = json!(crd);
+            world.tester.kinds.define(&crd);
+            world.create(crd).await?;
         }
         world.create(namespace(NAMESPACE)).await?;
         for object in grant::agent_base(NAMESPACE, Subject::ServiceAccount(AGENT)) {
             world.create(object).await?;
         }
-        Ok(world)
+        let definitions: Vec<&Object> = case.objects.iter().filter(|o| o.is_definition()).collect();
+        world.give(&definitions).await?;
+        world
+            .install(package, case.scenario.given.config.as_ref())
+            .await?;
+        // The cluster's own controllers finish what they have to do.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let template = Arc::new(Template {
+            server: world.server,
+            kinds: world.tester.kinds,
+        });
+        self.templates.lock().insert(key, template.clone());
+        Ok(template)
+    }
+}
+
+/// The time at which a world begins, for agent and cluster.
+fn start() -> Timestamp {
+    Timestamp::from_second(START).unwrap_or_default()
+}
+
+/// The clock of a cluster that begins now.
+fn cluster_clock() -> Clock {
+    Clock::following_tokio(SystemTime::from(start()))
+}
+
+impl World {
+    /// A world for a scenario: Reeve's kinds, what the agent needs before there is
+    /// any plugin, the definitions from the files that are given, and the plugin.
+    /// Must be called within a tokio runtime whose time is paused.
+    pub(crate) async fn new(
+        stage: &Stage,
+        case: &Case,
+        package: &Package,
+    ) -> Result<Self, ActionError> {
+        let template = stage.template(case, package).await?;
+        let server = template.server.fork(cluster_clock());
+        Ok(Self::around(
+            stage,
+            &case.plugin,
+            server,
+            template.kinds.clone(),
+        ))
+    }
+
+    /// A world with a fresh cluster.
+    fn empty(stage: &Stage, plugin: &str) -> Self {
+        let server = Server::new(Config {
+            clock: cluster_clock(),
+            seed: Some(SEED),
+            ..Config::default()
+        });
+        Self::around(stage, plugin, server, stage.kinds.clone())
+    }
+
+    fn around(stage: &Stage, plugin: &str, server: Server, kinds: Kinds) -> Self {
+        Self {
+            engine: stage.engine.clone(),
+            tester: Tester::new(server.client(), kinds),
+            server,
+            plugin: plugin.to_owned(),
+            clock: VirtualClock::new(start()),
+            agent: None,
+            outage: Outage::None,
+        }
     }
 
     /// Adds what a scenario gives: definitions first, then namespaces, then the
     /// rest in its order.
     pub(crate) async fn give(&mut self, objects: &[&Object]) -> Result<(), ActionError> {
         let rank = |object: &Object| match object.kind() {
-            "CustomResourceDefinition" => 0,
+            _ if object.is_definition() => 0,
             "Namespace" => 1,
             _ => 2,
         };
@@ -148,19 +227,22 @@ impl World {
         Ok(())
     }
 
-    /// Learns of kinds that a later step defines.
-    pub(crate) fn expect_kinds<'a>(&mut self, objects: impl IntoIterator<Item = &'a Object>) {
-        for object in objects {
-            self.tester.kinds.define(object.value());
-        }
-    }
-
-    /// Installs the plugin: grants what it asks for, and puts it into a ConfigMap.
-    pub(crate) async fn install(
-        &self,
+    /// Learns of kinds that the scenario itself defines, now or in a later step,
+    /// and grants the plugin what it asks for under their right names.
+    pub(crate) async fn expect_kinds(
+        &mut self,
+        definitions: &[&Object],
         package: &Package,
         config: Option<&Value>,
     ) -> Result<(), ActionError> {
+        for definition in definitions {
+            self.tester.kinds.define(definition.value());
+        }
+        self.grant(package, config).await
+    }
+
+    /// Installs the plugin: grants what it asks for, and puts it into a ConfigMap.
+    async fn install(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
         self.grant(package, config).await?;
         let mut config_map = json!({
             "apiVersion": "v1",
@@ -192,7 +274,7 @@ impl World {
             }
             Changed::Component => json!({"binaryData": {"plugin.wasm": &*package.encoded}}),
         };
-        let config_map = crate::reference::Reference {
+        let config_map = Reference {
             kind: "ConfigMap".to_owned(),
             version: None,
             namespace: Some(NAMESPACE.to_owned()),
@@ -230,7 +312,7 @@ impl World {
         }
         let user = format!("system:serviceaccount:{NAMESPACE}:{AGENT}");
         let client = self.server.client_as(&user, [] as [&str; 0]);
-        let mut config = AgentConfig::new(client, self.stage.engine.clone(), NAMESPACE);
+        let mut config = AgentConfig::new(client, self.engine.clone(), NAMESPACE);
         config.clock = Arc::new(self.clock);
         self.agent = Some(Agent::start(config));
     }
