@@ -1,7 +1,9 @@
 //! A plugin that has passed every gate and may run.
 
+use crate::problem::Problem;
 use bytes::Bytes;
-use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec};
+use reeve_api::Reason;
+use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, WatchState};
 use reeve_core::manifest::Scope;
 use reeve_core::ownership::plugin_selector;
 use reeve_core::selector::Selector;
@@ -27,12 +29,12 @@ pub(crate) struct Active {
     pub(crate) limits: Limits,
     /// As whom it writes.
     pub(crate) identity: Identity,
+    /// Name of the ServiceAccount behind that.
+    pub(crate) account: String,
     /// Name of its field manager.
     pub(crate) field_manager: String,
     /// The kinds of its manifest as the cluster serves them.
     pub(crate) resources: HashMap<GroupVersionKind, Resource>,
-    /// Rules that are not granted everywhere, but may be where they are needed.
-    pub(crate) ungranted: Vec<String>,
     /// What it watches.
     pub(crate) watches: Watches,
 }
@@ -68,6 +70,25 @@ impl Watches {
 }
 
 impl Active {
+    /// Why it does not see all that it works on, if that is so.
+    pub(crate) fn blind(&self) -> Option<Problem> {
+        self.watches.all().find_map(|watch| {
+            let resource = &watch.spec().resource;
+            let (reason, why) = match watch.state() {
+                WatchState::Synced | WatchState::Syncing => return None,
+                WatchState::Forbidden { message } => (Reason::Forbidden, message.to_string()),
+                WatchState::NotServed => (Reason::KindNotServed, "no longer served".to_owned()),
+                WatchState::Failing { message, .. } => (Reason::Unreachable, message.to_string()),
+            };
+            Some(Problem::passing(
+                reason,
+                format!(
+                    "the agent cannot watch {resource}: {why}; what happens to them is not seen"
+                ),
+            ))
+        })
+    }
+
     /// The resource of a kind of the manifest.
     pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.resources.get(kind)

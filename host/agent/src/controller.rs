@@ -61,6 +61,8 @@ pub(crate) struct State {
     /// Which unit or plugin a job is for, should it panic.
     job_ids: HashMap<tokio::task::Id, JobFor>,
     runs: usize,
+    /// Runs that have ended.
+    ended: u64,
     loads: usize,
     /// Plugins whose status may have changed, and when it is reported.
     stale: BTreeSet<Arc<str>>,
@@ -95,6 +97,11 @@ enum Done {
         newest: Option<Digest>,
         result: Result<Loaded, Problem>,
     },
+    Recheck {
+        plugin: Arc<str>,
+        key: LoadKey,
+        result: Result<Vec<String>, Problem>,
+    },
     Run {
         unit: UnitKey,
         key: LoadKey,
@@ -105,7 +112,8 @@ enum Done {
 enum Loaded {
     /// What runs is what is wanted.
     Unchanged,
-    New(Box<Active>),
+    /// A new version, with the rules that it is not granted everywhere.
+    New(Box<Active>, Vec<String>),
 }
 
 impl Controller {
@@ -146,7 +154,7 @@ impl Controller {
                 },
                 Ok(()) = config_maps.changed() => self.load_all(),
                 Ok(()) = plugins.changed() => self.load_all(),
-                Ok(()) = units.changed() => {}
+                Ok(()) = units.changed() => self.load_all(),
             }
         }
     }
@@ -157,7 +165,7 @@ impl Controller {
             due = earliest(due, self.state.queue.next_due());
         }
         for plugin in self.state.plugins.values() {
-            due = earliest(due, plugin.retry_at);
+            due = earliest(due, earliest(plugin.retry_at, plugin.recheck_at));
         }
         due
     }
@@ -176,6 +184,16 @@ impl Controller {
             .collect();
         for plugin in due {
             self.start_load(&plugin);
+        }
+        let due: Vec<Arc<str>> = self
+            .state
+            .plugins
+            .values()
+            .filter(|plugin| plugin.recheck_at.is_some_and(|at| at <= now))
+            .map(|plugin| plugin.name.clone())
+            .collect();
+        for plugin in due {
+            self.start_recheck(&plugin);
         }
     }
 }

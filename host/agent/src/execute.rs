@@ -6,18 +6,18 @@ use crate::problem::{Problem, chain};
 use reeve_api::Reason;
 use reeve_cluster::{Apply, Cluster, Delete, Object, Resource, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
-use reeve_core::ownership::{PLUGIN_LABEL, PRIMARY_ANNOTATION, Stamped};
+use reeve_core::ownership::{
+    PLUGIN_LABEL, PRIMARY_ANNOTATION, Stamped, UNIT_LABEL, plugin_label, unit_label,
+};
 use reeve_core::plan::{ApplyReason, Plan, Step};
-use reeve_core::{GroupVersionKind, ObjectReference};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 
 /// What came of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Executed {
-    /// Objects that were applied.
-    pub(crate) applied: Vec<ObjectReference>,
-    /// Objects that were deleted.
-    pub(crate) deleted: Vec<ObjectReference>,
+    /// Whether a field of ours was taken back.
+    pub(crate) drifted: bool,
     /// What did not work. The other steps were carried out all the same.
     pub(crate) problems: Vec<Problem>,
 }
@@ -33,24 +33,27 @@ impl Executor {
     /// Carries out a plan step by step. A step that fails does not keep the
     /// others from being tried, except that nothing is deleted after a failure:
     /// what replaces the deleted may be what failed.
-    pub(crate) async fn execute(&self, active: &Active, plan: Plan) -> Executed {
+    pub(crate) async fn execute(&self, active: &Active, unit: &UnitKey, plan: Plan) -> Executed {
         let mut executed = Executed::default();
         for step in plan.steps {
             match step {
-                Step::Apply { object, reason } => match self.apply(active, &object, reason).await {
-                    Ok(()) => executed.applied.push(object.reference),
-                    Err(problem) => executed.problems.push(problem),
-                },
-                Step::Delete { object, uid } => {
-                    if !executed.problems.is_empty() {
-                        continue;
-                    }
-                    match self.delete(active, &object, &uid).await {
-                        Ok(true) => executed.deleted.push(object),
-                        Ok(false) => {}
-                        Err(problem) => executed.problems.push(problem),
+                Step::Apply {
+                    object,
+                    reason,
+                    uid,
+                } => {
+                    if let Err(problem) = self.apply(active, &object, uid, reason).await {
+                        executed.problems.push(problem);
+                    } else {
+                        executed.drifted |= reason == ApplyReason::Drifted;
                     }
                 }
+                Step::Delete { object, uid } if executed.problems.is_empty() => {
+                    if let Err(problem) = self.delete(active, unit, &object, &uid).await {
+                        executed.problems.push(problem);
+                    }
+                }
+                Step::Delete { .. } => {}
             }
         }
         executed
@@ -60,6 +63,7 @@ impl Executor {
         &self,
         active: &Active,
         stamped: &Stamped,
+        uid: Option<String>,
         reason: ApplyReason,
     ) -> Result<(), Problem> {
         let Some(resource) = active.resource(&stamped.reference.kind) else {
@@ -68,14 +72,21 @@ impl Executor {
         // Nothing there carries our labels. What is there all the same is ours if
         // our manager applied it for this unit, and else somebody's.
         let mut force = true;
+        let mut uid = uid;
         if reason == ApplyReason::Absent {
             match self.live(active, &stamped.reference).await? {
                 None => force = false,
-                Some(live) if is_ours(active, stamped, &live) => {}
+                Some(live) if is_ours(active, stamped, &live) => uid = Some(live.uid().to_owned()),
                 Some(live) => return Err(foreign_problem(active, stamped, &live)),
             }
         }
-        let applied = self.send(active, resource, &stamped.reference, &stamped.body, force);
+        // The uid is a precondition: an object of that name made by somebody else
+        // since we looked is not ours to force.
+        let mut body = stamped.body.clone();
+        if let (Some(uid), Some(metadata)) = (uid, body["metadata"].as_object_mut()) {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        let applied = self.send(active, resource, &stamped.reference, &body, force);
         let applied = applied.await?;
         if !force && others(&applied, &active.field_manager).is_some() {
             // Somebody made it in the meantime, without a conflict.
@@ -132,27 +143,29 @@ impl Executor {
     }
 
     /// Deletes an object that is still the one that was planned for, and still
-    /// ours. Returns whether it was there.
+    /// this unit's.
     async fn delete(
         &self,
         active: &Active,
+        unit: &UnitKey,
         reference: &ObjectReference,
         uid: &str,
-    ) -> Result<bool, Problem> {
+    ) -> Result<(), Problem> {
         let Some(live) = self.live(active, reference).await? else {
-            return Ok(false);
+            return Ok(());
         };
         let ours = live.uid() == uid
-            && live.label(PLUGIN_LABEL).is_some()
+            && live.label(PLUGIN_LABEL) == Some(plugin_label(&unit.plugin).as_str())
+            && live.label(UNIT_LABEL) == Some(unit_label(unit).as_str())
             && live.manager_fields(&active.field_manager).is_some();
-        if !ours {
-            return Ok(false);
+        if ours {
+            self.delete_live(active, reference, &live).await?;
         }
-        self.delete_live(active, reference, &live).await?;
-        Ok(true)
+        Ok(())
     }
 
-    async fn live(
+    /// An object of a kind of the manifest as the API server has it now.
+    pub(crate) async fn live(
         &self,
         active: &Active,
         reference: &ObjectReference,
@@ -206,7 +219,7 @@ impl Executor {
             return Ok(false);
         }
         if live.label(PLUGIN_LABEL).is_some() {
-            return Err(Problem::lasting(
+            return Err(Problem::passing(
                 Reason::Conflict,
                 format!(
                     "{} should be absent, but a plugin of this agent owns it; it is left alone",
@@ -215,7 +228,7 @@ impl Executor {
             ));
         }
         if reeve_core::plan::is_precious(&absence.object.kind) {
-            return Err(Problem::lasting(
+            return Err(Problem::passing(
                 Reason::DeletionHeld,
                 format!(
                     "{} should be absent, but deleting a {} loses data; delete it yourself",

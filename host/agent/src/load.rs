@@ -48,7 +48,7 @@ impl Loader {
         plugin: Arc<str>,
         package: Package,
         policy: PluginSpec,
-    ) -> Result<Active, Problem> {
+    ) -> Result<(Active, Vec<String>), Problem> {
         let key = key(&package, &policy);
         let limits = limits(policy.limits.as_ref());
         let component = self
@@ -77,7 +77,7 @@ impl Loader {
             .check_grants(&plugin, &identity, &manifest, &resources)
             .await?;
         let watches = self.watch(&plugin, &manifest, &resources).await?;
-        Ok(Active {
+        let active = Active {
             field_manager: field_manager(&plugin),
             key,
             component,
@@ -87,9 +87,27 @@ impl Loader {
             limits,
             identity,
             resources,
-            ungranted,
             watches,
-        })
+            account,
+        };
+        Ok((active, ungranted))
+    }
+
+    /// Asks again whether what runs may still do so: whether its account agrees,
+    /// and what it is granted.
+    pub(crate) async fn recheck(
+        &self,
+        plugin: &str,
+        active: &Active,
+    ) -> Result<Vec<String>, Problem> {
+        self.check_account(plugin, &active.account).await?;
+        self.check_grants(
+            plugin,
+            &active.identity,
+            &active.manifest,
+            &active.resources,
+        )
+        .await
     }
 
     async fn resolve(
@@ -189,7 +207,9 @@ impl Loader {
             if allowed {
                 continue;
             }
+            // Only writes: a list that is partly granted is not granted.
             let may_be_local = rule.namespace.is_none()
+                && grant::WRITE_VERBS.contains(&rule.verb)
                 && local.contains(&(rule.group.clone(), rule.resource.clone()));
             if may_be_local {
                 unsure.insert(rule);
@@ -280,23 +300,26 @@ impl Loader {
     }
 }
 
-/// Resources that a manifest needs only in namespaces that follow from primaries.
+/// Resources that a manifest writes only in namespaces that follow from primaries.
 fn local_resources(
     manifest: &Manifest,
     resources: &HashMap<GroupVersionKind, Resource>,
 ) -> BTreeSet<(String, String)> {
     use reeve_core::manifest::Scope;
-    manifest
-        .writes
-        .iter()
-        .filter(|rule| {
-            matches!(
+    let written = |local: bool| {
+        let rules = manifest.writes.iter().filter(move |rule| {
+            let follows = matches!(
                 rule.scope,
                 Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary
-            )
-        })
-        .filter_map(|rule| resources.get(&rule.kind))
-        .map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
+            );
+            follows == local && !matches!(rule.scope, Scope::Namespaces(_))
+        });
+        let resources = rules.filter_map(|rule| resources.get(&rule.kind));
+        resources.map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
+    };
+    let everywhere: BTreeSet<_> = written(false).collect();
+    written(true)
+        .filter(|resource| !everywhere.contains(resource))
         .collect()
 }
 
@@ -365,10 +388,11 @@ async fn call_metadata(
     component: &Component,
     limits: &Limits,
 ) -> Result<reeve_core::Metadata, Problem> {
-    let called = component
-        .metadata(limits)
-        .await
-        .map_err(|fault| Problem::lasting(Reason::MetadataFailed, fault.to_string()))?;
+    let called = component.metadata(limits).await.map_err(|fault| Problem {
+        reason: Reason::MetadataFailed,
+        message: fault.to_string(),
+        retries: fault.retries(),
+    })?;
     let metadata = called.value;
     if !is_dns_label(&metadata.name) {
         return Err(Problem::lasting(
@@ -416,7 +440,11 @@ fn load_problem(error: &LoadError) -> Problem {
         LoadError::WrongWorld { .. } => Reason::WrongWorld,
         _ => Reason::CompileFailed,
     };
-    Problem::lasting(reason, chain(error))
+    Problem {
+        reason,
+        message: chain(error),
+        retries: error.retries(),
+    }
 }
 
 fn limits(overrides: Option<&LimitOverrides>) -> Limits {

@@ -10,11 +10,13 @@ use reeve_api::{
 };
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
+use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Event;
 use reeve_core::ownership::unit_label;
 use reeve_core::{Digest, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -29,6 +31,12 @@ pub(crate) struct PluginState {
     pub(crate) loading: Option<AbortHandle>,
     /// When to load again although nothing has changed.
     pub(crate) retry_at: Option<Instant>,
+    /// Whether a load was asked for while not everything was known.
+    pub(crate) wants_load: bool,
+    /// When to ask again whether what runs may still do so.
+    pub(crate) recheck_at: Option<Instant>,
+    /// Rules that are not granted everywhere, but may be where they are needed.
+    pub(crate) ungranted: Vec<String>,
     pub(crate) load_failures: u32,
     /// What runs.
     pub(crate) active: Option<Arc<Active>>,
@@ -61,6 +69,10 @@ pub(crate) struct UnitState {
     pub(crate) conditions: Vec<Condition>,
     /// Whether there is a `Unit` object.
     pub(crate) reported: bool,
+    /// Repairs of drift that followed closely on one another, and when the last
+    /// one was.
+    pub(crate) drifts: u32,
+    pub(crate) drifted_at: Option<Instant>,
     /// Events of the last answer.
     pub(crate) events: Vec<Event>,
     /// What keeps it from being ready.
@@ -79,6 +91,37 @@ pub(crate) enum Health {
     Failing,
 }
 
+/// Repairs of drift within this time belong to one fight.
+const DRIFT_WINDOW: Duration = Duration::from_secs(60);
+/// So many repairs are made at once; whoever then still changes the field has a
+/// reason, and is answered with growing delays.
+const DRIFTS_AT_ONCE: u32 = 3;
+
+impl UnitState {
+    /// Notes a repair of drift.
+    pub(crate) fn repaired(&mut self, now: Instant) {
+        let closely = self
+            .drifted_at
+            .is_some_and(|last| now - last < DRIFT_WINDOW.max(self.pause()));
+        self.drifts = if closely {
+            self.drifts.saturating_add(1)
+        } else {
+            1
+        };
+        self.drifted_at = Some(now);
+    }
+
+    /// When drift is to be repaired, if not at once.
+    pub(crate) fn drift_delay(&self) -> Option<Instant> {
+        let last = self.drifted_at.filter(|_| self.drifts >= DRIFTS_AT_ONCE)?;
+        Some(last + self.pause())
+    }
+
+    fn pause(&self) -> Duration {
+        Backoff::UNIT.delay(self.drifts.saturating_sub(DRIFTS_AT_ONCE - 1), 1.0)
+    }
+}
+
 impl PluginState {
     pub(crate) fn new(name: &str) -> Self {
         Self {
@@ -87,6 +130,9 @@ impl PluginState {
             policy: None,
             loading: None,
             retry_at: None,
+            wants_load: false,
+            recheck_at: None,
+            ungranted: Vec::new(),
             load_failures: 0,
             active: None,
             newest: None,
@@ -114,7 +160,11 @@ impl PluginState {
 
     /// Forgets a unit.
     pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<UnitState> {
-        self.labels.remove(&unit_label(unit));
+        // Another version of the primary's kind has the same label.
+        let label = unit_label(unit);
+        if self.labels.get(&label) == Some(&*unit.primary) {
+            self.labels.remove(&label);
+        }
         self.units.remove(&*unit.primary)
     }
 
@@ -156,6 +206,7 @@ impl PluginState {
             set_condition(&mut conditions, new);
         };
         let (loaded, granted) = (ConditionType::Loaded, ConditionType::Granted);
+        let blind = self.active.as_ref().and_then(|active| active.blind());
         match (&self.active, &self.problem) {
             (Some(active), None) => {
                 let digest = active.component.digest();
@@ -192,6 +243,15 @@ impl PluginState {
                 set(ConditionType::Ready, "False", Reason::Loading, message);
             }
         }
+        // A version that cannot see what it works on is not ready, whatever it did.
+        if let Some(problem) = blind {
+            set(
+                ConditionType::Ready,
+                "False",
+                problem.reason,
+                problem.message,
+            );
+        }
         let blocked = self.problem.as_ref().filter(|problem| {
             matches!(
                 problem.reason,
@@ -200,7 +260,7 @@ impl PluginState {
         });
         match (blocked, &self.active) {
             (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
-            (None, Some(active)) if active.ungranted.is_empty() => {
+            (None, Some(_)) if self.ungranted.is_empty() => {
                 set(
                     granted,
                     "True",
@@ -208,13 +268,13 @@ impl PluginState {
                     "everything that the manifest asks for is granted".to_owned(),
                 );
             }
-            (None, Some(active)) => set(
+            (None, Some(_)) => set(
                 granted,
                 "Unknown",
                 Reason::Forbidden,
                 format!(
                     "not granted cluster-wide: {}; units whose namespace does not grant it either say so",
-                    active.ungranted.join("; ")
+                    self.ungranted.join("; ")
                 ),
             ),
             (None, None) => set(

@@ -56,14 +56,20 @@ pub(crate) struct ReadIndex {
 }
 
 impl ReadIndex {
-    /// Replaces what a unit has read.
-    pub(crate) fn set(&mut self, unit: &UnitKey, reads: HashSet<Read>) {
-        if self.of_unit.get(unit) == Some(&reads) {
-            return;
+    /// Replaces what a unit has read. Returns whether there is anything in it
+    /// that changes can be heard of and that the unit had not read before.
+    pub(crate) fn set(&mut self, unit: &UnitKey, reads: HashSet<Read>) -> bool {
+        let old = self.of_unit.get(unit);
+        if old == Some(&reads) {
+            return false;
         }
+        let known = |read: &Read| old.is_some_and(|old| old.contains(read));
+        let new = reads
+            .iter()
+            .any(|read| *read != Read::Clock && !known(read));
         self.remove(unit);
         if reads.is_empty() {
-            return;
+            return false;
         }
         for read in &reads {
             match read {
@@ -80,6 +86,7 @@ impl ReadIndex {
             }
         }
         self.of_unit.insert(unit.clone(), reads);
+        new
     }
 
     /// Forgets a unit.

@@ -70,6 +70,9 @@ struct Shared {
 #[derive(Default)]
 struct Pending {
     reports: BTreeMap<About, Report>,
+    /// What was written last: the next one after it has its turn, so that one
+    /// that cannot be written does not hold up the others.
+    last: Option<About>,
     writing: bool,
 }
 
@@ -90,7 +93,7 @@ impl Reports {
         loop {
             {
                 let mut pending = self.0.pending.lock();
-                if let Some(next) = pending.reports.pop_first() {
+                if let Some(next) = pending.next() {
                     pending.writing = true;
                     return next;
                 }
@@ -106,6 +109,17 @@ impl Reports {
         if let Some((about, report)) = failed {
             pending.reports.entry(about).or_insert(report);
         }
+    }
+}
+
+impl Pending {
+    fn next(&mut self) -> Option<(About, Report)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let after = self.last.as_ref().map_or(Unbounded, Excluded);
+        let next = self.reports.range((after, Unbounded)).next();
+        let about = next.or_else(|| self.reports.first_key_value())?.0.clone();
+        self.last = Some(about.clone());
+        self.reports.remove_entry(&about)
     }
 }
 
@@ -129,7 +143,7 @@ impl Reporter {
                 }
                 Err(problem) => {
                     failures += 1;
-                    tracing::warn!(?about, problem, "report not written, trying again");
+                    tracing::warn!(?about, problem, "report not written");
                     // An event that cannot be written is worth less than the
                     // memory that keeping many of them would take.
                     let drop_it = matches!(report, Report::Event(_)) && failures > 3;

@@ -8,14 +8,15 @@ use crate::reads::Read;
 use crate::view::CallView;
 use bytes::Bytes;
 use reeve_api::Reason;
-use reeve_cluster::{Object, Snapshot, Store};
+use reeve_cluster::{Answer, Object, Snapshot, Store};
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
-use reeve_core::plan::{Observed, Refusal, Step, plan};
+use reeve_core::plan::{Observed, Refusal, plan};
 use reeve_core::{Desired, Failure, ObjectReference, UnitKey};
 use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What runs need of the agent.
 #[derive(Clone)]
@@ -46,8 +47,12 @@ pub(crate) struct Ran {
     pub(crate) events: Vec<Event>,
     /// Objects that are desired; none when there is no answer.
     pub(crate) desired: Option<Vec<ObjectReference>>,
-    /// Objects that were written.
-    pub(crate) applied: Vec<ObjectReference>,
+    /// Version of the store that the run saw.
+    pub(crate) version: u64,
+    /// Whether the primary was found not to exist.
+    pub(crate) absent: bool,
+    /// Whether a field of ours was taken back.
+    pub(crate) drifted: bool,
     /// Uid of the primary, when it was there.
     pub(crate) primary_uid: Option<String>,
     /// What did not work, the worst first.
@@ -62,7 +67,9 @@ impl Ran {
             conditions: Vec::new(),
             events: Vec::new(),
             desired: None,
-            applied: Vec::new(),
+            version: 0,
+            absent: false,
+            drifted: false,
             primary_uid: None,
             problems: Vec::new(),
         }
@@ -87,23 +94,29 @@ impl Runner {
         } = run;
         let snapshot = self.store.snapshot();
         let reference = &unit.primary;
-        let primary = snapshot
-            .get_in(
-                active.watches.primary.spec(),
-                reference.namespace.as_deref(),
-                &reference.name,
-            )
-            .found();
-        match primary {
+        let watch = active.watches.primary.spec();
+        let namespace = reference.namespace.as_deref();
+        let mut ran = match snapshot.get_in(watch, namespace, &reference.name) {
             // Its dependents are going with it; making new ones would only delay
             // that.
-            Some(primary) if primary.is_deleting() => Ran::empty(),
-            Some(primary) => {
+            Answer::Found(primary) if primary.is_deleting() => Ran::empty(),
+            Answer::Found(primary) => {
                 self.reconcile(&unit, &active, &snapshot, &primary, &owned)
                     .await
             }
-            None => self.sweep(&unit, &active, &snapshot, &owned).await,
-        }
+            Answer::Absent => self.sweep(&unit, &active, &snapshot, &owned).await,
+            // Not to be seen is not to be gone.
+            Answer::NotSynced(state) => Ran::failed(Problem::passing(
+                Reason::Syncing,
+                format!("{reference} cannot be seen: {state}"),
+            )),
+            Answer::NotWatched => Ran::failed(Problem::passing(
+                Reason::Syncing,
+                format!("{reference} is not watched"),
+            )),
+        };
+        ran.version = snapshot.version();
+        ran
     }
 
     async fn reconcile(
@@ -184,20 +197,28 @@ impl Runner {
         let plan = plan(&owner, stamped, &observed, desired.empty_is_meant);
         ran.problems
             .extend(plan.refusals.iter().map(refusal_problem));
-        let executed = self.executor.execute(active, plan).await;
-        ran.applied = executed.applied;
+        let executed = self.executor.execute(active, unit, plan).await;
+        ran.drifted = executed.drifted;
         ran.problems.extend(executed.problems);
-        for absence in &desired.absent {
-            if let Err(problem) = self.executor.remove(active, absence).await {
-                ran.problems.push(problem);
+        // What replaces the unwanted may be what failed.
+        if ran.problems.is_empty() {
+            for absence in &desired.absent {
+                if let Err(problem) = self.executor.remove(active, absence).await {
+                    ran.problems.push(problem);
+                }
             }
+        }
+        // Nobody watches what should not be there.
+        if !desired.absent.is_empty() {
+            ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);
         }
         ran
     }
 
     /// Deletes what a primary left behind where garbage collection does not
     /// reach: objects of ours without an ownerReference. The others are going
-    /// with their owner.
+    /// with their owner. A primary that exists but is no longer selected leaves
+    /// all of its objects behind.
     async fn sweep(
         &self,
         unit: &UnitKey,
@@ -205,24 +226,42 @@ impl Runner {
         snapshot: &Snapshot,
         owned: &[ObjectReference],
     ) -> Ran {
-        let orphans: Vec<Observed> = observe(active, snapshot, owned)
-            .into_iter()
-            .filter(|object| object.owners.is_empty())
-            .collect();
-        if orphans.is_empty() {
-            return Ran::empty();
+        let mut ran = Ran::empty();
+        let observed = observe(active, snapshot, owned);
+        if observed.is_empty() {
+            ran.absent = true;
+            return ran;
         }
+        let lives = match self.executor.live(active, &unit.primary).await {
+            Ok(live) => live.is_some_and(|primary| !primary.is_deleting()),
+            Err(problem) => {
+                ran.problems.push(problem);
+                return ran;
+            }
+        };
+        if lives && active.manifest.primary().selector.is_empty() {
+            ran.problems.push(Problem::passing(
+                Reason::Syncing,
+                format!(
+                    "{} exists, but the watch has not told of it yet",
+                    unit.primary
+                ),
+            ));
+            return ran;
+        }
+        ran.absent = true;
+        let orphans: Vec<Observed> = observed
+            .into_iter()
+            .filter(|object| lives || object.owners.is_empty())
+            .collect();
         let owner = Owner {
             unit: unit.clone(),
             uid: String::new(),
         };
-        let mut plan = plan(&owner, Vec::new(), &orphans, true);
-        plan.steps
-            .retain(|step| matches!(step, Step::Delete { .. }));
-        let mut ran = Ran::empty();
+        let plan = plan(&owner, Vec::new(), &orphans, true);
         ran.problems
             .extend(plan.refusals.iter().map(refusal_problem));
-        let executed = self.executor.execute(active, plan).await;
+        let executed = self.executor.execute(active, unit, plan).await;
         ran.problems.extend(executed.problems);
         ran
     }
@@ -258,6 +297,9 @@ fn observe(active: &Active, snapshot: &Snapshot, owned: &[ObjectReference]) -> V
         })
         .collect()
 }
+
+/// An object that must not exist is looked for this often.
+const ABSENCE_RECHECK: Duration = Duration::from_secs(60);
 
 /// Annotations that are ours or steer us share this start.
 const OUR_DOMAIN: &str = "reeve.dev/";
@@ -312,7 +354,7 @@ fn failure_problem(failure: Failure) -> Problem {
 
 fn refusal_problem(refusal: &Refusal) -> Problem {
     let reason = match refusal {
-        Refusal::NotProven(_) | Refusal::OtherUnit { .. } => Reason::Conflict,
+        Refusal::OtherUnit { .. } => Reason::Conflict,
         Refusal::EmptyNotMeant(_) | Refusal::NeedsConfirmation(_) => Reason::DeletionHeld,
     };
     Problem::lasting(reason, refusal.to_string())

@@ -19,6 +19,8 @@ pub struct AgentStatus {
     pub queued: usize,
     /// Units that run now.
     pub running: usize,
+    /// Runs that have ended since the start.
+    pub runs: u64,
 }
 
 /// How a plugin is.

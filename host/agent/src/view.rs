@@ -6,11 +6,11 @@ use crate::reads::Read;
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use reeve_cluster::{Answer, Object, Snapshot, WatchHandle};
+use reeve_cluster::{Answer, Object, Snapshot, WatchHandle, WatchState};
 use reeve_core::manifest::ReadRule;
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
-use reeve_core::{ObjectReference, UnitKey};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use reeve_engine::{Document, ListQuery, ReadError, SourceError, View};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -91,12 +91,7 @@ impl CallView {
                 match self.snapshot.get_in(watch.spec(), namespace, &object.name) {
                     Answer::Found(object) => return Ok(Some(object)),
                     Answer::Absent => return Ok(None),
-                    Answer::NotSynced(_) => {
-                        return Err(ReadError::NotSynced(format!(
-                            "{} objects have not all been seen yet",
-                            object.kind
-                        )));
-                    }
+                    Answer::NotSynced(state) => return Err(unseen(&object.kind, &state)),
                     Answer::NotWatched => {}
                 }
             }
@@ -133,12 +128,7 @@ impl CallView {
                             found.insert((reference.namespace, reference.name), object);
                         }
                     }
-                    Answer::NotSynced(_) => {
-                        return Err(ReadError::NotSynced(format!(
-                            "{} objects have not all been seen yet",
-                            query.kind
-                        )));
-                    }
+                    Answer::NotSynced(state) => return Err(unseen(&query.kind, &state)),
                     Answer::Absent | Answer::NotWatched => {}
                 }
             }
@@ -162,40 +152,39 @@ impl View for CallView {
         projection: &[String],
     ) -> Result<Option<Bytes>, ReadError> {
         let projection = parse_projection(projection)?;
+        // Also what cannot be answered is an input: the plugin runs again when it
+        // can.
+        self.record(Read::Object(object.clone(), projection.clone()));
         let found = self.lookup(object)?;
-        let bytes = found.map(|found| show(&found, &projection));
-        self.record(Read::Object(object.clone(), projection));
-        Ok(bytes)
+        Ok(found.map(|found| show(&found, &projection)))
     }
 
     fn list(&self, query: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
         let projection = parse_projection(&query.projection)?;
         let selector = parse_selector(&query.selector)?;
-        let objects = self.select(query, &selector)?;
-        let bytes = objects
-            .iter()
-            .map(|object| show(object, &projection))
-            .collect();
         self.record(Read::List {
             kind: query.kind.clone(),
             namespace: query.namespace.clone(),
-            selector,
-            projection: Some(projection),
+            selector: selector.clone(),
+            projection: Some(projection.clone()),
         });
-        Ok(bytes)
+        let objects = self.select(query, &selector)?;
+        Ok(objects
+            .iter()
+            .map(|object| show(object, &projection))
+            .collect())
     }
 
     fn list_keys(&self, query: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
         let selector = parse_selector(&query.selector)?;
-        let objects = self.select(query, &selector)?;
-        let keys = objects.iter().map(|object| object.reference()).collect();
         self.record(Read::List {
             kind: query.kind.clone(),
             namespace: query.namespace.clone(),
-            selector,
+            selector: selector.clone(),
             projection: None,
         });
-        Ok(keys)
+        let objects = self.select(query, &selector)?;
+        Ok(objects.iter().map(|object| object.reference()).collect())
     }
 
     fn now(&self) -> u64 {
@@ -207,6 +196,16 @@ impl View for CallView {
         Err(SourceError::Undeclared(format!(
             "{name}: the manifest declares no such source"
         )))
+    }
+}
+
+/// Why a watch that covers a question cannot answer it.
+fn unseen(kind: &GroupVersionKind, state: &WatchState) -> ReadError {
+    match state {
+        WatchState::Forbidden { message } => ReadError::Forbidden(format!(
+            "the agent may not list and watch {kind}: {message}"
+        )),
+        _ => ReadError::NotSynced(format!("{kind}: {state}")),
     }
 }
 

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 ///
 /// The cluster is found as kubectl finds it: --kubeconfig, then KUBECONFIG, then
 /// ~/.kube/config, then the ServiceAccount of the pod. The CRDs must be installed
-/// (`reeve crds`). The agent needs no rights of its own on what plugins manage:
-/// it writes as each plugin's ServiceAccount, by impersonation.
+/// (`reeve crds`). The agent itself only reads what plugins read and manage; it
+/// writes as each plugin's ServiceAccount, by impersonation.
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// Kubeconfig to use

@@ -104,6 +104,30 @@ pub enum DesiredError {
         /// The object.
         object: Box<ObjectReference>,
     },
+    /// More conditions or events than anybody reads.
+    #[error("{list}: {got} entries, more than the {limit} that are recorded; return fewer")]
+    TooMany {
+        /// `conditions` or `events`.
+        list: &'static str,
+        /// How many there are.
+        got: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A type or reason that the Kubernetes API would refuse.
+    #[error(
+        "{list}[{index}]: {field}: `{value}` is not a CamelCase word of at most {MAX_WORD} characters"
+    )]
+    Word {
+        /// `conditions` or `events`.
+        list: &'static str,
+        /// Position in the list.
+        index: usize,
+        /// `type` or `reason`.
+        field: &'static str,
+        /// Its beginning.
+        value: String,
+    },
     /// The outcome uses a part of the contract that this host does not carry out.
     #[error("{field}: this version of reeve does not carry out {what} yet; return none")]
     Unsupported {
@@ -138,6 +162,11 @@ impl std::fmt::Display for Entry {
     }
 }
 
+/// Conditions, and events, that one answer may carry: more than a person reads.
+const MAX_REMARKS: usize = 32;
+/// The API server's limit on the reason of an event.
+const MAX_WORD: usize = 128;
+
 /// Fields of `metadata` that the API server decides, not a plugin.
 const SERVER_OWNED: [&str; 7] = [
     "managedFields",
@@ -171,6 +200,7 @@ impl Desired {
         if outcome.status.is_some() {
             return unsupported("status", "a status of the primary");
         }
+        check_remarks(&outcome)?;
         let mut seen: HashSet<(String, String, Option<String>, String)> = HashSet::new();
         let mut objects: Vec<DesiredObject> = Vec::with_capacity(outcome.objects.len());
         for (index, bytes) in outcome.objects.iter().enumerate() {
@@ -213,6 +243,7 @@ impl Desired {
                 list: "absent",
                 index,
             };
+            check_names(entry, &absence.object)?;
             check_scope(entry, &absence.object, manifest, primary, &namespaced)?;
             let wanted = |object: &DesiredObject| {
                 object.reference.kind.same_kind(&absence.object.kind)
@@ -232,10 +263,51 @@ impl Desired {
             objects,
             conditions: outcome.conditions,
             events: outcome.events,
-            next: outcome.next,
+            next: outcome.next.bounded(),
             empty_is_meant: outcome.empty_is_meant,
         })
     }
+}
+
+fn check_remarks(outcome: &Outcome) -> Result<(), DesiredError> {
+    for (list, got) in [
+        ("conditions", outcome.conditions.len()),
+        ("events", outcome.events.len()),
+    ] {
+        if got > MAX_REMARKS {
+            return Err(DesiredError::TooMany {
+                list,
+                got,
+                limit: MAX_REMARKS,
+            });
+        }
+    }
+    let conditions = outcome
+        .conditions
+        .iter()
+        .enumerate()
+        .flat_map(|(index, c)| {
+            [
+                ("conditions", index, "type", &c.kind),
+                ("conditions", index, "reason", &c.reason),
+            ]
+        });
+    let events = outcome.events.iter().enumerate();
+    let events = events.map(|(index, event)| ("events", index, "reason", &event.reason));
+    for (list, index, field, word) in conditions.chain(events) {
+        let well_formed = word.len() <= MAX_WORD
+            && word.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !well_formed {
+            return Err(DesiredError::Word {
+                list,
+                index,
+                field,
+                value: word.chars().take(40).collect(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn reference_of(entry: Entry, body: &Value) -> Result<ObjectReference, DesiredError> {
@@ -296,22 +368,7 @@ fn check_metadata(
         field,
         problem,
     };
-    // The API server checks names by kind; these two would already mislead us
-    // when a name becomes part of a URL.
-    if reference.name.contains(['/', '%']) || reference.name == "." || reference.name == ".." {
-        return Err(error(
-            "metadata.name",
-            format!("`{}` cannot be part of a URL path", reference.name),
-        ));
-    }
-    if let Some(namespace) = &reference.namespace
-        && !is_dns_label(namespace)
-    {
-        return Err(error(
-            "metadata.namespace",
-            format!("`{namespace}` is not the name of a namespace (a DNS-1123 label)"),
-        ));
-    }
+    check_names(entry, reference)?;
     let metadata = &body["metadata"];
     for field in SERVER_OWNED {
         if metadata.get(field).is_some_and(|value| !value.is_null()) {
@@ -350,6 +407,31 @@ fn check_metadata(
         ));
     }
     Ok(())
+}
+
+fn check_names(entry: Entry, reference: &ObjectReference) -> Result<(), DesiredError> {
+    let error = |field, problem: String| DesiredError::Field {
+        entry,
+        described: format!(" ({reference})"),
+        field,
+        problem,
+    };
+    // The API server checks names by kind; these would already mislead us when a
+    // name becomes part of a URL.
+    let name = &reference.name;
+    if name.is_empty() || name.contains(['/', '%']) || name == "." || name == ".." {
+        return Err(error(
+            "metadata.name",
+            format!("`{name}` cannot be part of a URL path"),
+        ));
+    }
+    match &reference.namespace {
+        Some(namespace) if !is_dns_label(namespace) => Err(error(
+            "metadata.namespace",
+            format!("`{namespace}` is not the name of a namespace (a DNS-1123 label)"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_scope(
@@ -549,6 +631,44 @@ mod tests {
                 text.starts_with(expected),
                 "{text}\nshould start with\n{expected}"
             );
+        }
+    }
+
+    #[test]
+    fn remarks_are_bounded() {
+        let remark = |kind: &str, reason: &str| Condition {
+            kind: kind.into(),
+            status: crate::outcome::ConditionStatus::False,
+            reason: reason.into(),
+            message: String::new(),
+        };
+        let event = || Event {
+            warning: true,
+            reason: "R".into(),
+            message: String::new(),
+        };
+        for (conditions, events, expected) in [
+            (vec![remark("A", "R"); 33], vec![], "conditions: 33 entries"),
+            (vec![], vec![event(); 33], "events: 33 entries"),
+            (
+                vec![remark("no type", "R")],
+                vec![],
+                "conditions[0]: type: `no type`",
+            ),
+            (vec![remark("A", "")], vec![], "conditions[0]: reason: ``"),
+            (
+                vec![remark("A", &"R".repeat(200))],
+                vec![],
+                "conditions[0]: reason: `RRRR",
+            ),
+        ] {
+            let outcome = Outcome {
+                conditions,
+                events,
+                ..Outcome::default()
+            };
+            let text = check_remarks(&outcome).unwrap_err().to_string();
+            assert!(text.starts_with(expected), "{text}");
         }
     }
 

@@ -63,7 +63,7 @@ pub struct Rule {
 }
 
 /// What writing needs: server-side apply is a `patch` that may `create`.
-const WRITE_VERBS: [&str; 3] = ["create", "delete", "patch"];
+pub const WRITE_VERBS: [&str; 3] = ["create", "delete", "patch"];
 /// What being shown objects needs.
 const READ_VERBS: [&str; 3] = ["get", "list", "watch"];
 
@@ -150,7 +150,7 @@ pub fn objects(
         "namespace": grantee.namespace,
     });
     let agent = grantee.agent.value(grantee.namespace);
-    let name = role_name(grantee.plugin);
+    let name = role_name(grantee);
     let mut objects = vec![json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -212,12 +212,19 @@ pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
         rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
     ]);
     let mut objects = role_and_binding("reeve-agent", Some(namespace), &local, &subject).to_vec();
-    objects.extend(role_and_binding("reeve-agent", None, &wide, &subject));
+    objects.extend(role_and_binding(
+        &format!("reeve-agent-{namespace}"),
+        None,
+        &wide,
+        &subject,
+    ));
     objects
 }
 
-fn role_name(plugin: &str) -> String {
-    format!("reeve-plugin-{}", plugin_label(plugin).to_lowercase())
+/// Cluster-wide roles of agents in different namespaces must not meet.
+fn role_name(grantee: &Grantee<'_>) -> String {
+    let plugin = plugin_label(grantee.plugin).to_lowercase();
+    format!("reeve-plugin-{}-{plugin}", grantee.namespace)
 }
 
 /// Verbs by API group and resource.
@@ -325,7 +332,7 @@ mod tests {
                 .find(|o| {
                     o["kind"] == "Role"
                         && o["metadata"]["namespace"] == namespace
-                        && o["metadata"]["name"] == "reeve-plugin-quotas-account"
+                        && o["metadata"]["name"] == "reeve-plugin-reeve-system-quotas-account"
                 })
                 .unwrap();
             assert_eq!(

@@ -113,3 +113,27 @@ pub enum Next {
     /// After this time at the latest.
     After(Duration),
 }
+
+impl Next {
+    /// The shortest time after which a plugin is run again for nothing but its
+    /// wish: one that asks for less would be run without end.
+    pub const SHORTEST: Duration = Duration::from_secs(1);
+
+    /// This, but after `limit` at the latest.
+    #[must_use]
+    pub fn at_the_latest(self, limit: Duration) -> Self {
+        match self {
+            Self::OnChange => Self::After(limit),
+            Self::After(time) => Self::After(time.min(limit)),
+        }
+    }
+
+    /// This, but not sooner than [`Next::SHORTEST`].
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        match self {
+            Self::OnChange => Self::OnChange,
+            Self::After(time) => Self::After(time.max(Self::SHORTEST)),
+        }
+    }
+}

@@ -48,6 +48,9 @@ pub enum Step {
         object: Box<Stamped>,
         /// Why.
         reason: ApplyReason,
+        /// Uid of the object that it is meant for; none where there is none. An
+        /// object of the same name made since then is another one.
+        uid: Option<String>,
     },
     /// Delete an object, if it is still the one that was observed.
     Delete {
@@ -73,11 +76,6 @@ pub enum ApplyReason {
 /// Something that is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// An object carries our labels, but nothing proves that we made it.
-    #[error(
-        "{0} carries this unit's labels but was never applied by this plugin; it is left alone. Remove the `reeve.dev/` labels from it"
-    )]
-    NotProven(ObjectReference),
     /// The label of another unit of this plugin has the same hash.
     #[error("{object} belongs to {owner}, whose label has the same hash; it is left alone")]
     OtherUnit {
@@ -120,10 +118,12 @@ pub fn plan(
     let mut live: HashMap<Identity<'_>, &Observed> = HashMap::new();
     for object in observed {
         let annotated = object.annotations.get(PRIMARY_ANNOTATION);
+        // Anybody may write our labels on an object. Without fields that our
+        // manager applied it is not ours, and none of our business.
         if object.owned_fields.is_none() {
-            plan.refusals
-                .push(Refusal::NotProven(object.reference.clone()));
-        } else if let Some(other) = annotated.filter(|id| **id != owner.unit.id()) {
+            continue;
+        }
+        if let Some(other) = annotated.filter(|id| **id != owner.unit.id()) {
             plan.refusals.push(Refusal::OtherUnit {
                 object: object.reference.clone(),
                 owner: other.clone(),
@@ -146,9 +146,12 @@ pub fn plan(
             Some(object) if object.deleting => {}
             Some(object) => match difference(&stamped, object) {
                 None => plan.unchanged += 1,
-                Some(reason) => plan.steps.push(apply(stamped, reason)),
+                Some(reason) => {
+                    let uid = Some(object.uid.clone());
+                    plan.steps.push(apply(stamped, reason, uid));
+                }
             },
-            None => plan.steps.push(apply(stamped, ApplyReason::Absent)),
+            None => plan.steps.push(apply(stamped, ApplyReason::Absent, None)),
         }
     }
 
@@ -186,10 +189,11 @@ fn identity(reference: &ObjectReference) -> Identity<'_> {
     )
 }
 
-fn apply(stamped: Stamped, reason: ApplyReason) -> Step {
+fn apply(stamped: Stamped, reason: ApplyReason, uid: Option<String>) -> Step {
     Step::Apply {
         object: Box::new(stamped),
         reason,
+        uid,
     }
 }
 
@@ -322,8 +326,6 @@ mod tests {
     fn deletions_are_refused_for_a_reason() {
         let stamped = desired("ConfigMap", "a");
         let claim = desired("PersistentVolumeClaim", "a");
-        let mut forged = applied(&stamped);
-        forged.owned_fields = None;
         let mut foreign = applied(&stamped);
         foreign.annotations.insert(
             PRIMARY_ANNOTATION.into(),
@@ -334,11 +336,6 @@ mod tests {
                 applied(&stamped),
                 false,
                 "the plugin returned no objects although 1 exist",
-            ),
-            (
-                forged,
-                true,
-                "ConfigMap alice/a carries this unit's labels but was never applied",
             ),
             (
                 foreign,
@@ -356,6 +353,13 @@ mod tests {
             let text = plan.refusals[0].to_string();
             assert!(text.starts_with(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn forged_labels_are_none_of_our_business() {
+        let mut forged = applied(&desired("ConfigMap", "a"));
+        forged.owned_fields = None;
+        assert_eq!(plan(&owner(), vec![], &[forged], true), Plan::default());
     }
 
     #[test]

@@ -330,7 +330,11 @@ expect:
     - {of: Plugin, type: Ready, status: "False", reason: NotAComponent}
 "#,
     );
-    fs::write(scenarios.folder.path().join("shared/broken.wasm"), "rubbish").unwrap();
+    fs::write(
+        scenarios.folder.path().join("shared/broken.wasm"),
+        "rubbish",
+    )
+    .unwrap();
     let report = scenarios.run();
     assert_eq!(
         printed(&report),

@@ -1,18 +1,19 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
 use super::{Controller, Route};
-use crate::plugin::PluginState;
+use crate::plugin::{Health, PluginState, UnitState};
 use crate::reads::Side;
 use reeve_api::Plugin;
-use reeve_cluster::{Change, Object, ObjectChange};
+use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
 use reeve_core::{ObjectReference, UnitKey};
 use std::sync::Arc;
 
 impl Controller {
     pub(super) fn on_change(&mut self, change: Change) {
-        let Change::Object(change) = change else {
-            return;
+        let change = match change {
+            Change::Object(change) => change,
+            Change::State { watch, state } => return self.on_watch_state(&watch, &state),
         };
         if change.watch == *self.own.config_maps.spec() {
             self.on_config_map(change.new.as_ref(), &change.reference);
@@ -25,15 +26,35 @@ impl Controller {
             } else {
                 self.state.unit_objects.remove(&name);
             }
-        } else {
-            let routes = self.state.routes.get(&change.watch).cloned();
-            for (plugin, route) in routes.into_iter().flatten() {
-                match route {
-                    Route::Primary => self.on_primary(&plugin, &change),
-                    Route::Owned => self.on_owned(&plugin, &change),
-                    Route::Read => self.on_read(&change),
+        }
+        // A plugin may read what the agent itself watches.
+        let routes = self.state.routes.get(&change.watch).cloned();
+        for (plugin, route) in routes.into_iter().flatten() {
+            match route {
+                Route::Primary => self.on_primary(&plugin, &change),
+                Route::Owned => self.on_owned(&plugin, &change),
+                Route::Read => self.on_read(&change),
+            }
+        }
+    }
+
+    /// A plugin whose watch fails says so; one whose watch has come back tries
+    /// again what did not work.
+    fn on_watch_state(&mut self, watch: &WatchSpec, state: &WatchState) {
+        let routes = self.state.routes.get(watch).cloned();
+        for (name, _) in routes.into_iter().flatten() {
+            if *state == WatchState::Synced
+                && let Some(plugin) = self.state.plugins.get(&name)
+            {
+                let failing = plugin
+                    .units
+                    .iter()
+                    .filter(|(_, unit)| unit.health != Health::Ready);
+                for (primary, _) in failing {
+                    self.state.queue.add(plugin.unit(primary));
                 }
             }
+            self.mark_stale(&name);
         }
     }
 
@@ -168,8 +189,9 @@ impl Controller {
             let owned = state.owned.entry(new.clone()).or_default();
             owned.insert(change.reference.clone());
         }
-        // What we wrote ourselves needs no answer.
-        if change.own_write {
+        // What we wrote ourselves needs no answer, unless it moved the object from
+        // one unit to another.
+        if change.own_write && old == new {
             return;
         }
         let mut units: Vec<UnitKey> = Vec::new();
@@ -184,7 +206,12 @@ impl Controller {
             }
         }
         for unit in units {
-            self.state.queue.add(unit);
+            let state = self.state.plugins.get(plugin);
+            let state = state.and_then(|plugin| plugin.units.get(&*unit.primary));
+            match state.and_then(UnitState::drift_delay) {
+                None => self.state.queue.add(unit),
+                Some(at) => self.state.queue.add_at(unit, at),
+            }
         }
     }
 
@@ -206,6 +233,8 @@ impl PluginState {
     /// The unit that an object's annotation names, if it is of our primary's kind.
     pub(super) fn orphan(&self, object: &Object) -> Option<UnitKey> {
         let active = self.active.as_ref()?;
+        // Labels can be forged; without an apply of ours it is nobody's orphan.
+        object.manager_fields(&active.field_manager)?;
         let kind = &active.manifest.primary().kind;
         let id = object.annotation(PRIMARY_ANNOTATION)?;
         let mut parts = id.splitn(3, '/');

@@ -5,10 +5,11 @@ use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
 use crate::delivery::{self, DeliveryError};
 use crate::load::{self, Loader};
+use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{PluginSpec, Reason};
+use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, PluginSpec, Reason};
 use reeve_cluster::{Object, WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
 use reeve_core::ownership::UNIT_LABEL;
@@ -18,12 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// RBAC is asked about again this often while something is not granted.
+/// RBAC and the account are asked about again this often, since nobody tells us of
+/// a change: the time within which a revoked right is noticed. Reviews may be ten
+/// seconds old on top of it.
 const GRANT_RECHECK: Duration = Duration::from_secs(30);
 
 impl Controller {
     pub(super) fn synced(&self) -> bool {
-        let own = [&self.own.config_maps, &self.own.plugins];
+        let own = [&self.own.config_maps, &self.own.plugins, &self.own.units];
         own.iter().all(|watch| watch.state() == WatchState::Synced)
     }
 
@@ -37,7 +40,10 @@ impl Controller {
             .state
             .plugins
             .values()
-            .filter(|p| p.active.is_none() && p.loading.is_none() && p.retry_at.is_none())
+            .filter(|p| {
+                let idle = p.active.is_none() && p.loading.is_none() && p.retry_at.is_none();
+                p.wants_load || idle
+            })
             .map(|p| (p.name.clone(), p.config_map.is_some()))
             .collect();
         for (name, installed) in waiting {
@@ -50,14 +56,16 @@ impl Controller {
     }
 
     pub(super) fn start_load(&mut self, name: &Arc<str>) {
-        // Policy must be known before anything runs under it.
-        if !self.synced() {
-            return;
-        }
+        let synced = self.synced();
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
         plugin.retry_at = None;
+        // Policy must be known before anything runs under it.
+        plugin.wants_load = !synced;
+        if !synced {
+            return;
+        }
         if let Some(running) = plugin.loading.take() {
             running.abort();
         }
@@ -69,17 +77,7 @@ impl Controller {
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
-        // What runs is loaded again only if the last load did not end with it.
-        let active = plugin
-            .active
-            .as_ref()
-            .map(|active| active.key.clone())
-            .filter(|_| {
-                plugin
-                    .active
-                    .as_ref()
-                    .is_some_and(|a| a.ungranted.is_empty())
-            });
+        let active = plugin.active.as_ref().map(|active| active.key.clone());
         let loader = self.loader.clone();
         let job = load_job(loader, name.clone(), config_map, policy, active);
         let handle = self.state.jobs.spawn(job);
@@ -109,9 +107,11 @@ impl Controller {
                 plugin.problem = None;
                 plugin.load_failures = 0;
             }
-            Ok(Loaded::New(active)) => {
+            Ok(Loaded::New(active, ungranted)) => {
                 plugin.problem = None;
                 plugin.load_failures = 0;
+                plugin.ungranted = ungranted;
+                plugin.recheck_at = Some(Instant::now() + GRANT_RECHECK);
                 self.activate(name, &Arc::new(*active));
             }
             Err(problem) => {
@@ -150,22 +150,35 @@ impl Controller {
                 wanted.push((name.clone(), route));
             }
         }
-        if !active.ungranted.is_empty() {
-            // Nobody tells us of a change of RBAC.
-            if let Some(plugin) = self.state.plugins.get_mut(name) {
-                plugin.retry_at = Some(Instant::now() + GRANT_RECHECK);
-            }
-        }
         let snapshot = self.runner.store.snapshot();
         let everything = reeve_core::selector::Selector::default();
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
         plugin.active = Some(active.clone());
+        // Units of another kind of primary are not this version's; their objects
+        // stay where they are.
+        let kind = &active.manifest.primary().kind;
+        let others = plugin
+            .units
+            .keys()
+            .filter(|reference| reference.kind != *kind);
+        let others: Vec<UnitKey> = others.map(|reference| plugin.unit(reference)).collect();
+        for unit in others {
+            self.state.queue.remove(&unit);
+            self.state.reads.remove(&unit);
+            plugin.forget_unit(&unit);
+        }
         let primaries = snapshot
             .list_in(active.watches.primary.spec(), None, &everything)
-            .found()
-            .unwrap_or_default();
+            .found();
+        let Some(primaries) = primaries else {
+            // It was lost in the moment since it was synced; the next attempt
+            // begins anew.
+            plugin.active = None;
+            plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.base);
+            return;
+        };
         for state in plugin.units.values_mut() {
             state.present = false;
             state.failures = 0;
@@ -192,21 +205,94 @@ impl Controller {
         }
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
         let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
-        let prefix = unit_object_prefix(name);
-        let leftovers: Vec<String> = self
-            .state
-            .unit_objects
-            .iter()
-            .filter(|object| object.starts_with(&prefix) && !names.contains(*object))
-            .filter(|object| object.len() == prefix.len() + UNIT_LABEL_LENGTH)
-            .cloned()
-            .collect();
-        for object in leftovers {
-            self.reports.put(About::Unit(object), Report::Unit(None));
-        }
+        self.drop_unit_objects(name, &names);
         for unit in units {
             self.state.queue.add(unit);
         }
+    }
+
+    /// Deletes the `Unit` objects of a plugin, all but these.
+    fn drop_unit_objects(&mut self, name: &Arc<str>, keep: &BTreeSet<String>) {
+        let prefix = unit_object_prefix(name);
+        let surplus = self.state.unit_objects.iter().filter(|object| {
+            let ours =
+                object.starts_with(&prefix) && object.len() == prefix.len() + UNIT_LABEL_LENGTH;
+            ours && !keep.contains(*object)
+        });
+        for object in surplus {
+            self.reports
+                .put(About::Unit(object.clone()), Report::Unit(None));
+        }
+    }
+
+    /// Asks again whether a plugin may still do what it does.
+    pub(super) fn start_recheck(&mut self, name: &Arc<str>) {
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        plugin.recheck_at = Some(Instant::now() + GRANT_RECHECK);
+        let Some(active) = plugin.active.clone() else {
+            plugin.recheck_at = None;
+            return;
+        };
+        let (loader, plugin) = (self.loader.clone(), name.clone());
+        self.state.jobs.spawn(async move {
+            let result = loader.recheck(&plugin, &active).await;
+            let key = active.key.clone();
+            Done::Recheck {
+                plugin,
+                key,
+                result,
+            }
+        });
+    }
+
+    /// Goes on with what is granted now, or stops what no longer is.
+    pub(super) fn on_rechecked(
+        &mut self,
+        name: &Arc<str>,
+        key: &LoadKey,
+        result: Result<Vec<String>, Problem>,
+    ) {
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        if plugin.active.as_ref().map(|active| &active.key) != Some(key) {
+            return;
+        }
+        match result {
+            Ok(ungranted) => {
+                if plugin.ungranted == ungranted {
+                    return;
+                }
+                plugin.ungranted = ungranted;
+                let failing = plugin
+                    .units
+                    .iter()
+                    .filter(|(_, unit)| unit.health == Health::Failing);
+                for (primary, _) in failing {
+                    self.state.queue.add(plugin.unit(primary));
+                }
+            }
+            // Not to be told is not to be refused.
+            Err(problem)
+                if !matches!(
+                    problem.reason,
+                    Reason::Forbidden | Reason::ServiceAccountUnusable
+                ) =>
+            {
+                return;
+            }
+            Err(problem) => {
+                tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin stopped");
+                self.halt(name);
+                if let Some(plugin) = self.state.plugins.get_mut(name) {
+                    plugin.problem = Some(problem);
+                    plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.cap);
+                }
+            }
+        }
+        self.mark_stale(name);
     }
 
     pub(super) fn unroute(&mut self, name: &Arc<str>) {
@@ -218,6 +304,21 @@ impl Controller {
 
     /// Stops a plugin whose ConfigMap is gone. Its objects stay.
     pub(super) fn stop_plugin(&mut self, name: &Arc<str>) {
+        self.halt(name);
+        if let Some(plugin) = self.state.plugins.get_mut(name) {
+            plugin.newest = None;
+            plugin.problem = Some(Problem::lasting(
+                Reason::ConfigMapAbsent,
+                format!(
+                    "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and its objects stay. Create it to run the plugin, or delete this Plugin to forget it"
+                ),
+            ));
+        }
+        self.mark_stale(name);
+    }
+
+    /// Ends whatever runs or loads for a plugin.
+    fn halt(&mut self, name: &Arc<str>) {
         self.unroute(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
@@ -226,27 +327,21 @@ impl Controller {
             running.abort();
         }
         plugin.retry_at = None;
+        plugin.recheck_at = None;
+        plugin.wants_load = false;
         plugin.active = None;
-        plugin.newest = None;
-        plugin.problem = Some(Problem::lasting(
-            Reason::ConfigMapAbsent,
-            format!(
-                "ConfigMap {name} does not exist; the plugin does not run, and its objects stay. Create it to run the plugin, or delete this Plugin to forget it"
-            ),
-        ));
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
         for unit in units {
             self.state.queue.remove(&unit);
             self.state.reads.remove(&unit);
-            if let Some(state) = plugin.forget_unit(&unit)
-                && state.reported
-            {
+            let state = plugin.forget_unit(&unit);
+            if state.is_some_and(|state| state.reported) {
                 self.reports
                     .put(About::Unit(unit_object_name(&unit)), Report::Unit(None));
             }
         }
         plugin.owned.clear();
-        self.mark_stale(name);
+        self.drop_unit_objects(name, &BTreeSet::new());
     }
 }
 
@@ -290,7 +385,7 @@ async fn load_job(
         Ok(Loaded::Unchanged)
     } else {
         let loaded = loader.load(plugin.clone(), package, policy).await;
-        loaded.map(|active| Loaded::New(Box::new(active)))
+        loaded.map(|(active, ungranted)| Loaded::New(Box::new(active), ungranted))
     };
     Done::Load {
         plugin,

@@ -92,6 +92,7 @@ impl Controller {
             plugins,
             queued: self.state.queue.depth(),
             running: self.state.runs,
+            runs: self.state.ended,
         };
         self.status.send_if_modified(|old| {
             let changed = *old != status;

@@ -60,7 +60,10 @@ impl Controller {
         let job = self.state.job_ids.remove(&id);
         match &job {
             Some(JobFor::Load(_)) => self.state.loads -= 1,
-            Some(JobFor::Run(_)) => self.state.runs -= 1,
+            Some(JobFor::Run(_)) => {
+                self.state.runs -= 1;
+                self.state.ended += 1;
+            }
             None => {}
         }
         match (done, job) {
@@ -77,17 +80,22 @@ impl Controller {
             ) => {
                 // A load that was overtaken has been aborted; should it have ended
                 // first, the newer one will say better.
-                let overtaken = self
-                    .state
-                    .plugins
-                    .get(&plugin)
-                    .and_then(|p| p.loading.as_ref())
-                    .is_none_or(|current| current.id() != id);
-                if !overtaken {
+                if self.is_current_load(&plugin, id) {
                     self.on_loaded(&plugin, newest, result);
                 }
             }
             (Ok((_, Done::Run { unit, key, ran })), _) => self.on_ran(&unit, &key, *ran),
+            (
+                Ok((
+                    _,
+                    Done::Recheck {
+                        plugin,
+                        key,
+                        result,
+                    },
+                )),
+                _,
+            ) => self.on_rechecked(&plugin, &key, result),
             (Err(error), Some(JobFor::Run(unit))) if error.is_panic() => {
                 let problem = Problem::passing(
                     Reason::ApplyFailed,
@@ -105,7 +113,9 @@ impl Controller {
                     Reason::CompileFailed,
                     "the agent itself failed while loading; this is a bug of reeve, see its log",
                 );
-                self.on_loaded(&plugin, None, Err(problem));
+                if self.is_current_load(&plugin, id) {
+                    self.on_loaded(&plugin, None, Err(problem));
+                }
             }
             (Err(_), Some(JobFor::Run(unit))) => {
                 self.state.queue.done(&unit);
@@ -114,13 +124,19 @@ impl Controller {
         }
     }
 
+    fn is_current_load(&self, plugin: &str, id: tokio::task::Id) -> bool {
+        let plugin = self.state.plugins.get(plugin);
+        let loading = plugin.and_then(|plugin| plugin.loading.as_ref());
+        loading.is_some_and(|current| current.id() == id)
+    }
+
     pub(super) fn active_key(&self, unit: &UnitKey) -> Option<LoadKey> {
         let active = self.state.plugins.get(&unit.plugin)?.active.as_ref()?;
         Some(active.key.clone())
     }
 
     pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, ran: Ran) {
-        self.state.queue.done(unit);
+        let again = self.state.queue.done(unit);
         let current = self.active_key(unit).as_ref() == Some(key);
         let Some(plugin) = self.state.plugins.get_mut(&unit.plugin) else {
             return;
@@ -138,14 +154,23 @@ impl Controller {
             return;
         };
         if let Some(reads) = ran.reads {
-            self.state.reads.set(unit, reads);
+            let new = self.state.reads.set(unit, reads);
+            // What was read for the first time was not listened for while the call
+            // ran. If the store has moved since, look again.
+            if new && self.runner.store.snapshot().version() != ran.version {
+                self.state.queue.add(unit.clone());
+            }
+        }
+        if ran.drifted {
+            state.repaired(Instant::now());
         }
         if let Next::After(delay) = ran.next {
             self.state
                 .queue
                 .add_at(unit.clone(), Instant::now() + delay);
         }
-        let gone = !state.present && ran.problems.is_empty();
+        // A primary may have come or gone since the run looked.
+        let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
         state.problem = ran.problems.first().cloned();
         if let Some(problem) = &state.problem {
             state.failures = state.failures.saturating_add(1);

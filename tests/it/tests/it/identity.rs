@@ -174,3 +174,88 @@ async fn a_watch_that_the_agent_may_not_make_is_named() {
     assert!(world.get(&quota()).await.is_some());
     assert!(world.get(&profile_reference("alice")).await.is_some());
 }
+
+/// What was granted once is asked about again.
+#[tokio::test(start_paused = true)]
+async fn a_revoked_grant_stops_the_plugin() {
+    let world = World::started().await;
+    world.install("quotas", &component(), None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    assert!(world.get(&quota()).await.is_some());
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "other"})).await;
+    world.wait(Duration::from_secs(45)).await;
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "ServiceAccountUnusable")
+    );
+    world.delete(&quota()).await;
+    world.wait(Duration::from_secs(45)).await;
+    assert_eq!(world.get(&quota()).await, None, "it acts no more");
+    world.allow("quotas").await;
+    world.wait(Duration::from_secs(45)).await;
+    assert!(world.get(&quota()).await.is_some());
+}
+
+/// A read that is not granted is not served, whatever else the plugin declares.
+#[tokio::test(start_paused = true)]
+async fn a_declared_write_is_no_way_to_read() {
+    let world = World::started().await;
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "quotas"})).await;
+    let account = json!({"kind": "ServiceAccount", "name": "quotas", "namespace": NAMESPACE});
+    let profiles = json!({"apiGroups": ["kubeflow.org"], "resources": ["profiles"], "verbs": ["get", "list", "watch"]});
+    world
+        .role("quotas-read", &json!([profiles]), &account)
+        .await;
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "reads": ["ConfigMap.v1"],
+    });
+    let chameleon = vec![("plugin.wasm", reeve_it::guest("chameleon"))];
+    world.deliver("quotas", &chameleon, Some(config)).await;
+    world.settle().await;
+    let granted = world.plugin_condition("quotas", "Granted").await;
+    assert_eq!(
+        (granted.status.as_str(), granted.reason.as_str()),
+        ("False", "Forbidden")
+    );
+    assert!(
+        granted
+            .message
+            .contains("get, list, patch, watch configmaps cluster-wide"),
+        "{granted:?}"
+    );
+}
+
+/// A watch that is lost says so, and deletes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_cannot_be_seen_is_not_gone() {
+    let world = World::started().await;
+    world.install("quotas", &component(), None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    let quotas = json!({"apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["get", "list", "watch"]});
+    world.role("quotas-agent", &json!([quotas]), &agent).await;
+    world.server.faults().drop_watches();
+    world.server.compact();
+    world.wait(Duration::from_secs(20)).await;
+    world
+        .edit(&quota(), json!({"spec": {"hard": {"pods": "9"}}}))
+        .await;
+    world.wait(Duration::from_secs(20)).await;
+    assert!(world.get(&quota()).await.is_some());
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert_eq!(ready.status, "False", "{ready:?}");
+    assert!(ready.message.contains("profiles"), "{ready:?}");
+    world.allow("quotas").await;
+    world.wait(Duration::from_secs(60)).await;
+    let hard = world.get(&quota()).await.unwrap()["spec"]["hard"]["pods"].clone();
+    assert_eq!(hard, "100");
+    assert_eq!(
+        world.plugin_condition("quotas", "Ready").await.status,
+        "True"
+    );
+}

@@ -98,3 +98,42 @@ async fn without_our_kinds_readiness_says_how_to_install_them() {
     world.wait(Duration::from_secs(30)).await;
     assert!(world.agent().status().borrow().synced);
 }
+
+/// A new version that arrives while not every watch is back must not be lost.
+#[tokio::test(start_paused = true)]
+async fn a_version_delivered_during_an_outage_is_loaded() {
+    for round in 0..5 {
+        let world = World::started().await;
+        world
+            .install("swapped", &[("plugin.wasm", plugin("quotas"))], None)
+            .await;
+        world.tenant("alice", &[]).await;
+        world.settle().await;
+        world.server.faults().set_outage(Outage::Refused);
+        tokio::time::sleep(Duration::from_secs(20 + round)).await;
+        world.server.faults().set_outage(Outage::None);
+        world
+            .deliver("swapped", &[("plugin.wasm", plugin("limitranges"))], None)
+            .await;
+        world.wait(Duration::from_secs(40)).await;
+        let made = core_reference("LimitRange", "alice", "default-container-limits");
+        assert!(world.get(&made).await.is_some(), "round {round}");
+    }
+}
+
+/// A plugin that waits for something must not keep the agent busy meanwhile.
+#[tokio::test(start_paused = true)]
+async fn waiting_through_an_outage_costs_nothing() {
+    let world = World::started().await;
+    let config = serde_json::json!({"primary": "Widget.v1.example.com", "scope": "cluster"});
+    let chameleon = vec![("plugin.wasm", reeve_it::guest("chameleon"))];
+    world.install("chameleon", &chameleon, Some(config)).await;
+    world.settle().await;
+    world.server.faults().set_outage(Outage::Refused);
+    // With time paused, a loop that never waits would never let an hour pass.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    world.server.faults().set_outage(Outage::None);
+    world.wait(Duration::from_secs(30)).await;
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.reason, "KindNotServed", "{ready:?}");
+}

@@ -155,3 +155,23 @@ async fn policy_survives_a_reinstall() {
     assert_eq!(ready.reason, "LimitExceeded", "{ready:?}");
     assert!(ready.message.contains("4 MiB"), "{ready:?}");
 }
+
+/// Units of the old kind of primary must not be taken for those of the new one.
+#[tokio::test(start_paused = true)]
+async fn another_kind_of_primary_takes_over() {
+    let world = world(json!({"do": "echo"})).await;
+    let before = world.get(&made()).await.unwrap();
+    let config = json!({"primary": "ConfigMap.v1", "reconcile": {"do": "remark", "text": "new"}});
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    let mut note = core_reference("ConfigMap", "alice", "alice");
+    note["data"] = json!({"a": "b"});
+    world.apply(&note).await;
+    world.deliver("chameleon", &component, Some(config)).await;
+    // A ConfigMap that it makes is a primary again; only the first step counts.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let after = world.get(&made()).await.unwrap();
+    assert_eq!(
+        after["metadata"]["ownerReferences"],
+        before["metadata"]["ownerReferences"]
+    );
+}
