@@ -1,4 +1,5 @@
 //! The scenarios beside the plugins of this repository.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use reeve_harness::{Options, Printer, run};

@@ -1,0 +1,8 @@
+//! Scenarios from text to report.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod input;
+mod played;
+mod support;
+mod updated;

@@ -1,0 +1,274 @@
+//! What passes, what fails, and how a failure reads.
+
+use crate::support::{Scenarios, fails, passes, printed};
+use std::fs;
+
+#[test]
+fn a_field_that_differs() {
+    fails(
+        r#"
+expect:
+  objects:
+    - apiVersion: v1
+      kind: ResourceQuota
+      metadata: {name: quotas, namespace: alice}
+      spec: {hard: {pods: "7", limits.cpu: "70"}}
+"#,
+        r#"  quotas.yaml:10 (given): ResourceQuota alice/quotas is not as expected
+    @@ -6,4 +6,4 @@
+     spec:
+       hard:
+         limits.cpu: "70"
+    -    pods: "7"
+    +    pods: "100"
+"#,
+    );
+}
+
+#[test]
+fn a_field_that_should_not_be_there() {
+    fails(
+        r#"
+expect:
+  objects:
+    - apiVersion: v1
+      kind: ResourceQuota
+      metadata: {name: quotas, namespace: alice}
+      spec: {hard: {pods: null}}
+"#,
+        r#"  quotas.yaml:10 (given): ResourceQuota alice/quotas is not as expected
+    @@ -4,4 +4,5 @@
+       name: quotas
+       namespace: alice
+     spec:
+    -  hard: {}
+    +  hard:
+    +    pods: "100"
+"#,
+    );
+}
+
+#[test]
+fn an_object_with_more_than_is_expected_of_the_whole() {
+    fails(
+        r#"
+steps:
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1", z: "2"}}]
+    expect:
+      exact: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: alice}, data: {x: "1"}}]
+"#,
+        r#"  quotas.yaml:11 (step 1): ConfigMap alice/a is not as expected
+    @@ -1,6 +1,7 @@
+     apiVersion: v1
+     data:
+       x: "1"
+    +  z: "2"
+     kind: ConfigMap
+     metadata:
+       name: a
+"#,
+    );
+}
+
+#[test]
+fn an_object_that_is_not_there() {
+    fails(
+        r#"
+expect:
+  objects:
+    - {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: alice}}
+"#,
+        "  quotas.yaml:10 (given): ResourceQuota alice/quota does not exist; those that do: quotas\n",
+    );
+}
+
+#[test]
+fn an_object_that_should_not_be_there() {
+    fails(
+        "expect: {absent: [ResourceQuota alice/quota, ResourceQuota alice/quotas]}\n",
+        "  quotas.yaml:7 (given): ResourceQuota alice/quotas exists, and should not\n",
+    );
+}
+
+#[test]
+fn a_condition_that_differs() {
+    fails(
+        "expect: {conditions: [{of: Plugin, type: Ready, status: \"False\", message: units ready}]}\n",
+        r#"  quotas.yaml:7 (given): condition Ready of Plugin quotas is not as expected
+    @@ -1,2 +1,2 @@
+     message: units ready
+    -status: "False"
+    +status: "True"
+"#,
+    );
+}
+
+#[test]
+fn a_condition_that_is_not_there() {
+    fails(
+        "expect: {conditions: [{of: Plugin, type: Happy}, {of: Profile alice, type: Ready}]}\n",
+        "  quotas.yaml:7 (given): Plugin quotas has no condition Happy; it has Loaded, Ready, Granted\n  \
+         quotas.yaml:7 (given): the unit of Profile alice has no condition Ready; it has none\n",
+    );
+}
+
+#[test]
+fn a_condition_that_should_not_be_there() {
+    let report =
+        Scenarios::with("expect: {conditions: [{of: Plugin, type: Granted, absent: true}]}\n")
+            .run();
+    let message = &report.scenarios[0].failures[0].message;
+    assert!(
+        message.starts_with(
+            "Plugin quotas has a condition Granted, and should not: Granted=True AllGranted"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn events_of_another_number() {
+    fails(
+        r#"
+steps:
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: two}}
+    expect:
+      events:
+        - {of: Profile alice, type: Warning, reason: UnusableLabels, count: 2}
+        - {of: Profile alice, type: Normal}
+"#,
+        "  quotas.yaml:12 (step 1): expected 2 events Warning UnusableLabels on Profile alice; there are 1
+    The events on it:
+      Warning UnusableLabels: Quota labels that cannot be used: quotas.statcan.gc.ca/pods=two (not a quantity, using 100). Set each to a number such as 10 or 4Gi, or remove it.
+  quotas.yaml:13 (step 1): expected at least 1 events Normal on Profile alice; there are 0
+    The events on it:
+      Warning UnusableLabels: Quota labels that cannot be used: quotas.statcan.gc.ca/pods=two (not a quantity, using 100). Set each to a number such as 10 or 4Gi, or remove it.
+",
+    );
+}
+
+#[test]
+fn writes_of_another_number() {
+    let report = Scenarios::with(
+        r#"
+steps:
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect: {writes: 1}
+  - name: put back
+    edit: {object: ResourceQuota alice/quotas, patch: {spec: {hard: {pods: "1"}}}}
+    expect: {writes: 0}
+"#,
+    )
+    .run();
+    assert_eq!(
+        printed(&report).lines().nth(1),
+        Some("  quotas.yaml:13 (step 2, put back): expected the agent to send 0 writes; it sent 1"),
+    );
+}
+
+#[test]
+fn a_step_that_cannot_be_taken() {
+    fails(
+        "\nsteps:\n  - delete: ResourceQuota alice/other\n",
+        "  quotas.yaml:9 (step 1): cannot delete ResourceQuota alice/other: it does not exist\n",
+    );
+    fails(
+        "\nsteps:\n  - delete: Cow bella\n",
+        "  quotas.yaml:9 (step 1): there is no kind Cow; give its CustomResourceDefinition under `given`, in `files` or `objects`\n",
+    );
+}
+
+#[test]
+fn a_failure_shows_conditions() {
+    let report = Scenarios::with("expect: {writes: 99}\n").run();
+    let conditions = &report.scenarios[0].conditions;
+    assert!(
+        conditions
+            .iter()
+            .any(|line| line.starts_with("Plugin quotas: Ready=True Running: 1 of 1 units ready")),
+        "{conditions:?}"
+    );
+}
+
+#[test]
+fn the_clock_is_virtual() {
+    let begun = std::time::Instant::now();
+    passes(
+        r#"
+steps:
+  - advance: 240h
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: alice}}]
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: late, namespace: alice, creationTimestamp: "2026-01-11T00:00:00Z"}
+"#,
+    );
+    // Ten days in far less than one.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(3600));
+}
+
+#[test]
+fn a_component_can_be_swapped_for_a_broken_one() {
+    let scenarios = Scenarios::with(
+        r#"
+steps:
+  - component: shared/broken.wasm
+    expect:
+      conditions:
+        - {of: Plugin, type: Loaded, status: "False", reason: NotAComponent}
+        - {of: Plugin, type: Ready, status: "True", reason: Running}
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "7"}}
+---
+name: a broken one from the beginning
+given:
+  component: shared/broken.wasm
+expect:
+  conditions:
+    - {of: Plugin, type: Ready, status: "False", reason: NotAComponent}
+"#,
+    );
+    fs::write(
+        scenarios.folder.path().join("shared/broken.wasm"),
+        "rubbish",
+    )
+    .unwrap();
+    let report = scenarios.run();
+    assert_eq!(
+        printed(&report),
+        "ok quotas: it (0.0 ms)\nok quotas: a broken one from the beginning (0.0 ms)\n"
+    );
+}
+
+#[test]
+fn the_agent_outlives_an_outage() {
+    passes(
+        r#"
+steps:
+  - outage: unavailable
+  - advance: 10m
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      writes: 0
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "100"}}
+  - outage: none
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "7"}}
+"#,
+    );
+}
