@@ -8,10 +8,12 @@ use crate::source::Part;
 use crate::suite::Case;
 use crate::tester::ActionError;
 use crate::update::Replacement;
+use crate::watchdog::Watch;
 use crate::world::{Changed, Package, Stage, World};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What came of a scenario.
 #[derive(Debug, Default)]
@@ -37,7 +39,12 @@ struct Player<'a> {
     config: Option<&'a Value>,
     played: Played,
     log: &'a Log,
+    watch: &'a Watch<'a>,
 }
+
+/// Virtual time that passes between two words to the watchdog. A scenario may
+/// last for weeks, with thousands of small things done in each hour.
+const STRIDE: Duration = Duration::from_secs(3600);
 
 /// A moment of a scenario.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +74,7 @@ pub(crate) async fn play(
     packages: &HashMap<PathBuf, Package>,
     update: bool,
     log: &Log,
+    watch: &Watch<'_>,
 ) -> Played {
     let given = Moment { step: 0 };
     let Some(package) = packages.get(&case.component) else {
@@ -90,6 +98,7 @@ pub(crate) async fn play(
         config: case.scenario.given.config.as_ref(),
         played: Played::default(),
         log,
+        watch,
     };
     player.play().await;
     player.played
@@ -171,7 +180,7 @@ impl<'a> Player<'a> {
                     .await?;
             }
             Action::Delete(reference) => self.world.tester.delete(reference).await?,
-            Action::Advance(span) => tokio::time::sleep(span.0).await,
+            Action::Advance(span) => self.advance(span.0).await,
             Action::Config(config) => {
                 self.config = Some(config);
                 self.world
@@ -190,6 +199,15 @@ impl<'a> Player<'a> {
             Action::Outage(outage) => self.world.set_outage(*outage).await,
         }
         Ok(())
+    }
+
+    async fn advance(&self, mut left: Duration) {
+        while !left.is_zero() {
+            let stride = left.min(STRIDE);
+            tokio::time::sleep(stride).await;
+            self.watch.pat();
+            left -= stride;
+        }
     }
 
     /// Lets the agent settle and checks what is expected then. Returns whether to

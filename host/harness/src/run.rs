@@ -39,8 +39,8 @@ pub struct Options {
     pub threads: Option<NonZero<usize>>,
 }
 
-/// Wall-clock time after which a scenario is given up: a thousand times what one
-/// takes. Virtual time cannot bound a plugin and an agent that never rest.
+/// Wall-clock time without any step forward after which a scenario is given up: a
+/// thousand times what a step takes. Virtual time cannot bound a plugin and an agent that never rest.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs scenarios. `done` is told of each as soon as it and all before it have
@@ -205,7 +205,7 @@ fn perform(
             tokio::select! {
                 biased;
                 () = watch.barked() => None,
-                played = play(stage, case, packages, update, log) => Some(played),
+                played = play(stage, case, packages, update, log, &watch) => Some(played),
             }
         });
         // What still runs must not hold up the next scenario.

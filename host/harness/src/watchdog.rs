@@ -95,6 +95,14 @@ impl Drop for Watchdog {
 }
 
 impl Watch<'_> {
+    /// Says that virtual time moves on: waiting begins anew.
+    pub(crate) fn pat(&self) {
+        let deadline = Instant::now() + self.dog.patience;
+        if let Some(watched) = self.dog.shared.state.lock().watched.get_mut(&self.id) {
+            watched.0 = deadline;
+        }
+    }
+
     /// Ends when time is up.
     pub(crate) async fn barked(&self) {
         self.notify.notified().await;
