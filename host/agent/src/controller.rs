@@ -67,6 +67,7 @@ pub(crate) struct State {
     /// Plugins whose status may have changed, and when it is reported.
     stale: BTreeSet<Arc<str>>,
     report_at: Option<Instant>,
+    published_at: Option<Instant>,
     /// `Unit` objects that exist.
     unit_objects: BTreeSet<String>,
 }
@@ -127,7 +128,7 @@ impl Controller {
         loop {
             self.start_runs();
             self.report_when_idle();
-            self.publish();
+            self.publish_now_and_then();
             let due = self.next_due();
             let [config_maps, plugins, units] = &mut own_states;
             tokio::select! {

@@ -42,6 +42,16 @@ pub(crate) enum DeliveryError {
         /// Name of the ConfigMap.
         config_map: String,
     },
+    /// The component stands where only text can.
+    #[error(
+        "ConfigMap {config_map}: {key} is in `data`, which holds text; a component is binary and belongs in `binaryData`, where `kubectl create configmap --from-file={key}` puts it by itself"
+    )]
+    Text {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+    },
     /// More than one of the keys is there.
     #[error("ConfigMap {config_map} has {first} and {second}: keep one of the two")]
     Ambiguous {
@@ -97,6 +107,7 @@ impl DeliveryError {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::Absent { .. } | Self::Empty { .. } => Reason::ComponentAbsent,
+            Self::Text { .. } => Reason::NotAComponent,
             Self::Ambiguous { .. } => Reason::ComponentAmbiguous,
             Self::Corrupt { .. } => Reason::DecompressionFailed,
             Self::TooLarge { .. } => Reason::TooLarge,
@@ -107,8 +118,8 @@ impl DeliveryError {
 
 /// Unpacks what a ConfigMap delivers.
 ///
-/// The component may stand in `binaryData`, as kubectl puts it, or, being base64
-/// there already, nowhere else: `data` cannot hold wasm.
+/// The component stands in `binaryData`, where kubectl puts it: `data` cannot hold
+/// wasm.
 ///
 /// # Errors
 ///
@@ -126,6 +137,16 @@ pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
         .into_iter()
         .filter_map(|key| binary(key).map(|bytes| (key, bytes.0.as_slice())));
     let Some((key, bytes)) = found.next() else {
+        let text = config_map.data.as_ref();
+        let misplaced = [PLAIN, ZSTD, GZIP]
+            .into_iter()
+            .find(|key| text.is_some_and(|data| data.contains_key(*key)));
+        if let Some(key) = misplaced {
+            return Err(DeliveryError::Text {
+                config_map: name(),
+                key,
+            });
+        }
         return Err(DeliveryError::Absent { config_map: name() });
     };
     if let Some((second, _)) = found.next() {
@@ -248,6 +269,18 @@ mod tests {
             assert_eq!(package.digest, Digest::of(COMPONENT));
             assert_eq!(&package.config[..], b"{}");
         }
+    }
+
+    #[test]
+    fn a_component_among_the_texts_is_pointed_at() {
+        let mut map = config_map(&[], None);
+        map.data = Some([(PLAIN.to_owned(), "text".to_owned())].into());
+        let error = unpack(&map).unwrap_err();
+        assert_eq!(error.reason(), Reason::NotAComponent);
+        assert!(
+            error.to_string().contains("belongs in `binaryData`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use reeve_core::ownership::{
 use reeve_core::plan::{ApplyReason, Plan, Step};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -32,8 +33,15 @@ pub(crate) struct Executor {
 impl Executor {
     /// Carries out a plan step by step. A step that fails does not keep the
     /// others from being tried, except that nothing is deleted after a failure:
-    /// what replaces the deleted may be what failed.
-    pub(crate) async fn execute(&self, active: &Active, unit: &UnitKey, plan: Plan) -> Executed {
+    /// what replaces the deleted may be what failed. `known` are the objects that
+    /// this agent has wanted for the unit before.
+    pub(crate) async fn execute(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        known: &[ObjectReference],
+        plan: Plan,
+    ) -> Executed {
         let mut executed = Executed::default();
         for step in plan.steps {
             match step {
@@ -42,7 +50,9 @@ impl Executor {
                     reason,
                     uid,
                 } => {
-                    if let Err(problem) = self.apply(active, &object, uid, reason).await {
+                    let known = known.contains(&object.reference);
+                    let applied = self.apply(active, &object, uid, reason, known);
+                    if let Err(problem) = applied.await {
                         executed.problems.push(problem);
                     } else {
                         executed.drifted |= reason == ApplyReason::Drifted;
@@ -65,47 +75,117 @@ impl Executor {
         stamped: &Stamped,
         uid: Option<String>,
         reason: ApplyReason,
+        known: bool,
     ) -> Result<(), Problem> {
         let Some(resource) = active.resource(&stamped.reference.kind) else {
             return Err(undeclared(&stamped.reference));
         };
-        // Nothing there carries our labels. What is there all the same is ours if
-        // our manager applied it for this unit, and else somebody's.
-        let mut force = true;
-        let mut uid = uid;
-        if reason == ApplyReason::Absent {
-            match self.live(active, &stamped.reference).await? {
-                None => force = false,
-                Some(live) if is_ours(active, stamped, &live) => uid = Some(live.uid().to_owned()),
-                Some(live) => return Err(foreign_problem(active, stamped, &live)),
-            }
-        }
-        // The uid is a precondition: an object of that name made by somebody else
-        // since we looked is not ours to force.
-        let mut body = stamped.body.clone();
-        if let (Some(uid), Some(metadata)) = (uid, body["metadata"].as_object_mut()) {
-            metadata.insert("uid".to_owned(), json!(uid));
-        }
-        let applied = self.send(active, resource, &stamped.reference, &body, force);
-        let applied = applied.await?;
-        if !force && others(&applied, &active.field_manager).is_some() {
-            // Somebody made it in the meantime, without a conflict.
-            self.release(active, resource, stamped, &applied).await?;
-            return Err(foreign_problem(active, stamped, &applied));
-        }
+        let applied = match reason {
+            ApplyReason::Absent => self.claim(active, resource, stamped, known).await?,
+            ApplyReason::Changed | ApplyReason::Drifted => self
+                .send(active, resource, stamped, uid.as_deref(), true)
+                .await
+                .map_err(|error| write_problem(&stamped.reference, &error))?,
+        };
         tracing::info!(object = %stamped.reference, ?reason, "applied");
         self.store.observe(applied);
         Ok(())
     }
 
+    /// Applies an object where nothing carries our labels. What is there all the
+    /// same is ours if our manager applied it for this unit, and else somebody's.
+    ///
+    /// An object that this agent has never applied is tried without asking first,
+    /// since it is nearly always absent; if it turns out to be somebody's, it is
+    /// given back at once.
+    async fn claim(
+        &self,
+        active: &Active,
+        resource: &Resource,
+        stamped: &Stamped,
+        known: bool,
+    ) -> Result<Object, Problem> {
+        if let Some(holder) = self.held_by_another_unit(active, stamped) {
+            return Err(Problem::passing(
+                Reason::Conflict,
+                format!(
+                    "{} belongs to {holder}, for which this plugin returns it too; it is left alone. Return another name for each primary",
+                    stamped.reference
+                ),
+            ));
+        }
+        if !known {
+            match self.send(active, resource, stamped, None, false).await {
+                Ok(applied) if others(&applied, &active.field_manager).is_none() => {
+                    return Ok(applied);
+                }
+                Ok(applied) => {
+                    self.release(active, resource, stamped, &applied).await?;
+                    return Err(foreign_problem(active, stamped, &applied));
+                }
+                // Perhaps ours, with our labels edited away.
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => return Err(write_problem(&stamped.reference, &error)),
+            }
+        }
+        let (uid, force) = match self.live(active, &stamped.reference).await? {
+            None => (None, false),
+            Some(live) if is_ours(active, stamped, &live) => (Some(live.uid().to_owned()), true),
+            Some(live) => return Err(foreign_problem(active, stamped, &live)),
+        };
+        self.send(active, resource, stamped, uid.as_deref(), force)
+            .await
+            .map_err(|error| write_problem(&stamped.reference, &error))
+    }
+
+    /// The primary of another unit of the same plugin that has this object. Both
+    /// have one field manager, so the API server would not see a conflict.
+    fn held_by_another_unit(&self, active: &Active, stamped: &Stamped) -> Option<String> {
+        let reference = &stamped.reference;
+        let unit = unit_of(&stamped.body);
+        let snapshot = self.store.snapshot();
+        let watches = active.watches.owned.iter();
+        watches
+            .filter(|watch| watch.spec().resource.kind == reference.kind)
+            .filter_map(|watch| {
+                let namespace = reference.namespace.as_deref();
+                snapshot
+                    .get_in(watch.spec(), namespace, &reference.name)
+                    .found()
+            })
+            .filter(|held| held.manager_fields(&active.field_manager).is_some())
+            .filter_map(|held| held.annotation(PRIMARY_ANNOTATION))
+            .find(|holder| Some(holder.as_str()) != unit)
+    }
+
+    /// Sends an apply. The uid is a precondition: an object of that name made by
+    /// somebody else since we looked is not ours to force.
     async fn send(
+        &self,
+        active: &Active,
+        resource: &Resource,
+        stamped: &Stamped,
+        uid: Option<&str>,
+        force: bool,
+    ) -> Result<Object, WriteError> {
+        let mut body = Cow::Borrowed(&stamped.body);
+        if let Some(uid) = uid
+            && let Some(metadata) = body.to_mut()["metadata"].as_object_mut()
+        {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        self.send_body(active, resource, &stamped.reference, &body, force)
+            .await
+    }
+
+    async fn send_body(
         &self,
         active: &Active,
         resource: &Resource,
         reference: &ObjectReference,
         body: &Value,
         force: bool,
-    ) -> Result<Object, Problem> {
+    ) -> Result<Object, WriteError> {
         let request = Apply {
             resource,
             namespace: reference.namespace.as_deref(),
@@ -116,8 +196,7 @@ impl Executor {
             dry_run: false,
             identity: Some(&active.identity),
         };
-        let applied = self.cluster.apply(request).await;
-        applied.map_err(|error| write_problem(reference, &error))
+        self.cluster.apply(request).await
     }
 
     /// Gives up the fields of an object that turned out to be somebody else's.
@@ -138,8 +217,11 @@ impl Executor {
             "kind": stamped.reference.kind.kind,
             "metadata": metadata,
         });
-        let released = self.send(active, resource, &stamped.reference, &nothing, false);
-        released.await.map(|_| ())
+        let released = self.send_body(active, resource, &stamped.reference, &nothing, false);
+        let released = released.await;
+        released
+            .map(|_| ())
+            .map_err(|error| write_problem(&stamped.reference, &error))
     }
 
     /// Deletes an object that is still the one that was planned for, and still
@@ -256,10 +338,14 @@ fn holds(precondition: &Precondition, live: &Object) -> bool {
 /// Whether an object that lacks our labels is this unit's all the same: they can
 /// be edited away, the fields that our manager applied cannot.
 fn is_ours(active: &Active, stamped: &Stamped, live: &Object) -> bool {
-    let unit = stamped.body.pointer("/metadata/annotations");
-    let unit = unit.and_then(|annotations| annotations.get(PRIMARY_ANNOTATION)?.as_str());
     live.manager_fields(&active.field_manager).is_some()
-        && live.annotation(PRIMARY_ANNOTATION).as_deref() == unit
+        && live.annotation(PRIMARY_ANNOTATION).as_deref() == unit_of(&stamped.body)
+}
+
+/// The unit that a stamped body names.
+fn unit_of(body: &Value) -> Option<&str> {
+    let annotations = body.pointer("/metadata/annotations")?;
+    annotations.get(PRIMARY_ANNOTATION)?.as_str()
 }
 
 fn foreign_problem(active: &Active, stamped: &Stamped, live: &Object) -> Problem {

@@ -185,12 +185,11 @@ impl Loader {
         let local = local_resources(manifest, resources);
         let mut missing = BTreeSet::new();
         let mut unsure = BTreeSet::new();
-        for rule in grant::account_rules(manifest, plural) {
-            let Some(resource) = resources
-                .values()
-                .find(|r| r.kind.group == rule.group && r.plural == rule.resource)
-            else {
-                continue;
+        let rules = grant::account_rules(manifest, plural);
+        let reviews = rules.into_iter().map(async |rule| {
+            let of_rule = |r: &&Resource| r.kind.group == rule.group && r.plural == rule.resource;
+            let Some(resource) = resources.values().find(of_rule) else {
+                return Ok((rule, true));
             };
             let check = AccessCheck {
                 verb: rule.verb,
@@ -199,11 +198,12 @@ impl Loader {
                 namespace: rule.namespace.as_deref(),
                 name: None,
             };
-            let allowed = self
-                .cluster
-                .allowed(identity, check)
-                .await
-                .map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+            let allowed = self.cluster.allowed(identity, check).await;
+            let allowed =
+                allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+            Ok((rule, allowed))
+        });
+        for (rule, allowed) in futures::future::try_join_all(reviews).await? {
             if allowed {
                 continue;
             }

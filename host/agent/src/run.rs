@@ -32,6 +32,8 @@ pub(crate) struct Run {
     pub(crate) active: Arc<Active>,
     /// Objects that carry the unit's labels, as far as they are known.
     pub(crate) owned: Vec<ObjectReference>,
+    /// Objects that were wanted for it before, by this agent.
+    pub(crate) known: Vec<ObjectReference>,
 }
 
 /// What came of a run.
@@ -91,6 +93,7 @@ impl Runner {
             unit,
             active,
             owned,
+            known,
         } = run;
         let snapshot = self.store.snapshot();
         let reference = &unit.primary;
@@ -101,7 +104,7 @@ impl Runner {
             // that.
             Answer::Found(primary) if primary.is_deleting() => Ran::empty(),
             Answer::Found(primary) => {
-                self.reconcile(&unit, &active, &snapshot, &primary, &owned)
+                self.reconcile(&unit, &active, &snapshot, &primary, &owned, &known)
                     .await
             }
             Answer::Absent => self.sweep(&unit, &active, &snapshot, &owned).await,
@@ -126,6 +129,7 @@ impl Runner {
         snapshot: &Snapshot,
         primary: &Object,
         owned: &[ObjectReference],
+        known: &[ObjectReference],
     ) -> Ran {
         let seen = active.manifest.primary().projection.apply(&primary.value());
         let request = Request {
@@ -197,7 +201,7 @@ impl Runner {
         let plan = plan(&owner, stamped, &observed, desired.empty_is_meant);
         ran.problems
             .extend(plan.refusals.iter().map(refusal_problem));
-        let executed = self.executor.execute(active, unit, plan).await;
+        let executed = self.executor.execute(active, unit, known, plan).await;
         ran.drifted = executed.drifted;
         ran.problems.extend(executed.problems);
         // What replaces the unwanted may be what failed.
@@ -261,7 +265,7 @@ impl Runner {
         let plan = plan(&owner, Vec::new(), &orphans, true);
         ran.problems
             .extend(plan.refusals.iter().map(refusal_problem));
-        let executed = self.executor.execute(active, unit, plan).await;
+        let executed = self.executor.execute(active, unit, &[], plan).await;
         ran.problems.extend(executed.problems);
         ran
     }

@@ -282,6 +282,57 @@ mod tests {
     }
 
     #[test]
+    fn absences_are_held_to_the_manifest_too() {
+        let check = |kind: &str, namespace: &str, name: &str, objects: &[Value]| {
+            let object = ObjectReference::new(
+                GroupVersionKind::new("", "v1", kind),
+                Some(namespace.into()),
+                name,
+            );
+            let outcome = Outcome {
+                objects: objects.iter().map(|o| o.to_string().into_bytes()).collect(),
+                absent: vec![Absence {
+                    object,
+                    preconditions: vec![],
+                }],
+                ..Outcome::default()
+            };
+            let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
+            let primary = ObjectReference::new(kind, None, "alice");
+            Desired::check(outcome, &manifest(), &primary, |_| true)
+        };
+        let wanted = quota(&json!({"name": "q", "namespace": "alice"}));
+        assert_eq!(
+            check("ResourceQuota", "alice", "q", &[])
+                .unwrap()
+                .absent
+                .len(),
+            1
+        );
+        for (found, expected) in [
+            (
+                check("Secret", "alice", "q", &[]),
+                "absent[0] (Secret alice/q): the manifest declares",
+            ),
+            (
+                check("ResourceQuota", "bob", "q", &[]),
+                "absent[0] (ResourceQuota bob/q): outside",
+            ),
+            (
+                check("ResourceQuota", "alice", "", &[]),
+                "absent[0] (ResourceQuota alice/): metadata.name",
+            ),
+            (
+                check("ResourceQuota", "alice", "q", &[wanted]),
+                "absent[0] (ResourceQuota alice/q): also returned as objects[0]",
+            ),
+        ] {
+            let text = found.unwrap_err().to_string();
+            assert!(text.starts_with(expected), "{text}");
+        }
+    }
+
+    #[test]
     fn remarks_are_bounded() {
         let remark = |kind: &str, reason: &str| Condition {
             kind: kind.into(),

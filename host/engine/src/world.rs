@@ -31,8 +31,7 @@ impl fmt::Display for Found {
         f.write_str(match self {
             Self::Empty => "it is empty",
             Self::CoreModule => {
-                "it is a core WebAssembly module; encode it with `wasm-tools component new`, \
-                 or build the plugin with `reeve plugin build`"
+                "it is a core WebAssembly module; encode it with `wasm-tools component new`"
             }
             Self::Wat => "it is WebAssembly in text form; encode it with `wasm-tools parse`",
             Self::Precompiled => {

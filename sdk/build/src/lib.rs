@@ -14,7 +14,7 @@
 //! The steps are: make sure that the compiler has the wasm target, run `cargo
 //! build` for it, take the core module that comes out, drop the custom sections
 //! nobody reads, and wrap it into a validated component. Used by `cargo xtask`,
-//! `reeve dev` and `reeve plugin build`, so that all three give the same bytes.
+//! `reeve dev` and `reeve test`, so that all of them give the same bytes.
 
 mod cargo;
 mod component;

@@ -9,7 +9,8 @@ use reeve_build::{Builder, PluginCrate, Profile};
 
 use crate::workspace::Workspace;
 
-/// The level at which `reeve plugin package` compresses what is delivered.
+/// The level at which a component is compressed for delivery: zstd's highest that
+/// needs no more memory to unpack.
 const ZSTD_LEVEL: i32 = 19;
 
 /// Builds each folder of `plugins/` to target/plugins/<name>.wasm.

@@ -21,6 +21,10 @@ use tokio::time::Instant;
 /// is one write; sooner, when nothing else is left to do.
 const REPORT_DELAY: Duration = Duration::from_millis(250);
 
+/// Counting all units for a status costs more than many of the events that could
+/// change it.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
+
 impl Controller {
     pub(super) fn mark_stale(&mut self, plugin: &Arc<str>) {
         self.state.stale.insert(plugin.clone());
@@ -69,7 +73,17 @@ impl Controller {
         }
     }
 
-    pub(super) fn publish(&self) {
+    /// Publishes at rest, and while busy often enough to watch.
+    pub(super) fn publish_now_and_then(&mut self) {
+        let now = Instant::now();
+        let recently = |at| now.duration_since(at) < PUBLISH_INTERVAL;
+        if self.is_idle() || !self.state.published_at.is_some_and(recently) {
+            self.state.published_at = Some(now);
+            self.publish();
+        }
+    }
+
+    fn publish(&self) {
         let mut plugins: Vec<PluginReport> = self
             .state
             .plugins

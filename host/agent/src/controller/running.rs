@@ -30,6 +30,11 @@ impl Controller {
                 continue;
             };
             let run = Run {
+                known: plugin
+                    .units
+                    .get(&*unit.primary)
+                    .map(|state| state.desired.clone())
+                    .unwrap_or_default(),
                 owned: plugin.owned_by(&unit),
                 unit: unit.clone(),
                 active: active.clone(),

@@ -39,7 +39,7 @@ async fn what_is_no_component_is_named() {
         (b"", "it is empty"),
         (
             &module,
-            "it is a core WebAssembly module; encode it with `wasm-tools component new`, or build the plugin with `reeve plugin build`",
+            "it is a core WebAssembly module; encode it with `wasm-tools component new`",
         ),
         (
             b"\n(component)",

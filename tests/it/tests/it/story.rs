@@ -243,3 +243,22 @@ async fn a_bad_label_is_reported_once_and_hurts_nobody_else() {
     assert_eq!(world.unit("quotas", "carol").await, None);
     assert_eq!(hard(&world, "bob", "pods").await, "100");
 }
+
+/// A ConfigMap holds 1 MiB, and kubectl's annotation of an apply a quarter of it.
+#[test]
+fn components_are_small() {
+    for name in ["quotas", "limitranges"] {
+        let component = plugin(name);
+        let packed = zstd::encode_all(&component[..], 19).unwrap();
+        assert!(
+            component.len() <= 150_000,
+            "{name}: {} bytes",
+            component.len()
+        );
+        assert!(
+            packed.len() <= 60_000,
+            "{name}: {} bytes as zstd",
+            packed.len()
+        );
+    }
+}
