@@ -79,8 +79,6 @@ pub enum Reason {
     NamespaceAbsent,
     /// A deletion was held back.
     DeletionHeld,
-    /// Some units are in trouble.
-    UnitsFailing,
 }
 
 impl ConditionType {

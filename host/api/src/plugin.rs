@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
     category = "reeve",
     doc = "Status and policy of one plugin of Reeve.",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Loaded","type":"string","jsonPath":".status.conditions[?(@.type==\"Loaded\")].status"}"#,
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.version"}"#,
     printcolumn = r#"{"name":"Primary","type":"string","jsonPath":".status.primaryKind"}"#,
     printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,

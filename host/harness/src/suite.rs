@@ -149,13 +149,14 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn file(&mut self, asked: &Path, path: PathBuf) -> Result<(), Error> {
         let text = read_text(&path)?;
-        let scenarios: Vec<Scenario> = match serde_saphyr::from_multiple(&text) {
-            Ok(scenarios) => scenarios,
-            Err(error) => {
-                self.problems.push(yaml_problem(&path, &error));
-                return Ok(());
-            }
-        };
+        let scenarios: Vec<Scenario> =
+            match serde_saphyr::from_multiple_with_options(&text, strict()) {
+                Ok(scenarios) => scenarios,
+                Err(error) => {
+                    self.problems.push(yaml_problem(&path, &error));
+                    return Ok(());
+                }
+            };
         if scenarios.is_empty() {
             self.problems
                 .push(format!("{}: there is no scenario in it", path.display()));
@@ -229,10 +230,16 @@ fn read_text(path: &Path) -> Result<String, Error> {
 fn read_objects(path: &Path) -> Result<Vec<Object>, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    serde_saphyr::from_multiple(&text).map_err(|error| yaml_problem(path, &error))
+    serde_saphyr::from_multiple_with_options(&text, strict())
+        .map_err(|error| yaml_problem(path, &error))
 }
 
 /// `file:line:column: what`, and the lines around it.
+/// `y` and `on` are words; only `true` and `false` are booleans.
+fn strict() -> serde_saphyr::Options {
+    serde_saphyr::options! { strict_booleans: true }
+}
+
 fn yaml_problem(path: &Path, error: &serde_saphyr::Error) -> String {
     let place = match error.location() {
         Some(at) => format!("{}:{}:{}", path.display(), at.line(), at.column()),

@@ -48,7 +48,8 @@ impl Drop for Process {
 async fn resident(count: usize, component: &[u8]) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
-    let reeve = reeve_real::binary()?;
+    let own = std::env::current_exe()?;
+    let reeve = own.with_file_name("reeve");
     let _cluster = Process(
         Command::new(&reeve)
             .args(["cluster", "--kubeconfig"])

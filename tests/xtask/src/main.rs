@@ -104,6 +104,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Bench { arguments } => {
             components::build_plugins(&workspace)?;
             components::build_guests(&workspace)?;
+            // The agent whose memory is measured is a process of its own.
+            let mut build = workspace.cargo(["build", "--release"]);
+            build.args(["--package", "reeve-bench", "--package", "reeve-cli"]);
+            process::run(&mut build)?;
             let mut bench = workspace.cargo(["run", "--release"]);
             bench
                 .args(["--package", "reeve-bench", "--"])

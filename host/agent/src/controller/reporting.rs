@@ -260,7 +260,7 @@ fn watch_problem(spec: &WatchSpec, state: &WatchState) -> Option<String> {
         WatchState::Syncing => Some(format!("{resource}: not all objects have been seen yet")),
         WatchState::Forbidden { message } => Some(format!("{resource}: {message}")),
         WatchState::NotServed => Some(format!(
-            "{resource}: not served; install the CRDs with `reeve crds | kubectl apply -f -`"
+            "{resource}: not served; install the CRDs with `reeve crds | kubectl apply --server-side -f -`"
         )),
         WatchState::Failing { message, .. } => Some(format!("{resource}: {message}")),
     }
