@@ -289,7 +289,6 @@ fn observe(active: &Active, snapshot: &Snapshot, owned: &[ObjectReference]) -> V
         .map(|object| Observed {
             reference: object.reference(),
             uid: object.uid().to_owned(),
-            resource_version: object.resource_version().to_owned(),
             annotations: object
                 .annotations()
                 .into_iter()

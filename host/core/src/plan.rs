@@ -15,8 +15,6 @@ pub struct Observed {
     pub reference: ObjectReference,
     /// Its uid.
     pub uid: String,
-    /// Its resource version.
-    pub resource_version: String,
     /// Its annotations, as far as they are ours or steer us.
     pub annotations: HashMap<String, String>,
     /// `fieldsV1` of our manager's `Apply` entry; none when there is no such
@@ -255,7 +253,6 @@ mod tests {
         Observed {
             reference: stamped.reference.clone(),
             uid: format!("uid-{}", stamped.reference.name),
-            resource_version: "1".into(),
             annotations: metadata["annotations"]
                 .as_object()
                 .unwrap()
