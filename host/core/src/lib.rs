@@ -5,11 +5,13 @@
 //! the harness and shadow runs all decide with this code and differ only in what
 //! they do with the decision.
 
+pub mod annotations;
 pub mod backoff;
 pub mod desired;
 pub mod digest;
 pub mod failure;
 pub mod grant;
+pub mod health;
 pub mod kind;
 pub mod manifest;
 pub mod outcome;
