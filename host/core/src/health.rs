@@ -172,10 +172,15 @@ impl Context<'_> {
 /// an unexpected type counts as absent. `Degraded` is said only where waiting
 /// does not help by the object's own account.
 pub fn health(object: &Value, context: &Context<'_>) -> Health {
-    let object = Object(object);
-    if object.deleting() {
+    if Object(object).deleting() {
         return Health::new(HealthStatus::Terminating, "it is being deleted");
     }
+    outcome(object, context)
+}
+
+/// As [`health()`], also of an object that is being deleted: how it was doing.
+pub(crate) fn outcome(object: &Value, context: &Context<'_>) -> Health {
+    let object = Object(object);
     if context.overrides.ignore {
         return Health::new(HealthStatus::Healthy, "its health is ignored, as annotated");
     }

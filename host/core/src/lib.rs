@@ -20,6 +20,7 @@ pub mod plan;
 pub mod projection;
 pub mod selector;
 pub mod unit;
+pub mod waves;
 
 pub use desired::{Desired, DesiredError, DesiredObject};
 pub use digest::Digest;
