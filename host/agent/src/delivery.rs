@@ -211,7 +211,11 @@ fn parse_config(text: &str) -> Result<Bytes, String> {
     // `y` and `on` are words; only `true` and `false` are booleans.
     let options = serde_saphyr::options! { strict_booleans: true };
     let value: serde_json::Value =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            // A condition is one line.
+            let plain = serde_saphyr::render_options! { snippets: serde_saphyr::SnippetMode::Off };
+            error.render_with_options(plain)
+        })?;
     // Comments alone are no configuration.
     let value = match value {
         serde_json::Value::Null => serde_json::json!({}),

@@ -2,6 +2,7 @@
 //! the scheduler need it.
 
 use reeve_api::Reason;
+pub(crate) use reeve_core::chain;
 use std::fmt;
 
 /// Why something does not work.
@@ -40,20 +41,4 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.message)
     }
-}
-
-/// An error with all of its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some errors already say what their cause says.
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -5,6 +5,7 @@ use kube::{Client, Config};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 
 /// An API server that does not accept a connection within this time is taken for
 /// absent, so that whoever waits learns of it and tries again.
@@ -33,12 +34,23 @@ pub enum ConnectError {
         looked: String,
     },
     /// A kubeconfig could not be read.
-    #[error("cannot read the kubeconfig {}", path.display())]
+    #[error(
+        "cannot read the kubeconfig {}; name another with --kubeconfig or KUBECONFIG",
+        path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: KubeconfigError,
+        source: io::Error,
+    },
+    /// A file is no kubeconfig.
+    #[error("{} is no kubeconfig: {reason}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Why, with line and column.
+        reason: String,
     },
     /// The kubeconfig names no usable cluster, user or context.
     #[error("cannot use {context} of the kubeconfig from {origin}")]
@@ -190,10 +202,24 @@ async fn from_files(
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
-    Kubeconfig::read_from(path).map_err(|source| ConnectError::Read {
-        path: path.to_owned(),
-        source,
+    Kubeconfig::read_from(path).map_err(|error| match error {
+        KubeconfigError::ReadConfig(source, path) => ConnectError::Read { path, source },
+        KubeconfigError::Parse(error) => ConnectError::Parse {
+            path: path.to_owned(),
+            reason: first_line(&error),
+        },
+        error => ConnectError::Parse {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        },
     })
+}
+
+/// What a YAML error says before it shows the text, which would be to say it twice.
+fn first_line(error: &impl fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
 #[cfg(test)]
@@ -326,14 +352,18 @@ mod tests {
                 Some("none"),
                 Err("cannot use context none of the kubeconfig from "),
             ),
-            (vec!["broken"], None, Err("cannot read the kubeconfig ")),
+            (
+                vec!["broken"],
+                None,
+                Err("/broken is no kubeconfig: line 1 column 11: "),
+            ),
             (vec!["missing"], None, Err("cannot read the kubeconfig ")),
         ] {
             let files: Vec<_> = files.into_iter().map(at).collect();
             match (from_files(&files, context).await, expected) {
                 (Ok((config, _)), Ok(namespace)) => assert_eq!(config.default_namespace, namespace),
                 (Err(error), Err(text)) => {
-                    assert!(error.to_string().starts_with(text), "{error}");
+                    assert!(error.to_string().contains(text), "{error}");
                 }
                 (got, expected) => panic!("{got:?} instead of {expected:?}"),
             }

@@ -7,6 +7,7 @@
 
 pub mod annotations;
 pub mod backoff;
+pub mod chain;
 pub mod desired;
 pub mod digest;
 pub mod failure;
@@ -22,6 +23,7 @@ pub mod selector;
 pub mod unit;
 pub mod waves;
 
+pub use chain::chain;
 pub use desired::{Desired, DesiredError, DesiredObject};
 pub use digest::Digest;
 pub use failure::Failure;

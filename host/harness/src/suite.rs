@@ -3,7 +3,7 @@
 use crate::component;
 use crate::scenario::{Action, Object, Scenario};
 use crate::source::{Node, Part};
-use crate::{Error, Options};
+use crate::{Error, Options, yaml};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Reader<'_> {
             match serde_saphyr::from_multiple_with_options(&text, strict()) {
                 Ok(scenarios) => scenarios,
                 Err(error) => {
-                    self.problems.push(yaml_problem(&path, &error));
+                    self.problems.push(yaml::problem(&path, &text, &error));
                     return Ok(());
                 }
             };
@@ -231,21 +231,12 @@ fn read_objects(path: &Path) -> Result<Vec<Object>, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     serde_saphyr::from_multiple_with_options(&text, strict())
-        .map_err(|error| yaml_problem(path, &error))
+        .map_err(|error| yaml::problem(path, &text, &error))
 }
 
-/// `file:line:column: what`, and the lines around it.
 /// `y` and `on` are words; only `true` and `false` are booleans.
 fn strict() -> serde_saphyr::Options {
     serde_saphyr::options! { strict_booleans: true }
-}
-
-fn yaml_problem(path: &Path, error: &serde_saphyr::Error) -> String {
-    let place = match error.location() {
-        Some(at) => format!("{}:{}:{}", path.display(), at.line(), at.column()),
-        None => path.display().to_string(),
-    };
-    format!("{place}: {}", error.render().trim_end())
 }
 
 /// The folder of the plugin beside which a scenario stands: the closest one above

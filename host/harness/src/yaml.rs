@@ -1,6 +1,9 @@
-//! Values as the YAML that people read and write.
+//! Values as the YAML that people read and write, and what is wrong with theirs.
 
 use serde_json::Value;
+use serde_saphyr::{DefaultMessageFormatter, Localizer, Location, MessageFormatter, SnippetMode};
+use std::borrow::Cow;
+use std::path::Path;
 
 /// A value over as many lines as it takes, each ended.
 pub(crate) fn block(value: &Value) -> String {
@@ -50,10 +53,72 @@ fn text(text: &str) -> String {
     }
 }
 
+/// What is wrong with a text: `file:line:column: what`, and below it the line with a
+/// mark. Place and message are there once.
+pub(crate) fn problem(path: &Path, text: &str, error: &serde_saphyr::Error) -> String {
+    let message = error.render_with_options(serde_saphyr::render_options! {
+        formatter: &Placeless,
+        snippets: SnippetMode::Off,
+    });
+    let message = message.trim_end();
+    let path = path.display();
+    let Some(at) = error.location() else {
+        return format!("{path}: {message}");
+    };
+    let (number, column) = (at.line(), at.column());
+    let index = usize::try_from(number).unwrap_or_default().wrapping_sub(1);
+    let Some(line) = text.lines().nth(index) else {
+        return format!("{path}:{number}:{column}: {message}");
+    };
+    // Tabs stay, so that the mark stands where the line has its fault.
+    let before = usize::try_from(column)
+        .unwrap_or_default()
+        .saturating_sub(1);
+    let indent: String = line
+        .chars()
+        .take(before)
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
+    let margin = " ".repeat(number.to_string().len());
+    format!(
+        "{path}:{number}:{column}: {message}\n{number} | {line}\n{margin} | {indent}^",
+        line = line.trim_end()
+    )
+}
+
+/// Messages without the place, which is told beside them.
+struct Placeless;
+
+impl MessageFormatter for Placeless {
+    fn localizer(&self) -> &dyn Localizer {
+        self
+    }
+
+    fn format_message<'a>(&self, error: &'a serde_saphyr::Error) -> Cow<'a, str> {
+        DefaultMessageFormatter.format_message(error)
+    }
+}
+
+impl Localizer for Placeless {
+    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
+        base
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_problem_is_told_once_with_its_place() {
+        let text = "a: 1\nb:\n  c: [\n";
+        let error = serde_saphyr::from_str::<Value>(text).unwrap_err();
+        assert_eq!(
+            problem(Path::new("x.yaml"), text, &error),
+            "x.yaml:3:6: unclosed bracket '['\n3 |   c: [\n  |      ^"
+        );
+    }
 
     #[test]
     fn what_is_written_reads_back() {

@@ -11,6 +11,7 @@ use crate::status::Status;
 use crate::transport::{Call, CallError, TransportError};
 use http_body_util::BodyExt;
 use reeve_core::backoff::Backoff;
+use reeve_core::chain;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -289,18 +290,4 @@ fn state_of(interruption: &Interruption, failures: u32) -> WatchState {
             failures,
         },
     }
-}
-
-/// An error with its causes. A state is read by people, far from the error.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        source = error.source();
-    }
-    text
 }
