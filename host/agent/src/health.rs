@@ -75,6 +75,10 @@ async fn ready(State(status): State<watch::Receiver<AgentStatus>>) -> (StatusCod
         return (StatusCode::OK, "ok\n".to_owned());
     }
     let mut text = String::from("not ready\n");
+    for resource in &status.syncing {
+        text.push_str(resource);
+        text.push_str(": not all objects have been seen yet\n");
+    }
     for problem in problems {
         text.push_str(problem);
         text.push('\n');

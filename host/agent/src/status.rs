@@ -8,6 +8,9 @@ use reeve_core::{Digest, ObjectReference};
 pub struct AgentStatus {
     /// Whether the agent has seen all plugins. It then is ready.
     pub synced: bool,
+    /// The agent's own kinds of which not all objects have been seen yet. That is
+    /// nothing wrong, unless it lasts.
+    pub syncing: Vec<String>,
     /// What is wrong with the watches of its own objects.
     pub own_watches: Vec<String>,
     /// Whether nothing is left to do until something changes. Units and plugins

@@ -1,8 +1,8 @@
 //! `reeve crds`.
 
+use crate::output;
 use anyhow::Context as _;
 use clap::Args;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Print the CustomResourceDefinitions of Reeve as YAML
@@ -17,7 +17,6 @@ pub(crate) fn run(_: &CrdsArgs) -> anyhow::Result<ExitCode> {
         text.push_str("---\n");
         text.push_str(&serde_saphyr::to_string(&crd).context("cannot write a CRD as YAML")?);
     }
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.context("cannot write to standard output")?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }

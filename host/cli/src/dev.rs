@@ -1,19 +1,19 @@
 //! `reeve dev`.
 
 mod install;
+mod problems;
 mod progress;
 mod reload;
 mod sample;
 mod table;
 
-use crate::signal;
-use anyhow::{Context as _, bail};
+use crate::{output, signal};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use install::Installer;
 use progress::Progress;
 use reeve_agent::{Agent, AgentConfig, AgentStatus};
 use reeve_build::PluginCrate;
-use reeve_core::Digest;
 use reeve_engine::{Engine, EngineConfig};
 use reeve_sim::{Config, Server};
 use std::collections::BTreeMap;
@@ -43,6 +43,10 @@ pub(crate) struct DevArgs {
     #[arg(long, default_value_t = 0)]
     port: u16,
 }
+
+/// What is logged. Problems of plugins and units are told as the command's own
+/// output, so the agent's loop need not log them too.
+pub(crate) const LOGS: &str = "warn,reeve_agent::controller=error";
 
 /// Namespace of the agent in the embedded cluster.
 const NAMESPACE: &str = "reeve-system";
@@ -89,47 +93,73 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let client = server.client_as(AGENT_USER, ["system:authenticated"]);
     let agent = Agent::start(AgentConfig::new(client, engine, NAMESPACE));
-    let wanted = components
-        .iter()
-        .map(|(name, component)| (name.clone(), Digest::of(component)))
-        .collect();
-    let converged = converge(&agent, &wanted).await;
-    println!();
-    print!("{}", table::of(&agent.units().await));
-    if let Err(problems) = converged {
-        agent.stop().await;
-        bail!("not converged within {} s:\n{problems}", PATIENCE.as_secs());
-    }
-    let objects: usize = agent
-        .units()
-        .await
-        .iter()
-        .map(|unit| unit.objects.len())
-        .sum();
-    println!(
-        "\nconverged: {objects} objects from {} plugins in {:.2} s",
-        components.len(),
-        started.elapsed().as_secs_f64()
-    );
-    if !args.once {
-        println!(
-            "\nexport KUBECONFIG={}",
-            absolute(&args.kubeconfig).display()
-        );
-        println!("Try: kubectl get profiles,resourcequotas -A   or: kubectl get plugins");
-        println!(
-            "Save a source file below {} to swap its plugin; Ctrl-C stops.\n",
-            args.plugins.display()
-        );
+    let names: Vec<&str> = components.keys().map(String::as_str).collect();
+    let problems = async {
+        problems::tell(&agent).await;
+        Err(anyhow!(
+            "the agent has ended by itself; this is a bug of reeve"
+        ))
+    };
+    let begin = begin(&agent, &names, started);
+    let code: anyhow::Result<ExitCode> = if args.once {
         tokio::select! {
-            ended = reload::watch(&args.plugins, crates, &installer, &agent) => ended?,
-            () = report_problems(&agent) => {}
-            stopped = signal::stop() => stopped.context("cannot listen for signals")?,
+            converged = begin => Ok(ExitCode::from(u8::from(!converged))),
+            ended = problems => ended,
         }
-    }
+    } else {
+        let guide = async {
+            begin.await;
+            output::tell(guide(&args));
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = guide => Ok(ExitCode::SUCCESS),
+            ended = problems => ended,
+            ended = reload::watch(&args.plugins, crates, &installer, &agent) => {
+                ended.map(|()| ExitCode::SUCCESS)
+            }
+            stopped = signal::stop() => {
+                stopped.context("cannot listen for signals").map(|()| ExitCode::SUCCESS)
+            }
+        }
+    };
     agent.stop().await;
     serving.shutdown().await;
-    Ok(ExitCode::SUCCESS)
+    code
+}
+
+/// Waits until these plugins have done what is to be done, and shows it. Returns
+/// whether they have.
+async fn begin(agent: &Agent, plugins: &[&str], started: Instant) -> bool {
+    let converged = converge(agent, plugins).await;
+    let units = agent.units().await;
+    output::tell(format_args!("\n{}", table::of(&units)));
+    if converged {
+        let objects: usize = units.iter().map(|unit| unit.objects.len()).sum();
+        output::tell(format_args!(
+            "converged: {objects} objects from {} plugins in {:.2} s",
+            plugins.len(),
+            started.elapsed().as_secs_f64()
+        ));
+    } else {
+        output::tell(format_args!(
+            "not converged within {} s; what keeps it is said above",
+            PATIENCE.as_secs()
+        ));
+    }
+    converged
+}
+
+/// What can be done from here.
+fn guide(args: &DevArgs) -> String {
+    let kubeconfig = std::path::absolute(&args.kubeconfig);
+    format!(
+        "\nexport KUBECONFIG={}\n\
+        Try: kubectl get profiles,resourcequotas -A   or: kubectl get plugins\n\
+        Save a source file below {} to swap its plugin; Ctrl-C stops.\n",
+        kubeconfig.as_ref().unwrap_or(&args.kubeconfig).display(),
+        args.plugins.display()
+    )
 }
 
 /// A plugin crate and the name under which it is installed.
@@ -167,12 +197,13 @@ fn find_crates(folder: &Path) -> anyhow::Result<Vec<Source>> {
     Ok(crates)
 }
 
-/// Waits until these components run and all of their units are ready.
-async fn converge(agent: &Agent, wanted: &BTreeMap<String, Digest>) -> Result<(), String> {
+/// Waits until these plugins run and all of their units are ready. Returns whether
+/// that came to be.
+async fn converge(agent: &Agent, plugins: &[&str]) -> bool {
     let mut status = agent.status();
     let converged = async {
         loop {
-            let done = has_converged(&status.borrow_and_update(), wanted);
+            let done = has_converged(&status.borrow_and_update(), plugins);
             if done && agent.is_settled() {
                 return;
             }
@@ -181,63 +212,17 @@ async fn converge(agent: &Agent, wanted: &BTreeMap<String, Digest>) -> Result<()
             let _ = tokio::time::timeout(pause, status.changed()).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, converged).await.is_ok() {
-        return Ok(());
-    }
-    let mut problems: Vec<String> = agent.status().borrow().own_watches.clone();
-    for plugin in &agent.status().borrow().plugins {
-        problems.extend(
-            plugin
-                .problem
-                .iter()
-                .map(|text| format!("{}: {text}", plugin.name)),
-        );
-    }
-    for unit in agent.units().await {
-        let text = unit.problem.unwrap_or_else(|| "not run yet".to_owned());
-        if !unit.ready {
-            problems.push(format!("{} for {}: {text}", unit.plugin, unit.primary));
-        }
-    }
-    Err(problems.join("\n"))
+    tokio::time::timeout(PATIENCE, converged).await.is_ok()
 }
 
-fn has_converged(status: &AgentStatus, wanted: &BTreeMap<String, Digest>) -> bool {
-    status.synced
-        && status.idle
-        && wanted.iter().all(|(name, digest)| {
-            status.plugins.iter().any(|plugin| {
-                plugin.name == *name
-                    && plugin.digest == Some(*digest)
-                    && plugin.problem.is_none()
-                    && plugin.units.ready == plugin.units.total
-            })
+fn has_converged(status: &AgentStatus, plugins: &[&str]) -> bool {
+    let runs = |name: &&str| {
+        status.plugins.iter().any(|plugin| {
+            plugin.name == *name
+                && plugin.digest.is_some()
+                && plugin.problem.is_none()
+                && plugin.units.ready == plugin.units.total
         })
-}
-
-/// Prints problems of plugins as they come and go.
-async fn report_problems(agent: &Agent) {
-    let mut known: BTreeMap<String, String> = BTreeMap::new();
-    let mut status = agent.status();
-    loop {
-        let now: BTreeMap<String, String> = status
-            .borrow_and_update()
-            .plugins
-            .iter()
-            .filter_map(|plugin| Some((plugin.name.clone(), plugin.problem.clone()?)))
-            .collect();
-        for (name, problem) in &now {
-            if known.get(name) != Some(problem) {
-                println!("{name}: {problem}");
-            }
-        }
-        known = now;
-        if status.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    };
+    status.synced && status.idle && plugins.iter().all(runs)
 }

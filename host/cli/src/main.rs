@@ -4,11 +4,14 @@ mod cluster;
 mod crds;
 mod dev;
 mod logging;
+mod output;
 mod run;
 mod signal;
 mod test;
 
 use clap::{Parser, Subcommand};
+use reeve_core::chain;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Kubernetes controllers as WebAssembly components
@@ -40,7 +43,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Dev(args) => {
-            logging::init("warn", false);
+            logging::init(dev::LOGS, false);
             with_runtime(dev::run(args))
         }
         Command::Run(args) => {
@@ -60,7 +63,8 @@ fn main() -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Where nobody reads it, the exit code has to do.
+            let _ = writeln!(std::io::stderr(), "error: {}", chain(error.as_ref()));
             ExitCode::from(2)
         }
     }

@@ -9,7 +9,9 @@ use reeve_engine::{Engine, EngineConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 /// Run the agent against a cluster
 ///
@@ -60,6 +62,10 @@ impl RunArgs {
     }
 }
 
+/// A list of the agent's own objects that takes longer than this is worth a word:
+/// there are few of them.
+const SYNC_PATIENCE: Duration = Duration::from_secs(10);
+
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let (client, _) = connect(&ConnectOptions {
         kubeconfig: args.kubeconfig,
@@ -90,23 +96,94 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Logs what keeps the agent from being ready, and that it is.
 async fn log_status(mut status: watch::Receiver<AgentStatus>) {
-    let mut last: Option<(bool, Vec<String>)> = None;
+    let mut readiness = Readiness::default();
     loop {
-        let now = {
-            let status = status.borrow_and_update();
-            (status.synced, status.own_watches.clone())
-        };
-        if last.as_ref() != Some(&now) {
-            for problem in &now.1 {
-                tracing::warn!(problem, "not ready");
+        let seen = status.borrow_and_update().clone();
+        for event in readiness.look(&seen, Instant::now()) {
+            match event {
+                Event::Ready => tracing::info!("ready"),
+                Event::NotReady(problem) => tracing::warn!(problem, "not ready"),
             }
-            if now.0 && now.1.is_empty() {
-                tracing::info!("ready");
-            }
-            last = Some(now);
         }
-        if status.changed().await.is_err() {
+        // A wait that becomes a problem changes nothing in the status.
+        if let Ok(Err(_)) = timeout(SYNC_PATIENCE, status.changed()).await {
             return;
+        }
+    }
+}
+
+/// What has been logged of the agent's readiness.
+#[derive(Default)]
+struct Readiness {
+    /// Since when objects are waited for.
+    syncing_since: Option<Instant>,
+    told: Option<Vec<Event>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Ready,
+    NotReady(String),
+}
+
+impl Readiness {
+    /// What is to be logged now.
+    fn look(&mut self, status: &AgentStatus, now: Instant) -> Vec<Event> {
+        let mut problems = status.own_watches.clone();
+        if status.syncing.is_empty() {
+            self.syncing_since = None;
+        } else if now.duration_since(*self.syncing_since.get_or_insert(now)) >= SYNC_PATIENCE {
+            let unseen = |resource| format!("{resource}: not all objects have been seen yet");
+            problems.extend(status.syncing.iter().map(unseen));
+        }
+        let events: Vec<Event> = match (problems.is_empty(), status.synced) {
+            (true, true) => vec![Event::Ready],
+            (true, false) => return Vec::new(),
+            (false, _) => problems.into_iter().map(Event::NotReady).collect(),
+        };
+        if self.told.as_ref() == Some(&events) {
+            return Vec::new();
+        }
+        self.told = Some(events.clone());
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_wait_that_lasts_is_a_problem() {
+        let start = Instant::now();
+        let mut readiness = Readiness::default();
+        let unseen = "plugins: not all objects have been seen yet";
+        for (second, syncing, problem, expected) in [
+            (0, false, None, vec![]),
+            (0, true, None, vec![]),
+            (9, true, None, vec![]),
+            (10, true, None, vec![Event::NotReady(unseen.into())]),
+            (11, true, None, vec![]),
+            (12, false, None, vec![Event::Ready]),
+            (13, false, None, vec![]),
+            (
+                14,
+                false,
+                Some("units: no"),
+                vec![Event::NotReady("units: no".into())],
+            ),
+            (15, true, None, vec![]),
+            (16, false, None, vec![Event::Ready]),
+        ] {
+            let strings = |text: Option<&str>| text.map(str::to_owned).into_iter().collect();
+            let status = AgentStatus {
+                synced: second > 0 && !syncing && problem.is_none(),
+                syncing: strings(syncing.then_some("plugins")),
+                own_watches: strings(problem),
+                ..AgentStatus::default()
+            };
+            let now = start + Duration::from_secs(second);
+            assert_eq!(readiness.look(&status, now), expected, "after {second} s");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `reeve test`.
 
+use crate::output;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reeve_harness::{Options, Printer, run as play};
@@ -54,16 +55,18 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<ExitCode> {
     let printer = Printer {
         colour: std::io::stdout().is_terminal(),
     };
+    let mut printed = Ok(());
     let report = play(&options, |scenario| {
-        if text {
-            print!("{}", printer.scenario(scenario));
+        if text && printed.is_ok() {
+            printed = output::print(printer.scenario(scenario));
         }
     })?;
+    printed?;
     if text {
-        print!("{}", printer.summary(&report));
+        output::print(printer.summary(&report))?;
     } else {
         let json = serde_json::to_string_pretty(&report).context("cannot write the report")?;
-        println!("{json}");
+        output::print(json + "\n")?;
     }
     Ok(ExitCode::from(report.exit_code()))
 }

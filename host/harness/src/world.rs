@@ -381,6 +381,8 @@ impl World {
             if begun.elapsed() >= PATIENCE {
                 let status = agent.status().borrow().clone();
                 let mut details = status.own_watches;
+                let unseen = |resource| format!("not all {resource} have been seen yet");
+                details.extend(status.syncing.into_iter().map(unseen));
                 details.extend(
                     status
                         .plugins

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
     ConditionType, PrimaryReference, Reason, UnitSpec, UnitStatus, condition, set_condition,
 };
-use reeve_cluster::{WatchSpec, WatchState};
+use reeve_cluster::WatchState;
 use reeve_core::UnitKey;
 use reeve_core::outcome::ConditionStatus;
 use reeve_core::ownership::{plugin_label, unit_label};
@@ -96,12 +96,24 @@ impl Controller {
             })
             .collect();
         plugins.sort_by(|a, b| a.name.cmp(&b.name));
+        let (mut syncing, mut own_watches) = (Vec::new(), Vec::new());
+        for watch in [&self.own.config_maps, &self.own.plugins, &self.own.units] {
+            let resource = &watch.spec().resource;
+            match watch.state() {
+                WatchState::Synced => {}
+                WatchState::Syncing => syncing.push(resource.to_string()),
+                WatchState::Forbidden { message } | WatchState::Failing { message, .. } => {
+                    own_watches.push(format!("{resource}: {message}"));
+                }
+                WatchState::NotServed => own_watches.push(format!(
+                    "{resource}: not served; install the CRDs with `reeve crds | kubectl apply --server-side -f -`"
+                )),
+            }
+        }
         let status = AgentStatus {
             synced: self.synced(),
-            own_watches: [&self.own.config_maps, &self.own.plugins, &self.own.units]
-                .into_iter()
-                .filter_map(|watch| watch_problem(watch.spec(), &watch.state()))
-                .collect(),
+            syncing,
+            own_watches,
             idle: self.is_idle() && self.state.stale.is_empty(),
             plugins,
             queued: self.state.queue.depth(),
@@ -251,17 +263,4 @@ pub(super) fn event_report(
         event: event.clone(),
         at,
     }))
-}
-
-fn watch_problem(spec: &WatchSpec, state: &WatchState) -> Option<String> {
-    let resource = &spec.resource;
-    match state {
-        WatchState::Synced => None,
-        WatchState::Syncing => Some(format!("{resource}: not all objects have been seen yet")),
-        WatchState::Forbidden { message } => Some(format!("{resource}: {message}")),
-        WatchState::NotServed => Some(format!(
-            "{resource}: not served; install the CRDs with `reeve crds | kubectl apply --server-side -f -`"
-        )),
-        WatchState::Failing { message, .. } => Some(format!("{resource}: {message}")),
-    }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
 use reeve_cluster::{Apply, Cluster, ResolveError};
 use reeve_core::grant::{self, Grantee, Subject};
-use reeve_core::{GroupVersionKind, Manifest};
+use reeve_core::{GroupVersionKind, Manifest, chain};
 use reeve_engine::{Engine, Limits};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ impl Installer {
         let granted = match self.manifest(component).await {
             Ok(manifest) => self.grant(name, &manifest).await?,
             // The agent says better what is wrong with it.
-            Err(error) => vec![format!("nothing granted: {error:#}")],
+            Err(error) => vec![format!("nothing granted: {}", chain(error.as_ref()))],
         };
         self.apply(&json!({
             "apiVersion": "v1",

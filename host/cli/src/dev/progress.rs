@@ -1,6 +1,7 @@
 //! Steps that take a while, told as they go.
 
-use std::io::{IsTerminal as _, Write as _};
+use crate::output;
+use std::io::IsTerminal as _;
 use std::time::Instant;
 
 /// Tells steps on standard output.
@@ -18,9 +19,8 @@ impl Progress {
     pub(crate) fn step(&self, name: impl Into<String>) -> Step {
         let name = name.into();
         if std::io::stdout().is_terminal() {
-            print!("  … {name}");
             // Progress that cannot be shown is no reason to stop.
-            let _ = std::io::stdout().flush();
+            let _ = output::print(format_args!("  … {name}"));
         }
         Step {
             name,
@@ -30,7 +30,7 @@ impl Progress {
 
     /// A line below the step that was last done.
     pub(crate) fn detail(&self, text: &str) {
-        println!("      {text}");
+        output::tell(format_args!("      {text}"));
     }
 }
 
@@ -45,6 +45,9 @@ impl Step {
         } else {
             ""
         };
-        println!("{start}  ✓ {}{gap}{result} ({seconds:.1} s)", self.name);
+        let name = &self.name;
+        output::tell(format_args!(
+            "{start}  ✓ {name}{gap}{result} ({seconds:.1} s)"
+        ));
     }
 }

@@ -2,12 +2,13 @@
 
 use super::Source;
 use super::install::Installer;
+use crate::output;
 use anyhow::Context as _;
 use bytes::Bytes;
 use notify::{RecursiveMode, Watcher as _};
 use reeve_agent::Agent;
 use reeve_build::{Builder, PluginCrate, Profile};
-use reeve_core::Digest;
+use reeve_core::{Digest, chain};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -83,11 +84,14 @@ fn is_source(path: &Path) -> bool {
 
 async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Instant) {
     let name = &plugin.name;
-    println!("{name}: building");
+    output::tell(format_args!("{name}: building"));
     let component = match build(plugin.source.clone(), true).await {
         Ok(component) => component,
         Err(error) => {
-            println!("{name}: not built, the running version stays\n{error:#}");
+            let why = chain(error.as_ref());
+            output::tell(format_args!(
+                "{name}: not built, the running version stays\n{why}"
+            ));
             return;
         }
     };
@@ -99,11 +103,12 @@ async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Inst
         plugin.and_then(|plugin| plugin.digest)
     };
     if running(name) == Some(digest) {
-        println!("{name}: unchanged");
+        output::tell(format_args!("{name}: unchanged"));
         return;
     }
     if let Err(error) = installer.install(name, &component).await {
-        println!("{name}: not installed: {error:#}");
+        let why = chain(error.as_ref());
+        output::tell(format_args!("{name}: not installed: {why}"));
         return;
     }
     let mut status = agent.status();
@@ -114,11 +119,12 @@ async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Inst
             }
         }
     };
-    match tokio::time::timeout(PATIENCE, swapped).await {
-        Ok(()) => println!(
-            "{name}: {digest} running {:.1} s after it was saved",
-            since.elapsed().as_secs_f64()
-        ),
-        Err(_) => println!("{name}: {digest} does not run; the problem is above"),
-    }
+    let how = match tokio::time::timeout(PATIENCE, swapped).await {
+        Ok(()) => {
+            let seconds = since.elapsed().as_secs_f64();
+            format!("running {seconds:.1} s after it was saved")
+        }
+        Err(_) => "does not run; the problem is above".to_owned(),
+    };
+    output::tell(format_args!("{name}: {digest} {how}"));
 }

@@ -11,10 +11,10 @@ pub(crate) fn of(units: &[UnitSummary]) -> String {
     ]];
     for unit in units {
         let objects: Vec<String> = unit.objects.iter().map(ToString::to_string).collect();
-        let applied = match (&unit.problem, objects.is_empty()) {
-            (Some(problem), _) => problem.clone(),
-            (None, true) => "-".to_owned(),
-            (None, false) => objects.join(", "),
+        let applied = match (unit.ready, objects.is_empty()) {
+            (false, _) => "(not ready)".to_owned(),
+            (true, true) => "-".to_owned(),
+            (true, false) => objects.join(", "),
         };
         rows.push([unit.plugin.clone(), unit.primary.to_string(), applied]);
     }
@@ -57,7 +57,7 @@ mod tests {
             table,
             "PLUGIN  PRIMARY        APPLIED\n\
              quotas  Profile alice  ResourceQuota alice/q\n\
-             q       Profile bo     Trapped: x\n"
+             q       Profile bo     (not ready)\n"
         );
     }
 }

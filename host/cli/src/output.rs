@@ -1,0 +1,57 @@
+//! What commands print on standard output.
+//!
+//! A reader that has gone away (`reeve test | head`) is no failure: nobody misses
+//! the rest, and the exit code still tells how the command ended.
+
+use anyhow::Context as _;
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+
+/// Prints text that is the command's result.
+///
+/// # Errors
+///
+/// When it cannot be written although somebody reads: a full disk, for instance.
+pub(crate) fn print(text: impl Display) -> anyhow::Result<()> {
+    write(&mut std::io::stdout().lock(), text)
+}
+
+/// Prints a line that says how the command is getting on. Nothing depends on it: it
+/// is dropped where it cannot be written.
+pub(crate) fn tell(line: impl Display) {
+    // See above.
+    let _ = print(format_args!("{line}\n"));
+}
+
+fn write(output: &mut impl Write, text: impl Display) -> anyhow::Result<()> {
+    let written = write!(output, "{text}").and_then(|()| output.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_an_absent_reader_is_no_failure() {
+        assert!(write(&mut Failing(ErrorKind::BrokenPipe), "text").is_ok());
+        let error = write(&mut Failing(ErrorKind::StorageFull), "text").unwrap_err();
+        assert_eq!(error.to_string(), "cannot write to standard output");
+    }
+}

@@ -1,0 +1,126 @@
+//! What the program itself says and how it exits, where nothing runs yet.
+
+use std::fs;
+use std::io::pipe;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A scenario that passes with a component that is none.
+const SCENARIO: &str = "
+name: what is no component does not run
+given: {component: broken.wasm}
+expect:
+  conditions:
+    - {of: Plugin, type: Ready, status: \"False\", reason: NotAComponent}
+";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("broken.wasm", "text"),
+        ("good.yaml", SCENARIO),
+        ("key.yaml", "name: a\ngiven:\n  objets: []\n"),
+        ("time.yaml", "name: a\nsteps:\n  - advance: soon\n"),
+        ("open.yaml", "name: [\n"),
+        ("kubeconfig", "clusters: {"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn reeve(folder: &Path, arguments: &str) -> Command {
+    let mut reeve = Command::new(env!("CARGO_BIN_EXE_reeve"));
+    reeve
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG");
+    reeve
+}
+
+fn text(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn an_error_is_told_once_and_says_where() {
+    let folder = folder();
+    let scenario = |name: &str| format!("test {name} --component broken.wasm");
+    for (arguments, expected) in [
+        (
+            "run --kubeconfig /nonexistent".to_owned(),
+            "cannot read the kubeconfig /nonexistent; name another with --kubeconfig or KUBECONFIG: \
+             No such file or directory (os error 2)\n",
+        ),
+        (
+            "run --kubeconfig kubeconfig".to_owned(),
+            "kubeconfig is no kubeconfig: line 1 column 11: expected sequence start\n",
+        ),
+        (
+            scenario("key.yaml"),
+            "key.yaml:3:3: unknown field `objets`, expected one of config, files, objects, component\n\
+             3 |   objets: []\n  \
+               |   ^\n",
+        ),
+        (
+            scenario("time.yaml"),
+            "time.yaml:3:14: `soon` is no time; write numbers with units, such as `10m`, `1h30m` or `250ms`\n\
+             3 |   - advance: soon\n  \
+               |              ^\n",
+        ),
+        (
+            scenario("open.yaml"),
+            "open.yaml:1:7: unclosed bracket '['\n\
+             1 | name: [\n  \
+               |       ^\n",
+        ),
+        (
+            scenario("none.yaml"),
+            "cannot read none.yaml: No such file or directory (os error 2)\n",
+        ),
+    ] {
+        let output = reeve(folder.path(), &arguments).output().unwrap();
+        let (stdout, stderr) = text(&output);
+        assert_eq!(stderr, format!("error: {expected}"), "{arguments}");
+        assert_eq!((stdout.as_str(), output.status.code()), ("", Some(2)));
+    }
+}
+
+/// `reeve … | head` ends the reader before the writer.
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let folder = folder();
+    for arguments in [
+        "crds",
+        "test good.yaml --component broken.wasm --junit report.xml",
+        "test good.yaml --component broken.wasm -o json",
+    ] {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let mut reeve = reeve(folder.path(), arguments);
+        let output = reeve.stdout(writer).stderr(Stdio::piped()).output();
+        let output = output.unwrap();
+        assert_eq!(text(&output).1, "", "{arguments}");
+        assert_eq!(output.status.code(), Some(0), "{arguments}");
+    }
+    // What was to be written elsewhere still is.
+    let report = fs::read_to_string(folder.path().join("report.xml")).unwrap();
+    assert_eq!(report.matches("<testcase").count(), 1, "{report}");
+}
+
+/// A disk that is full is one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let folder = folder();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = reeve(folder.path(), "crds").stdout(full).output().unwrap();
+    let (_, stderr) = text(&output);
+    assert!(
+        stderr.starts_with("error: cannot write to standard output: "),
+        "{stderr}"
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
