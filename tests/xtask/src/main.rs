@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, executable_named};
 
 #[derive(Parser)]
 #[command(
@@ -37,7 +37,8 @@ enum Command {
     ///
     /// Builds the agent, then becomes `reeve dev`, which builds the plugins. With
     /// `--once` it exits when everything has converged; the other arguments are
-    /// those of `reeve dev`, see `cargo xtask dev --help`.
+    /// those of `reeve dev`, see `cargo xtask dev --help`; paths among them are
+    /// relative to the root of the repository.
     #[command(disable_help_flag = true)]
     Dev {
         /// Arguments of `reeve dev`
@@ -92,8 +93,9 @@ fn run(command: Command) -> Result<ExitCode> {
     let workspace = Workspace::find();
     match command {
         Command::Dev { arguments } => {
-            let reeve = workspace.build_reeve()?;
-            Err(process::become_program(&reeve, "dev", &arguments))
+            let mut reeve = workspace.program(&workspace.build_reeve()?);
+            let dev = reeve.arg("dev").args(arguments);
+            Err(process::become_program(dev))
         }
         Command::Plugins => {
             components::build_plugins(&workspace)?;
@@ -105,14 +107,10 @@ fn run(command: Command) -> Result<ExitCode> {
             components::build_plugins(&workspace)?;
             components::build_guests(&workspace)?;
             // The agent whose memory is measured is a process of its own.
-            let mut build = workspace.cargo(["build", "--release"]);
-            build.args(["--package", "reeve-bench", "--package", "reeve-cli"]);
-            process::run(&mut build)?;
-            let mut bench = workspace.cargo(["run", "--release"]);
-            bench
-                .args(["--package", "reeve-bench", "--"])
-                .args(arguments);
-            process::run(&mut bench).map(|()| ExitCode::SUCCESS)
+            let mut build = workspace.program_build("reeve-bench");
+            let messages = process::messages(build.args(["--bin", "reeve", "--release"]))?;
+            let bench = executable_named(&messages, "reeve-bench")?;
+            process::run(workspace.program(&bench).args(arguments)).map(|()| ExitCode::SUCCESS)
         }
         Command::Parts => {
             for part in reeve_real::parts::ALL {

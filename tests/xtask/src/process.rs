@@ -90,10 +90,10 @@ pub(crate) fn capture(
     Ok(Captured { output, failure })
 }
 
-/// Replaces this process; returns only to say why that failed.
-pub(crate) fn become_program(program: &Path, command: &str, arguments: &[String]) -> Error {
-    let error = Command::new(program).arg(command).args(arguments).exec();
-    Error::new(error).context(format!("cannot start {}", program.display()))
+/// Replaces this process by that of a command; returns only to say why that failed.
+pub(crate) fn become_program(command: &mut Command) -> Error {
+    let error = command.exec();
+    Error::new(error).context(format!("cannot start {}", name(command)))
 }
 
 /// Whether `program` can be started at all.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -33,6 +33,9 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         components::build_guests(workspace)
     });
     if let Some(suite) = report.check("build of all crates", || Suite::build(workspace)) {
+        if filter.is_none() {
+            report.check("nothing is built twice", || workspace.check_built_once());
+        }
         crates(&mut report, &suite, filter);
         doc_tests(&mut report, workspace, &suite, filter);
         scenarios(&mut report, workspace, &suite, filter)?;
@@ -91,12 +94,8 @@ fn scenarios(
             if results.exists() {
                 std::fs::remove_file(&results)?;
             }
-            let mut test = Command::new(&suite.reeve);
-            test.arg("test")
-                .arg(&plugin)
-                .arg("--junit")
-                .arg(&results)
-                .current_dir(workspace.root());
+            let mut test = workspace.program(&suite.reeve);
+            test.arg("test").arg(&plugin).arg("--junit").arg(&results);
             if let Some(filter) = filter {
                 test.args(["--filter", filter]);
             }

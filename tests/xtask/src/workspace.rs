@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::process;
@@ -20,8 +20,11 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn find() -> Self {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = here.ancestors().nth(2).unwrap_or(here);
+        // Cargo says where it runs this from, which is the truth also when the
+        // checkout has moved since it was compiled.
+        let here = env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+        let root = here.ancestors().nth(2).unwrap_or(&here);
         Self {
             root: root.to_owned(),
         }
@@ -42,6 +45,13 @@ impl Workspace {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(arguments).current_dir(&self.root);
         cargo
+    }
+
+    /// A program in the root folder, wherever the command was given.
+    pub(crate) fn program(&self, path: &Path) -> Command {
+        let mut program = Command::new(path);
+        program.current_dir(&self.root);
+        program
     }
 
     /// The folders directly in `folder`, by name.
@@ -65,12 +75,38 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Builds the `reeve` binary as users of `cargo build` would, and returns its
-    /// path.
+    /// Builds the `reeve` binary and returns its path.
     pub(crate) fn build_reeve(&self) -> Result<PathBuf> {
-        let mut build = self.cargo(["build", "--package", "reeve-cli", "--bin", "reeve"]);
-        let messages = process::messages(&mut build)?;
+        let messages = process::messages(&mut self.program_build("reeve"))?;
         executable_named(&messages, "reeve")
+    }
+
+    /// The build of one program.
+    ///
+    /// It names the whole workspace, of which it then builds this program alone: for
+    /// a single package cargo would choose other features of what is below it, and
+    /// compile wasmtime and much else once for that package and once for the tests.
+    pub(crate) fn program_build(&self, name: &str) -> Command {
+        self.cargo(["build", "--workspace", "--bin", name])
+    }
+
+    /// Fails when what the tests were built from would be built anew for `reeve`.
+    pub(crate) fn check_built_once(&self) -> Result<()> {
+        let messages = process::messages(&mut self.program_build("reeve"))?;
+        let again: Vec<&str> = messages
+            .iter()
+            .filter(|message| message["fresh"] == false)
+            .filter_map(|message| message["target"]["name"].as_str())
+            .collect();
+        if !again.is_empty() {
+            bail!(
+                "cargo built {} crates anew for reeve after it had built the tests: {}; \
+                 compare their features in both builds with `cargo tree --edges features`",
+                again.len(),
+                again.join(", ")
+            );
+        }
+        Ok(())
     }
 }
 
@@ -84,4 +120,18 @@ pub(crate) fn executable_named(messages: &[Value], name: &str) -> Result<PathBuf
         .find_map(|message| message["executable"].as_str())
         .map(PathBuf::from)
         .with_context(|| format!("cargo built no program {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_run_in_the_root_folder() {
+        let workspace = Workspace::find();
+        let root = Some(workspace.root());
+        assert!(workspace.root().join("Cargo.lock").is_file());
+        assert_eq!(workspace.cargo(["fmt"]).get_current_dir(), root);
+        assert_eq!(workspace.program(Path::new("a")).get_current_dir(), root);
+    }
 }
