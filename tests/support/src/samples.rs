@@ -3,66 +3,19 @@
 use serde_json::{Value, json};
 
 /// A CustomResourceDefinition for Kubeflow's Profile, version `v1`: just the
-/// fields that plugins and tests look at.
+/// fields that plugins and tests look at, from the file that scenarios use.
+///
+/// # Panics
+///
+/// When the file is no YAML.
 #[must_use]
+#[expect(clippy::panic, reason = "the error message of a test")]
 pub fn profile_crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "profiles.kubeflow.org" },
-        "spec": {
-            "group": "kubeflow.org",
-            "scope": "Cluster",
-            "names": {
-                "kind": "Profile",
-                "listKind": "ProfileList",
-                "plural": "profiles",
-                "singular": "profile",
-            },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": [
-                    { "name": "Owner", "type": "string", "jsonPath": ".spec.owner.name" },
-                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
-                ],
-                "schema": { "openAPIV3Schema": profile_schema() },
-            }],
-        },
-    })
-}
-
-fn profile_schema() -> Value {
-    let text = json!({ "type": "string" });
-    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "type": "object",
-        "properties": {
-            "spec": {
-                "type": "object",
-                "properties": {
-                    "owner": {
-                        "type": "object",
-                        "required": ["kind", "name"],
-                        "properties": {
-                            "apiGroup": text,
-                            "kind": text,
-                            "name": text,
-                            "namespace": text,
-                        },
-                    },
-                    "plugins": { "type": "array", "items": open },
-                    "resourceQuotaSpec": open,
-                },
-            },
-            "status": {
-                "type": "object",
-                "properties": { "conditions": { "type": "array", "items": open } },
-            },
-        },
-    })
+    let text = include_str!("../../../plugins/quotas/scenarios/crds/profile.yaml");
+    match serde_saphyr::from_str(text) {
+        Ok(crd) => crd,
+        Err(error) => panic!("profile.yaml: {error}"),
+    }
 }
 
 /// A Profile owned by the user `<name>@example.com`.

@@ -21,9 +21,13 @@ const PROFILES: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
+/// A Profile as Kubeflow defines it, as far as plugins look at it: the one that the
+/// scenarios of the plugins use too.
+const PROFILE: &str = include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml");
+
 /// The kinds that must be there first.
 pub(super) fn definitions() -> anyhow::Result<Vec<Value>> {
-    let mut definitions = vec![profile_definition()];
+    let mut definitions = vec![serde_saphyr::from_str(PROFILE)?];
     for crd in reeve_api::crds() {
         definitions.push(serde_json::to_value(crd)?);
     }
@@ -52,61 +56,4 @@ pub(super) fn objects() -> Vec<Value> {
 
 fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-}
-
-/// A Profile as Kubeflow defines it, as far as plugins look at it.
-fn profile_definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "profiles.kubeflow.org"},
-        "spec": {
-            "group": "kubeflow.org",
-            "scope": "Cluster",
-            "names": {
-                "kind": "Profile",
-                "listKind": "ProfileList",
-                "plural": "profiles",
-                "singular": "profile",
-            },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    {"name": "Owner", "type": "string", "jsonPath": ".spec.owner.name"},
-                    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                ],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {
-                        "spec": {
-                            "type": "object",
-                            "properties": {
-                                "owner": {
-                                    "type": "object",
-                                    "required": ["kind", "name"],
-                                    "properties": {
-                                        "apiGroup": {"type": "string"},
-                                        "kind": {"type": "string"},
-                                        "name": {"type": "string"},
-                                        "namespace": {"type": "string"},
-                                    },
-                                },
-                                "resourceQuotaSpec": {
-                                    "type": "object",
-                                    "x-kubernetes-preserve-unknown-fields": true,
-                                },
-                            },
-                        },
-                        "status": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                        },
-                    },
-                }},
-            }],
-        },
-    })
 }
