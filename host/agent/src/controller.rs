@@ -17,6 +17,7 @@ use crate::problem::Problem;
 use crate::queue::Queue;
 use crate::reads::ReadIndex;
 use crate::reporter::Reports;
+use crate::rights::Rights;
 use crate::run::{Ran, Runner};
 use crate::status::{AgentStatus, UnitSummary};
 use reeve_cluster::{Change, Resource, WatchHandle, WatchSpec};
@@ -88,6 +89,7 @@ pub(crate) enum Command {
 
 enum JobFor {
     Load(Arc<str>),
+    Recheck(Arc<str>),
     Run(UnitKey),
 }
 
@@ -166,7 +168,8 @@ impl Controller {
             due = earliest(due, self.state.queue.next_due());
         }
         for plugin in self.state.plugins.values() {
-            due = earliest(due, earliest(plugin.retry_at, plugin.recheck_at));
+            let recheck_at = plugin.rights.as_ref().and_then(Rights::due);
+            due = earliest(due, earliest(plugin.retry_at, recheck_at));
         }
         due
     }
@@ -190,7 +193,13 @@ impl Controller {
             .state
             .plugins
             .values()
-            .filter(|plugin| plugin.recheck_at.is_some_and(|at| at <= now))
+            .filter(|plugin| {
+                plugin
+                    .rights
+                    .as_ref()
+                    .and_then(Rights::due)
+                    .is_some_and(|at| at <= now)
+            })
             .map(|plugin| plugin.name.clone())
             .collect();
         for plugin in due {

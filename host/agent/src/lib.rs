@@ -25,6 +25,7 @@ mod problem;
 mod queue;
 mod reads;
 mod reporter;
+mod rights;
 mod run;
 mod status;
 mod view;

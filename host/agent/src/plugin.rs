@@ -2,6 +2,7 @@
 
 use crate::active::Active;
 use crate::problem::Problem;
+use crate::rights::Rights;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
@@ -33,8 +34,8 @@ pub(crate) struct PluginState {
     pub(crate) retry_at: Option<Instant>,
     /// Whether a load was asked for while not everything was known.
     pub(crate) wants_load: bool,
-    /// When to ask again whether what runs may still do so.
-    pub(crate) recheck_at: Option<Instant>,
+    /// What is known of the rights of what runs.
+    pub(crate) rights: Option<Rights>,
     /// Rules that are not granted everywhere, but may be where they are needed.
     pub(crate) ungranted: Vec<String>,
     pub(crate) load_failures: u32,
@@ -131,7 +132,7 @@ impl PluginState {
             loading: None,
             retry_at: None,
             wants_load: false,
-            recheck_at: None,
+            rights: None,
             ungranted: Vec::new(),
             load_failures: 0,
             active: None,

@@ -8,6 +8,7 @@ use crate::load::{self, Loader};
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
+use crate::rights::Rights;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, PluginSpec, Reason};
 use reeve_cluster::{Object, WatchHandle, WatchState};
@@ -16,13 +17,7 @@ use reeve_core::ownership::UNIT_LABEL;
 use reeve_core::{Digest, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// RBAC and the account are asked about again this often, since nobody tells us of
-/// a change: the time within which a revoked right is noticed. Reviews may be ten
-/// seconds old on top of it.
-const GRANT_RECHECK: Duration = Duration::from_secs(30);
 
 impl Controller {
     pub(super) fn synced(&self) -> bool {
@@ -111,7 +106,9 @@ impl Controller {
                 plugin.problem = None;
                 plugin.load_failures = 0;
                 plugin.ungranted = ungranted;
-                plugin.recheck_at = Some(Instant::now() + GRANT_RECHECK);
+                let rights = Rights::answered(Instant::now());
+                let waited = plugin.rights.replace(rights).map(|mut old| old.end());
+                self.resume(waited.unwrap_or_default());
                 self.activate(name, &Arc::new(*active));
             }
             Err(problem) => {
@@ -230,13 +227,13 @@ impl Controller {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
-        plugin.recheck_at = Some(Instant::now() + GRANT_RECHECK);
-        let Some(active) = plugin.active.clone() else {
-            plugin.recheck_at = None;
-            return;
+        let Some((active, rights)) = plugin.active.clone().zip(plugin.rights.as_mut()) else {
+            let waited = plugin.rights.take().map(|mut rights| rights.end());
+            return self.resume(waited.unwrap_or_default());
         };
+        rights.ask();
         let (loader, plugin) = (self.loader.clone(), name.clone());
-        self.state.jobs.spawn(async move {
+        let handle = self.state.jobs.spawn(async move {
             let result = loader.recheck(&plugin, &active).await;
             let key = active.key.clone();
             Done::Recheck {
@@ -245,6 +242,26 @@ impl Controller {
                 result,
             }
         });
+        self.state
+            .job_ids
+            .insert(handle.id(), JobFor::Recheck(name.clone()));
+    }
+
+    /// Notes that a question about rights has ended, and lets the units run that
+    /// waited for it.
+    pub(super) fn renew_rights(&mut self, name: &Arc<str>) {
+        let plugin = self.state.plugins.get_mut(name);
+        let rights = plugin.and_then(|plugin| plugin.rights.as_mut());
+        let waited = rights.map(|rights| rights.renew(Instant::now()));
+        self.resume(waited.unwrap_or_default());
+    }
+
+    /// Queues units again that were taken and did not run.
+    fn resume(&mut self, units: Vec<UnitKey>) {
+        for unit in units {
+            self.state.queue.done(&unit);
+            self.state.queue.add(unit);
+        }
     }
 
     /// Goes on with what is granted now, or stops what no longer is.
@@ -260,6 +277,10 @@ impl Controller {
         if plugin.active.as_ref().map(|active| &active.key) != Some(key) {
             return;
         }
+        self.renew_rights(name);
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
         match result {
             Ok(ungranted) => {
                 if plugin.ungranted == ungranted {
@@ -327,9 +348,12 @@ impl Controller {
             running.abort();
         }
         plugin.retry_at = None;
-        plugin.recheck_at = None;
         plugin.wants_load = false;
         plugin.active = None;
+        let waited = plugin.rights.take().map(|mut rights| rights.end());
+        for unit in waited.into_iter().flatten() {
+            self.state.queue.done(&unit);
+        }
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
         for unit in units {
             self.state.queue.remove(&unit);

@@ -24,11 +24,18 @@ impl Controller {
             let Some(unit) = self.state.queue.take(Instant::now()) else {
                 return;
             };
-            let plugin = self.state.plugins.get(&unit.plugin);
-            let Some((plugin, active)) = plugin.and_then(|p| Some((p, p.active.clone()?))) else {
+            let now = Instant::now();
+            let plugin = self.state.plugins.get_mut(&unit.plugin);
+            let Some((plugin, active)) = plugin.and_then(|p| p.active.clone().map(|a| (p, a)))
+            else {
                 self.state.queue.done(&unit);
                 continue;
             };
+            if let Some(rights) = &mut plugin.rights
+                && !rights.admit(&unit, now)
+            {
+                continue;
+            }
             let run = Run {
                 known: plugin
                     .units
@@ -69,7 +76,7 @@ impl Controller {
                 self.state.runs -= 1;
                 self.state.ended += 1;
             }
-            None => {}
+            Some(JobFor::Recheck(_)) | None => {}
         }
         match (done, job) {
             (
@@ -122,6 +129,8 @@ impl Controller {
                     self.on_loaded(&plugin, None, Err(problem));
                 }
             }
+            // Whatever became of the question, units must not wait for ever.
+            (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),
             (Err(_), Some(JobFor::Run(unit))) => {
                 self.state.queue.done(&unit);
             }

@@ -2,6 +2,7 @@
 
 use reeve_core::grant::ACCOUNT_ANNOTATION;
 use reeve_it::{AGENT, NAMESPACE, World, core_reference, plugin, profile_reference};
+use reeve_sim::Verb;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -196,6 +197,45 @@ async fn a_revoked_grant_stops_the_plugin() {
     world.allow("quotas").await;
     world.wait(Duration::from_secs(45)).await;
     assert!(world.get(&quota()).await.is_some());
+}
+
+/// However long nothing happened, a unit runs on a fresh answer only.
+#[tokio::test(start_paused = true)]
+async fn a_grant_revoked_while_nothing_happens_is_not_used() {
+    let world = World::started().await;
+    world.install("quotas", &component(), None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    world.wait(Duration::from_secs(3 * 3600)).await;
+    annotate_account(&world, json!({ACCOUNT_ANNOTATION: "other"})).await;
+    world.tenant("bob", &[]).await;
+    world.settle().await;
+    let bobs = core_reference("ResourceQuota", "bob", "quotas");
+    assert_eq!(world.get(&bobs).await, None);
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "ServiceAccountUnusable")
+    );
+    world.allow("quotas").await;
+    world.wait(Duration::from_secs(45)).await;
+    assert!(world.get(&bobs).await.is_some());
+}
+
+/// A plugin with nothing to do costs the API server next to nothing.
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_do_is_hardly_asked_about() {
+    let world = World::started().await;
+    world.install("quotas", &component(), None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    world.server.reset_requests();
+    world.wait(Duration::from_secs(24 * 3600)).await;
+    let requests = world.server.requests();
+    let asked = requests.count(Verb::Get, "serviceaccounts");
+    // Every ten minutes, and a little more often at first.
+    assert!((143..=150).contains(&asked), "{requests:?}");
+    assert_eq!(requests.writes(), 0);
 }
 
 /// A read that is not granted is not served, whatever else the plugin declares.

@@ -1,0 +1,141 @@
+//! How long a plugin may act on what was answered about its rights.
+//!
+//! Nobody tells the agent that a right was taken away, so it asks. What a plugin is
+//! shown depends on its rights, so they are asked about anew before a unit runs on
+//! an answer that is no longer fresh. A plugin with nothing to do is shown nothing;
+//! it is asked about less and less often, for the sake of what its status says.
+
+use reeve_core::UnitKey;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What is known of the rights of a plugin that runs.
+#[derive(Debug)]
+pub(crate) struct Rights {
+    answered: Instant,
+    /// Time until they are asked about although nothing runs.
+    pause: Duration,
+    /// Whether something ran since the last answer.
+    used: bool,
+    asking: bool,
+    waiting: Vec<UnitKey>,
+}
+
+impl Rights {
+    /// How long units run on one answer. The answer itself may be ten seconds old
+    /// when it comes, see [`reeve_cluster::REVIEW_TTL`].
+    const FRESH: Duration = Duration::from_secs(30);
+    /// The longest time after which the status of a plugin with nothing to do is
+    /// found to be wrong. A thousand such plugins with five questions each make
+    /// less than ten requests a second.
+    const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+    /// Rights that were answered just now.
+    pub(crate) fn answered(now: Instant) -> Self {
+        Self {
+            answered: now,
+            pause: Self::FRESH,
+            used: false,
+            asking: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Whether a unit may run on the last answer. One that may not waits for the
+    /// next, which is due at once.
+    pub(crate) fn admit(&mut self, unit: &UnitKey, now: Instant) -> bool {
+        self.used = true;
+        let fresh = now.duration_since(self.answered) < Self::FRESH;
+        if !fresh {
+            self.waiting.push(unit.clone());
+        }
+        fresh
+    }
+
+    /// When to ask; none while an answer is awaited.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let pause = if self.waiting.is_empty() {
+            self.pause
+        } else {
+            Self::FRESH
+        };
+        (!self.asking).then(|| self.answered + pause)
+    }
+
+    /// Notes that they are being asked about.
+    pub(crate) fn ask(&mut self) {
+        self.asking = true;
+    }
+
+    /// Notes that there is an answer, or that there will be none: not to be told is
+    /// not to be refused. Returns the units that waited for it.
+    pub(crate) fn renew(&mut self, now: Instant) -> Vec<UnitKey> {
+        let pause = if self.used {
+            Self::FRESH
+        } else {
+            (self.pause * 2).min(Self::LONGEST_PAUSE)
+        };
+        let waited = self.end();
+        *self = Self {
+            pause,
+            ..Self::answered(now)
+        };
+        waited
+    }
+
+    /// Ends them. Returns the units that waited for an answer.
+    pub(crate) fn end(&mut self) -> Vec<UnitKey> {
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_core::{GroupVersionKind, ObjectReference};
+
+    fn unit() -> UnitKey {
+        let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
+        UnitKey::new("quotas", ObjectReference::new(kind, None, "alice"))
+    }
+
+    fn seconds(number: u64) -> Duration {
+        Duration::from_secs(number)
+    }
+
+    #[test]
+    fn a_unit_waits_for_a_fresh_answer() {
+        let start = Instant::now();
+        let mut rights = Rights::answered(start);
+        assert!(rights.admit(&unit(), start + seconds(29)));
+        assert!(!rights.admit(&unit(), start + seconds(31)));
+        assert!(rights.due().is_some_and(|due| due <= start + seconds(31)));
+        rights.ask();
+        assert_eq!(rights.due(), None);
+        assert_eq!(rights.renew(start + seconds(32)), [unit()]);
+        assert!(rights.admit(&unit(), start + seconds(32)));
+        assert_eq!(rights.renew(start + seconds(62)), []);
+    }
+
+    #[test]
+    fn who_has_nothing_to_do_is_asked_about_less_and_less_often() {
+        let mut now = Instant::now();
+        let mut rights = Rights::answered(now);
+        let mut pauses = Vec::new();
+        let mut ask = |rights: &mut Rights, now: &mut Instant| {
+            let due = rights.due().unwrap();
+            pauses.push(due.duration_since(*now).as_secs());
+            *now = due;
+            rights.ask();
+            rights.renew(due);
+        };
+        for _ in 0..7 {
+            ask(&mut rights, &mut now);
+        }
+        rights.admit(&unit(), now);
+        for _ in 0..3 {
+            ask(&mut rights, &mut now);
+        }
+        assert_eq!(pauses, [30, 60, 120, 240, 480, 600, 600, 600, 30, 60]);
+    }
+}
