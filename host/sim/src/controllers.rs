@@ -29,15 +29,26 @@ const MANAGER: &str = "kube-controller-manager";
 /// How many objects are looked at before other tasks get their turn.
 const BATCH: usize = 64;
 
-/// The task, once it runs.
+/// The task, once it runs, and what it knows and has still to do.
 #[derive(Debug, Default)]
-pub(crate) struct Controllers(Mutex<Option<JoinHandle<()>>>);
+pub(crate) struct Controllers {
+    task: Mutex<Option<JoinHandle<()>>>,
+    work: Mutex<Work>,
+}
 
 impl Controllers {
+    /// Those of a fork, which know what these know and go on from there.
+    pub(crate) fn fork(&self) -> Self {
+        Controllers {
+            task: Mutex::default(),
+            work: Mutex::new(self.work.lock().clone()),
+        }
+    }
+
     /// Starts the task on the present runtime, unless it runs. A runtime that
     /// ended took its task with it, and the next request starts another.
     pub(crate) fn ensure_running(&self, shared: &Arc<Shared>) {
-        let mut task = self.0.lock();
+        let mut task = self.task.lock();
         if task.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
@@ -50,14 +61,14 @@ impl Controllers {
 
 impl Drop for Controllers {
     fn drop(&mut self) {
-        if let Some(task) = self.0.get_mut().take() {
+        if let Some(task) = self.task.get_mut().take() {
             task.abort();
         }
     }
 }
 
 /// What is known and what is to be done.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Work {
     /// The version up to which the changes have been read.
     seen: u64,
@@ -75,15 +86,13 @@ struct Work {
 }
 
 async fn run(shared: Weak<Shared>, mut news: watch::Receiver<u64>) {
-    let mut work = Work::default();
     loop {
         news.mark_unchanged();
         loop {
             let Some(shared) = shared.upgrade() else {
                 return;
             };
-            work.read(&shared);
-            if !work.step(&shared) {
+            if !shared.controllers.work.lock().go_on(&shared) {
                 break;
             }
             drop(shared);
@@ -96,6 +105,13 @@ async fn run(shared: Weak<Shared>, mut news: watch::Receiver<u64>) {
 }
 
 impl Work {
+    /// Does a part of what the writes so far left to do. Says whether there may be
+    /// more.
+    fn go_on(&mut self, shared: &Arc<Shared>) -> bool {
+        self.read(shared);
+        self.step(shared)
+    }
+
     /// Takes in what was written since.
     fn read(&mut self, shared: &Shared) {
         match shared.store.all_changes(self.seen) {

@@ -98,6 +98,9 @@ impl Server {
     /// those of the fork do too.
     pub fn fork(&self, clock: Clock) -> Self {
         let shared = &self.shared;
+        // Before the store: they may then know less than it holds, which they will
+        // see, and never more.
+        let controllers = shared.controllers.fork();
         Server {
             shared: Arc::new(Shared {
                 store: Arc::new(shared.store.fork()),
@@ -108,7 +111,7 @@ impl Server {
                 rights: shared.rights.fork(),
                 faults: Faults::new(),
                 counter: Counter::default(),
-                controllers: Controllers::default(),
+                controllers,
                 bookmark_interval: shared.bookmark_interval,
             }),
         }

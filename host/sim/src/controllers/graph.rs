@@ -21,7 +21,7 @@ pub(super) struct Node {
 /// All objects by UID, and the dependents of each.
 ///
 /// An owner need not exist: its dependents are remembered under its UID.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Graph {
     nodes: HashMap<Box<str>, Node>,
     dependents: HashMap<Box<str>, BTreeSet<Box<str>>>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{manage, meta};
 use crate::access;
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
                 name: namespace,
             }));
         };
-        if meta::is_terminating(&found.value()) {
+        if found.is_terminating() {
             return Err(ApiError::namespace_terminating(
                 self.resource.about(name),
                 namespace,
@@ -304,20 +304,69 @@ impl<'a> Writer<'a> {
 /// Whether nothing changed that is worth a write: the times in `managedFields`
 /// alone are not.
 fn same(before: &Value, after: &Value) -> bool {
-    if before == after {
-        return true;
-    }
-    let strip = |value: &Value| {
-        let mut value = value.clone();
-        let entries = value
-            .pointer_mut("/metadata/managedFields")
-            .and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten() {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
+    alike(before, after, &["metadata", "managedFields", "time"])
+}
+
+/// Whether two values are the same but for the field that a way leads to, through
+/// objects and through all items of lists.
+fn alike(a: &Value, b: &Value, way: &[&str]) -> bool {
+    match (a, b, way) {
+        (Value::Object(a), Value::Object(b), [last]) => {
+            let rest = |fields: &Map<String, Value>| {
+                fields.len() - usize::from(fields.contains_key(*last))
+            };
+            rest(a) == rest(b)
+                && a.iter()
+                    .all(|(key, value)| key == last || b.get(key) == Some(value))
         }
-        value
-    };
-    strip(before) == strip(after)
+        (Value::Object(a), Value::Object(b), [next, further @ ..]) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| match b.get(key) {
+                    Some(other) if key == next => alike(value, other, further),
+                    other => other == Some(value),
+                })
+        }
+        (Value::Array(a), Value::Array(b), _) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b, way))
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_times_of_owners_are_no_change() {
+        let object = |time: Option<&str>, manager: &str, time_of_data: &str| {
+            let mut entry = json!({"manager": manager, "operation": "Apply"});
+            if let Some(time) = time {
+                entry["time"] = json!(time);
+            }
+            json!({
+                "metadata": {"name": "a", "managedFields": [entry]},
+                "data": {"time": time_of_data},
+            })
+        };
+        let before = object(Some("1"), "m", "x");
+        for (after, expected) in [
+            (object(Some("1"), "m", "x"), true),
+            (object(Some("2"), "m", "x"), true),
+            (object(None, "m", "x"), true),
+            (object(Some("1"), "n", "x"), false),
+            (object(Some("1"), "m", "y"), false),
+            (
+                json!({"metadata": {"name": "a"}, "data": {"time": "x"}}),
+                false,
+            ),
+            (
+                json!({"metadata": {"name": "a", "managedFields": []}, "data": {"time": "x"}}),
+                false,
+            ),
+        ] {
+            assert_eq!(same(&before, &after), expected, "{after}");
+            assert_eq!(same(&after, &before), expected, "{after}");
+        }
+    }
 }

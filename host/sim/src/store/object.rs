@@ -54,7 +54,7 @@ impl Object {
                 .pointer("/metadata/ownerReferences")
                 .and_then(Value::as_array)
                 .is_some_and(|owners| !owners.is_empty()),
-            json: Bytes::from(value.to_string()),
+            json: compact(value),
         }
     }
 
@@ -124,6 +124,12 @@ impl Object {
     pub(crate) fn value_as(&self, api_version: &str) -> Value {
         convert(self.value(), api_version)
     }
+}
+
+/// The JSON of a value in as much memory as it needs: what text has grown into is
+/// up to twice that.
+fn compact(value: &Value) -> Bytes {
+    Bytes::from(value.to_string().into_bytes().into_boxed_slice())
 }
 
 fn boxed(value: Option<&Value>) -> Box<str> {
