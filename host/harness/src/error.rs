@@ -65,10 +65,10 @@ pub enum Error {
         source: Box<reeve_engine::EngineError>,
     },
     /// The embedded cluster does not work.
-    #[error("the embedded cluster does not answer")]
+    #[error("the embedded cluster does not work; this is a bug of reeve")]
     Cluster {
         /// Why not.
-        source: Box<kube::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// There is no runtime.
     #[error("cannot start the async runtime")]

@@ -53,12 +53,14 @@ pub(crate) struct Package {
 }
 
 /// What all worlds share.
+///
+/// A world is a fork of a cluster with a plugin in it, that of one with the
+/// definitions from files, and that of one with what all worlds have.
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
-    /// The kinds of every cluster, ours included.
-    kinds: Kinds,
-    /// Clusters with a plugin in them, of which worlds are forks.
-    templates: Mutex<HashMap<TemplateKey, Arc<Template>>>,
+    base: Template,
+    defined: Mutex<HashMap<Vec<PathBuf>, Arc<Template>>>,
+    installed: Mutex<HashMap<TemplateKey, Arc<Template>>>,
 }
 
 /// What makes two scenarios begin with the same cluster.
@@ -70,7 +72,7 @@ struct TemplateKey {
     files: Vec<PathBuf>,
 }
 
-/// A cluster with definitions and a plugin, before an agent has seen it.
+/// A cluster that no agent has seen yet, and the kinds that it serves.
 struct Template {
     server: Server,
     kinds: Kinds,
@@ -85,6 +87,17 @@ pub(crate) struct World {
     clock: VirtualClock,
     agent: Option<Agent>,
     outage: Outage,
+}
+
+/// Why there can be no world at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StageError {
+    /// The embedded cluster does not answer.
+    #[error("cannot ask for its kinds")]
+    Kinds(#[from] kube::Error),
+    /// What all worlds have cannot be written.
+    #[error(transparent)]
+    Object(#[from] ActionError),
 }
 
 /// The agent did not come to rest.
@@ -104,34 +117,20 @@ fn details(details: &[String]) -> String {
 }
 
 impl Stage {
-    /// Asks a fresh cluster for its kinds. Must be called within a tokio runtime.
+    /// Fills a fresh cluster with Reeve's kinds and what the agent needs before there
+    /// is any plugin. Must be called within a tokio runtime whose time is paused.
     ///
     /// # Errors
     ///
-    /// When the embedded cluster does not answer.
-    pub(crate) async fn new(engine: Engine) -> Result<Self, kube::Error> {
-        let server = Server::new(Config::default());
+    /// When the embedded cluster does not answer, or refuses what all worlds have.
+    pub(crate) async fn new(engine: Engine) -> Result<Self, StageError> {
+        let server = Server::new(Config {
+            clock: cluster_clock(),
+            seed: Some(SEED),
+            ..Config::default()
+        });
         let kinds = Kinds::discover(&server.client()).await?;
-        Ok(Self {
-            engine,
-            kinds,
-            templates: Mutex::default(),
-        })
-    }
-
-    /// The template of a scenario, made if it is the first of its kind.
-    async fn template(&self, case: &Case, package: &Package) -> Result<Arc<Template>, ActionError> {
-        let key = TemplateKey {
-            plugin: case.plugin.clone(),
-            component: case.component.clone(),
-            config: case.scenario.given.config.as_ref().map(Value::to_string),
-            files: case.files().collect(),
-        };
-        if let Some(template) = self.templates.lock().get(&key) {
-            return Ok(template.clone());
-        }
-        // Two threads may make the same one; the other is dropped.
-        let mut world = World::empty(self, &case.plugin);
+        let mut world = World::around(&engine, "", server, kinds);
         for crd in reeve_api::crds() {
             let crd = json!(crd);
             world.tester.kinds.define(&crd);
@@ -141,18 +140,54 @@ impl Stage {
         for object in grant::agent_base(NAMESPACE, Subject::ServiceAccount(AGENT)) {
             world.create(object).await?;
         }
+        Ok(Self {
+            engine,
+            base: world.into_template().await,
+            defined: Mutex::default(),
+            installed: Mutex::default(),
+        })
+    }
+
+    /// The cluster with the definitions from the files of a scenario, made if it is
+    /// the first with them.
+    async fn defined(&self, case: &Case) -> Result<Arc<Template>, ActionError> {
+        let key: Vec<PathBuf> = case.files().collect();
+        if let Some(template) = self.defined.lock().get(&key) {
+            return Ok(template.clone());
+        }
+        // Two threads may make the same one; the other is dropped.
+        let mut world = World::fork(&self.engine, &case.plugin, &self.base);
         let definitions: Vec<&Object> = case.objects.iter().filter(|o| o.is_definition()).collect();
         world.give(&definitions).await?;
+        let template = Arc::new(world.into_template().await);
+        self.defined.lock().insert(key, template.clone());
+        Ok(template)
+    }
+
+    /// The cluster with the plugin of a scenario, made if it is the first of its
+    /// kind.
+    async fn installed(
+        &self,
+        case: &Case,
+        package: &Package,
+    ) -> Result<Arc<Template>, ActionError> {
+        let key = TemplateKey {
+            plugin: case.plugin.clone(),
+            component: case.component.clone(),
+            config: case.scenario.given.config.as_ref().map(Value::to_string),
+            files: case.files().collect(),
+        };
+        if let Some(template) = self.installed.lock().get(&key) {
+            return Ok(template.clone());
+        }
+        // As above.
+        let defined = self.defined(case).await?;
+        let world = World::fork(&self.engine, &case.plugin, &defined);
         world
             .install(package, case.scenario.given.config.as_ref())
             .await?;
-        // The cluster's own controllers finish what they have to do.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        let template = Arc::new(Template {
-            server: world.server,
-            kinds: world.tester.kinds,
-        });
-        self.templates.lock().insert(key, template.clone());
+        let template = Arc::new(world.into_template().await);
+        self.installed.lock().insert(key, template.clone());
         Ok(template)
     }
 }
@@ -176,35 +211,33 @@ impl World {
         case: &Case,
         package: &Package,
     ) -> Result<Self, ActionError> {
-        let template = stage.template(case, package).await?;
+        let template = stage.installed(case, package).await?;
+        Ok(Self::fork(&stage.engine, &case.plugin, &template))
+    }
+
+    fn fork(engine: &Engine, plugin: &str, template: &Template) -> Self {
         let server = template.server.fork(cluster_clock());
-        Ok(Self::around(
-            stage,
-            &case.plugin,
-            server,
-            template.kinds.clone(),
-        ))
+        Self::around(engine, plugin, server, template.kinds.clone())
     }
 
-    /// A world with a fresh cluster.
-    fn empty(stage: &Stage, plugin: &str) -> Self {
-        let server = Server::new(Config {
-            clock: cluster_clock(),
-            seed: Some(SEED),
-            ..Config::default()
-        });
-        Self::around(stage, plugin, server, stage.kinds.clone())
-    }
-
-    fn around(stage: &Stage, plugin: &str, server: Server, kinds: Kinds) -> Self {
+    fn around(engine: &Engine, plugin: &str, server: Server, kinds: Kinds) -> Self {
         Self {
-            engine: stage.engine.clone(),
+            engine: engine.clone(),
             tester: Tester::new(server.client(), kinds),
             server,
             plugin: plugin.to_owned(),
             clock: VirtualClock::new(start()),
             agent: None,
             outage: Outage::None,
+        }
+    }
+
+    /// The cluster, once its own controllers have finished what they have to do.
+    async fn into_template(self) -> Template {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Template {
+            server: self.server,
+            kinds: self.tester.kinds,
         }
     }
 
