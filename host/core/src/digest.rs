@@ -32,6 +32,11 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
+    /// The digest itself.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The 64 hexadecimal digits alone.
     pub fn hex(&self) -> String {
         use fmt::Write as _;

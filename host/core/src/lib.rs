@@ -6,6 +6,7 @@
 //! they do with the decision.
 
 pub mod annotations;
+pub mod applyset;
 pub mod backoff;
 pub mod chain;
 pub mod desired;
@@ -19,6 +20,7 @@ pub mod outcome;
 pub mod ownership;
 pub mod plan;
 pub mod projection;
+pub mod prune;
 pub mod selector;
 pub mod unit;
 pub mod waves;
