@@ -5,18 +5,26 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::jiff::Timestamp;
 
 /// A source of the present time; cheap to clone.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+pub struct Clock {
+    source: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// How far the clock is off its source, in milliseconds: it can be made to jump.
+    skew: Arc<AtomicI64>,
+}
 
 impl Clock {
     /// A clock that asks `now` each time.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Clock(Arc::new(now))
+        Clock {
+            source: Arc::new(now),
+            skew: Arc::default(),
+        }
     }
 
     /// The wall clock.
@@ -33,7 +41,28 @@ impl Clock {
 
     /// The present time.
     pub fn now(&self) -> SystemTime {
-        (self.0)()
+        let now = (self.source)();
+        let skew = self.skew.load(Ordering::Relaxed);
+        let by = Duration::from_millis(skew.unsigned_abs());
+        let skewed = if skew < 0 {
+            now.checked_sub(by)
+        } else {
+            now.checked_add(by)
+        };
+        skewed.unwrap_or(now)
+    }
+
+    /// The same clock, which jumps without the others.
+    pub(crate) fn separate(self) -> Self {
+        Clock {
+            skew: Arc::new(AtomicI64::new(self.skew.load(Ordering::Relaxed))),
+            source: self.source,
+        }
+    }
+
+    /// Makes the clock jump by so many milliseconds, back where they are negative.
+    pub(crate) fn jump(&self, by: i64) {
+        self.skew.fetch_add(by, Ordering::Relaxed);
     }
 
     /// The present time as `metadata.creationTimestamp` writes it: RFC 3339, UTC,
@@ -64,14 +93,39 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
         .to_string()
 }
 
+/// The time that a text in RFC 3339 means, from 1970 on.
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
+    let time: Timestamp = text.parse().ok()?;
+    let since = Duration::try_from(time.as_duration()).ok()?;
+    UNIX_EPOCH.checked_add(since)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn times_are_read_as_they_are_written() {
+        let time = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        assert_eq!(parse(&rfc3339(time)), Some(time));
+        assert_eq!(parse("1969-01-01T00:00:00Z"), None);
+        assert_eq!(parse("yesterday"), None);
+    }
+
+    #[test]
     fn timestamps_are_whole_seconds_in_utc() {
         let clock = Clock::new(|| UNIX_EPOCH + Duration::from_millis(1_700_000_000_900));
         assert_eq!(clock.timestamp(), "2023-11-14T22:13:20Z");
+    }
+
+    #[test]
+    fn clocks_jump_apart() {
+        let clock = Clock::new(|| UNIX_EPOCH + Duration::from_secs(100));
+        let own = clock.clone().separate();
+        own.jump(5000);
+        own.jump(-65_000);
+        assert_eq!(own.timestamp(), "1970-01-01T00:00:40Z");
+        assert_eq!(clock.timestamp(), "1970-01-01T00:01:40Z");
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod aggregation;
 mod garbage;
 mod graph;
 mod namespaces;
+mod protection;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -81,6 +82,10 @@ struct Work {
     new_namespaces: BTreeSet<Box<str>>,
     /// Definitions that are being deleted.
     ending_definitions: BTreeSet<Box<str>>,
+    /// Claims that are being deleted.
+    ending_claims: BTreeSet<Box<str>>,
+    /// Volumes that are being deleted.
+    ending_volumes: BTreeSet<Box<str>>,
     /// Whether a ClusterRole changed.
     roles_changed: bool,
 }
@@ -162,6 +167,8 @@ impl Work {
                 self.new_namespaces.insert(object.namespace().into());
             }
             aggregation::TABLE => self.roles_changed = true,
+            protection::CLAIMS => track(&mut self.ending_claims, change),
+            protection::VOLUMES => track(&mut self.ending_volumes, change),
             definitions::TABLE if object.is_terminating() && !change.removed => {
                 self.ending_definitions.insert(object.key().into());
             }
@@ -187,6 +194,12 @@ impl Work {
         for namespace in &self.ending_namespaces {
             report(namespaces::finish(shared, namespace));
         }
+        for claim in &self.ending_claims {
+            report(protection::release_claim(shared, claim));
+        }
+        for volume in &self.ending_volumes {
+            report(protection::release_volume(shared, volume));
+        }
         for _ in 0..BATCH {
             let Some(uid) = self.garbage.pop_first() else {
                 break;
@@ -194,6 +207,16 @@ impl Work {
             report(garbage::collect(shared, &self.graph, &uid));
         }
         !self.garbage.is_empty() || shared.store.version() != before
+    }
+}
+
+/// Keeps the objects in `ending` that are being deleted.
+fn track(ending: &mut BTreeSet<Box<str>>, change: &Change) {
+    let object = &change.after;
+    if object.is_terminating() && !change.removed {
+        ending.insert(object.key().into());
+    } else {
+        ending.remove(object.key());
     }
 }
 

@@ -50,6 +50,7 @@ where
         return response::refusal(&ApiError::unavailable());
     }
     shared.controllers.ensure_running(shared);
+    shared.actors.ensure_running(shared);
     let (parts, body) = request.into_parts();
     let answer = match read(body).await {
         Ok(body) => answer(shared, &parts, body, caller).await,

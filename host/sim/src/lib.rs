@@ -15,9 +15,10 @@
 //! | the verbs over one write path | `rest` |
 //! | the rules of a kind | `behaviour`, over [`kinds`] and `crd` |
 //! | objects, versions, history | `store`, `watch` |
-//! | what follows a write | `controllers`, over `lifecycle` |
+//! | what follows a write | `controllers`, and on request `actors` |
 
 mod access;
+mod actors;
 pub mod authz;
 mod behaviour;
 mod bootstrap;
@@ -49,6 +50,7 @@ pub mod selector;
 mod serve;
 mod server;
 mod services;
+mod span;
 mod status;
 mod store;
 mod strategic;
@@ -56,6 +58,7 @@ pub mod table;
 mod tokens;
 mod watch;
 
+pub use self::actors::{Actors, CustomKind, NotAKind};
 pub use self::clock::Clock;
 pub use self::counter::{Call, Requests};
 pub use self::faults::{Faults, Outage};

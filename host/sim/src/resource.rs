@@ -74,6 +74,15 @@ impl Resource {
         }
     }
 
+    /// The binding of the object `name`, for a message.
+    pub(crate) fn about_binding<'a>(&'a self, name: &'a str) -> About<'a> {
+        About {
+            group: &self.group,
+            resource: "pods/binding",
+            name,
+        }
+    }
+
     /// The key of an object in the table.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced {

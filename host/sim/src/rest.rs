@@ -1,5 +1,6 @@
 //! What the verbs do: one file each, over one write path.
 
+mod bind;
 mod create;
 pub(crate) mod delete;
 mod delete_collection;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Rights;
+use crate::actors::{Actors, Stage};
 use crate::client::{self, InProcess};
 use crate::clock::Clock;
 use crate::controllers::Controllers;
@@ -30,6 +31,8 @@ pub struct Config {
     pub history: usize,
     /// How often a watch that allows bookmarks gets one.
     pub bookmark_interval: Duration,
+    /// Who makes workloads run; nobody when absent.
+    pub actors: Option<Actors>,
 }
 
 impl Default for Config {
@@ -39,6 +42,7 @@ impl Default for Config {
             seed: None,
             history: 10_000,
             bookmark_interval: Duration::from_secs(60),
+            actors: None,
         }
     }
 }
@@ -66,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) faults: Faults,
     pub(crate) counter: Counter,
     pub(crate) controllers: Controllers,
+    pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
 }
 
@@ -76,13 +81,14 @@ impl Server {
         let shared = Arc::new(Shared {
             store: Arc::new(Store::new(config.history)),
             registry: Registry::default(),
-            clock: config.clock,
+            clock: config.clock.separate(),
             random: Random::new(config.seed),
             tokens: Tokens::default(),
             rights: Rights::default(),
             faults: Faults::new(),
             counter: Counter::default(),
             controllers: Controllers::default(),
+            actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
         });
         bootstrap::fill(&shared);
@@ -105,13 +111,14 @@ impl Server {
             shared: Arc::new(Shared {
                 store: Arc::new(shared.store.fork()),
                 registry: shared.registry.fork(),
-                clock,
+                clock: clock.separate(),
                 random: shared.random.fork(),
                 tokens: Tokens::default(),
                 rights: shared.rights.fork(),
                 faults: Faults::new(),
                 counter: Counter::default(),
                 controllers,
+                actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
             }),
         }
@@ -143,6 +150,20 @@ impl Server {
         let token = self.shared.random.token();
         self.shared.tokens.grant(token.clone(), identity, None);
         token
+    }
+
+    /// Lets these actors make workloads run from now on, or nobody. They look at
+    /// everything that is there, and begin with the next request.
+    pub fn set_actors(&self, actors: Option<Actors>) {
+        self.shared.actors.set(actors);
+    }
+
+    /// Makes the server's clock jump by so many milliseconds, back where they are
+    /// negative, as clocks do that are set right. What waits for a time that has
+    /// come by this is done at once.
+    pub fn jump_clock(&self, milliseconds: i64) {
+        self.shared.clock.jump(milliseconds);
+        self.shared.actors.nudge();
     }
 
     /// The switches that make the server fail.

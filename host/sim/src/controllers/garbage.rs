@@ -172,7 +172,7 @@ fn blocks(dependent: &Value, owner: &str) -> bool {
     references.any(|r| r["uid"] == owner && r["blockOwnerDeletion"] == true)
 }
 
-fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+pub(super) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     let finalizers = object
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array);
@@ -212,7 +212,7 @@ fn disown(
 }
 
 /// Removes a finalizer.
-fn release(
+pub(super) fn release(
     shared: &Arc<Shared>,
     resource: &Resource,
     key: &str,

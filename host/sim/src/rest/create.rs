@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::write::Proposal;
-use super::{Call, meta};
+use super::{Call, bind, meta};
 use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
@@ -32,6 +32,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
                 &answer,
             ));
         }
+        Some("binding") if resource.plural == "pods" => return bind::bind(call),
         Some(_) => return Err(ApiError::method_not_allowed()),
     }
     if call.path.name.is_some() {

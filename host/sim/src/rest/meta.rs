@@ -34,6 +34,12 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     field.and_then(Value::as_str).unwrap_or_default()
 }
 
+/// `metadata.generation`; 0 where the kind has none.
+pub(crate) fn generation(object: &Value) -> i64 {
+    let generation = object.pointer("/metadata/generation");
+    generation.and_then(Value::as_i64).unwrap_or(0)
+}
+
 /// Whether the object is being deleted.
 pub(crate) fn is_terminating(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()

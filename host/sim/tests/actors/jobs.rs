@@ -1,0 +1,202 @@
+//! Jobs.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, addressed, after, conditions, has, template};
+
+fn job(annotations: &[(&str, &str)], spec: Value) -> Value {
+    let mut job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "task", "annotations": addressed(annotations)},
+        "spec": {"template": template("task", "Never", &[])},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        job["spec"][key] = value.clone();
+    }
+    job
+}
+
+/// Creates a Job; for each time, in seconds, the parts of its status and all of its
+/// conditions.
+async fn check(
+    annotations: &[(&str, &str)],
+    spec: Value,
+    moments: &[(f64, Value, &[&str])],
+) -> World {
+    let world = World::new();
+    world.create(job(annotations, spec)).await;
+    let mut passed = 0.0;
+    for (at, expected, expected_conditions) in moments {
+        after(at - passed).await;
+        passed = *at;
+        let found = world.get("Job", "task").await;
+        has(&found["status"], expected.clone());
+        assert_eq!(conditions(&found), *expected_conditions, "at {at} s");
+    }
+    world
+}
+
+const COMPLETE: &[&str] = &[
+    "SuccessCriteriaMet=True CompletionsReached",
+    "Complete=True CompletionsReached",
+];
+const FAILED: &[&str] = &[
+    "FailureTarget=True BackoffLimitExceeded",
+    "Failed=True BackoffLimitExceeded",
+];
+
+#[tokio::test(start_paused = true)]
+async fn jobs_complete() {
+    check(&[], json!({}), &[
+        (0.5, json!({"active": 1, "ready": 1, "startTime": "2026-01-01T00:00:00Z", "succeeded": null}), &[]),
+        (1.5, json!({"active": null, "ready": 0, "succeeded": 1, "completionTime": "2026-01-01T00:00:01Z",
+            "uncountedTerminatedPods": {}, "terminating": 0}), COMPLETE),
+    ])
+    .await;
+    check(
+        &[("complete-after", "10s")],
+        json!({"completions": 5, "parallelism": 2}),
+        &[
+            (5.0, json!({"active": 2, "succeeded": null}), &[]),
+            (15.0, json!({"active": 2, "succeeded": 2}), &[]),
+            (25.0, json!({"active": 1, "succeeded": 4}), &[]),
+            (35.0, json!({"active": null, "succeeded": 5}), COMPLETE),
+        ],
+    )
+    .await;
+    check(
+        &[],
+        json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed"}),
+        &[
+            (1.5, json!({"succeeded": 2, "completedIndexes": "0,1"}), &[]),
+            (
+                2.5,
+                json!({"succeeded": 3, "completedIndexes": "0-2"}),
+                COMPLETE,
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_fail_when_their_pods_do() {
+    check(
+        &[("fail", "exit")],
+        json!({"backoffLimit": 0}),
+        &[(
+            1.5,
+            json!({"failed": 1, "active": null, "completionTime": null}),
+            FAILED,
+        )],
+    )
+    .await;
+    // Two fail, ten and twenty seconds apart; the third succeeds.
+    check(
+        &[("fail", "exit"), ("fail-times", "2")],
+        json!({"backoffLimit": 2}),
+        &[
+            (5.0, json!({"failed": 1, "active": null}), &[]),
+            (12.5, json!({"failed": 2, "active": null}), &[]),
+            (40.0, json!({"failed": 2, "succeeded": 1}), COMPLETE),
+        ],
+    )
+    .await;
+    check(
+        &[("stall", "true")],
+        json!({"activeDeadlineSeconds": 30}),
+        &[
+            (29.0, json!({"active": 1}), &[]),
+            (
+                31.0,
+                json!({"active": null}),
+                &[
+                    "FailureTarget=True DeadlineExceeded",
+                    "Failed=True DeadlineExceeded",
+                ],
+            ),
+        ],
+    )
+    .await;
+    let mut restarting = template("task", "OnFailure", &[]);
+    restarting["spec"]["restartPolicy"] = json!("OnFailure");
+    check(
+        &[("fail", "exit")],
+        json!({"backoffLimit": 2, "template": restarting}),
+        &[
+            (5.0, json!({"active": 1, "failed": null}), &[]),
+            (60.0, json!({"active": null}), FAILED),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_are_suspended_and_resumed() {
+    let world = check(
+        &[],
+        json!({"suspend": true}),
+        &[(
+            5.0,
+            json!({"active": null, "startTime": null}),
+            &["Suspended=True JobSuspended"],
+        )],
+    )
+    .await;
+    assert_eq!(world.names("Pod").await, [""; 0]);
+    world
+        .patch("Job", "task", json!({"spec": {"suspend": false}}))
+        .await;
+    after(2.0).await;
+    let found = world.get("Job", "task").await;
+    has(
+        &found["status"],
+        json!({"succeeded": 1, "startTime": "2026-01-01T00:00:05Z"}),
+    );
+    assert_eq!(
+        conditions(&found),
+        [&["Suspended=False JobResumed"], COMPLETE].concat()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_when_their_time_is_over() {
+    let world = check(
+        &[],
+        json!({"ttlSecondsAfterFinished": 60}),
+        &[(50.0, json!({"succeeded": 1}), COMPLETE)],
+    )
+    .await;
+    after(20.0).await;
+    assert_eq!(world.get("Job", "task").await, Value::Null);
+    assert_eq!(world.names("Pod").await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_held_until_they_are_counted_and_go_with_their_job() {
+    let world = World::new();
+    world
+        .create(job(&[("complete-after", "1h")], json!({})))
+        .await;
+    world.settle().await;
+    let pod = world.list("Pod").await.remove(0);
+    assert_eq!(
+        pod["metadata"]["finalizers"],
+        json!(["batch.kubernetes.io/job-tracking"])
+    );
+    // A pod that somebody deletes has failed, and is replaced after a pause.
+    world
+        .delete("Pod", pod["metadata"]["name"].as_str().unwrap())
+        .await;
+    world.settle().await;
+    has(
+        &world.get("Job", "task").await["status"],
+        json!({"failed": 1}),
+    );
+    after(20.0).await;
+    assert_eq!(world.names("Pod").await.len(), 1);
+    world.delete("Job", "task").await;
+    world.settle().await;
+    assert_eq!(world.names("Pod").await, [""; 0]);
+}

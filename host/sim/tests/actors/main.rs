@@ -1,0 +1,20 @@
+//! What actors make of workloads, through the API, on virtual time: one file per
+//! actor, with tables of objects in and status out.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "bodies read better as values"
+)]
+
+mod cron_jobs;
+mod custom;
+mod daemon_sets;
+mod deployments;
+mod idle;
+mod jobs;
+mod pods;
+mod services;
+mod stateful_sets;
+mod volumes;
+mod world;
