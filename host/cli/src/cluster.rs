@@ -1,5 +1,6 @@
 //! `reeve cluster`.
 
+use crate::actors::ActorArgs;
 use crate::signal;
 use anyhow::Context as _;
 use clap::Args;
@@ -21,10 +22,15 @@ pub(crate) struct ClusterArgs {
     /// Port to listen on; 0 takes any free one
     #[arg(long, default_value_t = 0)]
     port: u16,
+    #[command(flatten)]
+    actors: ActorArgs,
 }
 
 pub(crate) async fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
-    let server = Server::new(Config::default());
+    let server = Server::new(Config {
+        actors: args.actors.actors(),
+        ..Config::default()
+    });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
     serving.write_kubeconfig(&args.kubeconfig, "default")?;

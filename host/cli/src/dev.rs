@@ -7,6 +7,7 @@ mod reload;
 mod sample;
 mod table;
 
+use crate::actors::ActorArgs;
 use crate::{output, signal};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
@@ -42,6 +43,8 @@ pub(crate) struct DevArgs {
     /// Port of the embedded API server; 0 takes any free one
     #[arg(long, default_value_t = 0)]
     port: u16,
+    #[command(flatten)]
+    actors: ActorArgs,
 }
 
 /// What is logged. Problems of plugins and units are told as the command's own
@@ -68,7 +71,10 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     }
 
     let step = progress.step("starting the embedded cluster");
-    let server = Server::new(Config::default());
+    let server = Server::new(Config {
+        actors: args.actors.actors(),
+        ..Config::default()
+    });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
     if let Some(folder) = args.kubeconfig.parent() {

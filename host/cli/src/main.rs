@@ -1,5 +1,6 @@
 //! The `reeve` binary: parses, wires, runs.
 
+mod actors;
 mod cluster;
 mod crds;
 mod dev;

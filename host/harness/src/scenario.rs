@@ -1,7 +1,7 @@
 //! The form of a scenario file.
 
 use crate::reference::Reference;
-use crate::time::Span;
+use crate::time::{Span, Wait};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -36,6 +36,81 @@ pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     /// A component instead of the plugin's own, relative to the scenario's file.
     pub(crate) component: Option<String>,
+    /// What the cluster does by itself.
+    #[serde(default)]
+    pub(crate) cluster: Cluster,
+}
+
+/// What the cluster does by itself.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cluster {
+    /// Who makes workloads run.
+    #[serde(default)]
+    pub(crate) actors: Cast,
+}
+
+/// Who makes workloads run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(crate) struct Cast(Option<Actors>);
+
+impl Cast {
+    /// The actors; nobody unless they are asked for.
+    pub(crate) fn actors(&self) -> Option<reeve_sim::Actors> {
+        let wanted = self.0.as_ref()?;
+        let usual = reeve_sim::Actors::default();
+        let span = |given: Option<Wait>, usual| given.map_or(usual, |wait| wait.0);
+        Some(reeve_sim::Actors {
+            nodes: wanted.nodes.unwrap_or(usual.nodes),
+            ready_after: span(wanted.ready_after, usual.ready_after),
+            complete_after: span(wanted.complete_after, usual.complete_after),
+            kinds: wanted.kinds.iter().map(|kind| kind.0.clone()).collect(),
+        })
+    }
+}
+
+/// A value that describes no actors.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`actors` is true, false, or a map of `nodes`, `readyAfter`, `completeAfter` and `kinds`: {0}"
+)]
+pub(crate) struct NoActors(String);
+
+impl TryFrom<Value> for Cast {
+    type Error = NoActors;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Bool(wanted) => Ok(Self(wanted.then(Actors::default))),
+            other => serde_json::from_value(other)
+                .map(|actors| Self(Some(actors)))
+                .map_err(|error| NoActors(error.to_string())),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Actors {
+    nodes: Option<usize>,
+    ready_after: Option<Wait>,
+    complete_after: Option<Wait>,
+    #[serde(default)]
+    kinds: Vec<KindName>,
+}
+
+/// The name of a custom kind, as `Kind.group`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+struct KindName(reeve_sim::CustomKind);
+
+impl TryFrom<String> for KindName {
+    type Error = reeve_sim::NotAKind;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
 }
 
 /// One step: one action, and what is expected once the agent has settled.

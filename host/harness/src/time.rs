@@ -8,6 +8,22 @@ use std::time::Duration;
 #[serde(try_from = "String")]
 pub(crate) struct Span(pub(crate) Duration);
 
+/// A span of virtual time that may be none: `0s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Wait(pub(crate) Duration);
+
+impl TryFrom<String> for Wait {
+    type Error = NotATime;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.trim() {
+            "0s" => Ok(Self(Duration::ZERO)),
+            _ => Span::try_from(text).map(|span| Self(span.0)),
+        }
+    }
+}
+
 /// Text that is no span of time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no time; write numbers with units, such as `10m`, `1h30m` or `250ms`")]

@@ -212,7 +212,10 @@ impl World {
         package: &Package,
     ) -> Result<Self, ActionError> {
         let template = stage.installed(case, package).await?;
-        Ok(Self::fork(&stage.engine, &case.plugin, &template))
+        let world = Self::fork(&stage.engine, &case.plugin, &template);
+        let actors = &case.scenario.given.cluster.actors;
+        world.server.set_actors(actors.actors());
+        Ok(world)
     }
 
     fn fork(engine: &Engine, plugin: &str, template: &Template) -> Self {

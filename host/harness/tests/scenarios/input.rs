@@ -46,6 +46,18 @@ fn what_is_no_scenario_is_refused_with_its_place() {
             &["quotas.yaml:3:", "`soon` is no time"],
         ),
         (
+            "name: a\ngiven:\n  cluster: {actors: {nods: 3}}\n",
+            &[
+                "quotas.yaml:3:",
+                "`actors` is true, false, or a map of",
+                "unknown field `nods`",
+            ],
+        ),
+        (
+            "name: a\ngiven:\n  cluster: {actors: {kinds: [Widget]}}\n",
+            &["\"Widget\" names no custom kind; write the kind and its group"],
+        ),
+        (
             "name: a\nsteps:\n  - delete: profile\n",
             &["quotas.yaml:3:", "`profile` names no object"],
         ),

@@ -272,3 +272,38 @@ steps:
 "#,
     );
 }
+
+#[test]
+fn workloads_become_ready_where_that_is_asked_for() {
+    const STEPS: &str = r#"
+steps:
+  - create:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web, namespace: alice}
+        spec:
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec: {containers: [{name: web, image: "example.com/web:1"}]}
+  - advance: 10s
+    expect:
+      objects:
+        - apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web, namespace: alice}
+          status: {availableReplicas: AVAILABLE}
+"#;
+    for (actors, available) in [
+        ("", "null"),
+        ("  cluster: {actors: false}\n", "null"),
+        ("  cluster: {actors: true}\n", "1"),
+        ("  cluster: {actors: {readyAfter: 1m}}\n", "null"),
+        ("  cluster: {actors: {readyAfter: 0s, nodes: 2}}\n", "1"),
+    ] {
+        passes(&format!(
+            "{actors}{}",
+            STEPS.replace("AVAILABLE", available)
+        ));
+    }
+}
