@@ -14,6 +14,7 @@ pub mod digest;
 pub mod failure;
 pub mod grant;
 pub mod health;
+pub mod ignore;
 pub mod kind;
 pub mod manifest;
 pub mod outcome;
