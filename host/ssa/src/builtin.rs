@@ -2,7 +2,7 @@
 //!
 //! `builtin/table.txt` holds what server-side apply needs of the OpenAPI
 //! documents of a Kubernetes 1.36 server: types, list and map types, keys,
-//! defaults. `examples/builtin_table.rs` writes it.
+//! defaults. A test of `tests/real` holds it against a live server, and writes it.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};

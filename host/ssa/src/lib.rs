@@ -2,8 +2,9 @@
 //!
 //! What a Kubernetes 1.36 API server does with `PATCH` of type apply, and with
 //! ownership on every other write, as pure functions over JSON. An API server
-//! calls [`apply()`] and [`update()`]; a client calls [`covers()`] to know from an
-//! object alone whether applying a config again would change anything.
+//! calls [`apply()`] and [`update()`]; a client calls [`predict()`] to know from an
+//! object alone whether applying a config would change anything, or, without a
+//! schema, [`covers()`] to know whether a config that it has applied is still its own.
 //!
 //! | Module | Knows |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | [`reset`] | what a request cannot set, by kind and subresource |
 //! | [`mod@apply`], [`mod@update`], [`conflict`] | the two operations |
 //! | [`scale`] | owners of replicas across the `scale` subresource |
+//! | [`mod@predict`] | what an apply would do |
 //! | [`mod@covers`] | whether a manager owns a config |
 
 pub mod apply;
@@ -27,6 +29,7 @@ mod last_applied;
 pub mod managed;
 mod ownership;
 pub mod path;
+pub mod predict;
 pub mod reset;
 pub mod scale;
 pub mod schema;
@@ -43,6 +46,7 @@ pub use self::fields_v1::FieldsError;
 pub use self::managed::{ManagedFields, ManagedFieldsError, ManagerId, Operation, Owned};
 pub use self::ownership::Version;
 pub use self::path::{Path, PathElement, PathError};
+pub use self::predict::{Change, Prediction, predict};
 pub use self::schema::{Schema, SchemaError};
 pub use self::set::FieldSet;
 pub use self::update::{Update, update};

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use reeve_ssa::typed::field_set;
 use reeve_ssa::{
-    Applied, Apply, FieldSet, ManagedFields, ManagerId, Path, PathElement, Schema, Update, apply,
-    covers, covers_typed, owned_beyond, update,
+    Applied, Apply, FieldSet, ManagedFields, ManagerId, Path, PathElement, Prediction, Schema,
+    Update, apply, covers, covers_typed, owned_beyond, predict, update,
 };
 use serde_json::{Value, json};
 
@@ -141,7 +141,20 @@ fn body() -> impl Strategy<Value = Value> {
 }
 
 fn applied(live: Option<&Value>, config: &Value, manager: &str) -> Applied {
-    apply(Apply {
+    with_request(live, config, manager, |request| apply(request).unwrap())
+}
+
+fn predicted(live: Option<&Value>, config: &Value, manager: &str) -> Prediction {
+    with_request(live, config, manager, |request| predict(request).unwrap())
+}
+
+fn with_request<T>(
+    live: Option<&Value>,
+    config: &Value,
+    manager: &str,
+    ask: impl FnOnce(Apply<'_>) -> T,
+) -> T {
+    ask(Apply {
         schema: &schema(),
         versions: &[],
         live,
@@ -152,7 +165,6 @@ fn applied(live: Option<&Value>, config: &Value, manager: &str) -> Applied {
         now: "2026-01-01T00:00:00Z",
         reset: &FieldSet::new(),
     })
-    .unwrap()
 }
 
 fn updated(live: Option<&Value>, object: &Value, manager: &str) -> Value {
@@ -313,6 +325,49 @@ proptest! {
         let read = FieldSet::from_fields_v1(&parsed).unwrap();
         prop_assert_eq!(read.to_fields_v1_json(), text);
         prop_assert_eq!(&read, &set);
+    }
+
+    #[test]
+    fn the_text_of_a_set_has_one_order((set, paths) in set().prop_flat_map(|set| {
+        let paths: Vec<Path> = set.iter().collect();
+        (Just(set), Just(paths).prop_shuffle())
+    })) {
+        let text = set.to_fields_v1_json();
+        prop_assert_eq!(FieldSet::from_iter(paths.clone()).to_fields_v1_json(), &*text);
+        let (front, back) = paths.split_at(paths.len() / 2);
+        let [front, back] = [front, back].map(|half| half.iter().cloned().collect::<FieldSet>());
+        prop_assert_eq!(back.union(&front).to_fields_v1_json(), text);
+    }
+
+    #[test]
+    fn what_is_predicted_happens(steps in prop::collection::vec(step(), 0..4), config in body()) {
+        let mut live: Option<Value> = None;
+        for step in steps {
+            live = Some(match step {
+                Step::Apply(manager, config) => applied(live.as_ref(), &config, manager).object,
+                Step::Update(manager, object) => updated(live.as_ref(), &object, manager),
+            });
+            prop_assume!(!live.as_ref().is_some_and(has_null));
+        }
+        let id = ManagerId::apply("a", "");
+        let own = |object: &Value| owned_by(object, &id);
+        let before = live.as_ref().map(own).unwrap_or_default();
+        let done = applied(live.as_ref(), &config, "a");
+        match predicted(live.as_ref(), &config, "a") {
+            Prediction::NoChange => prop_assert!(!done.changed),
+            Prediction::Settled(_) => {
+                prop_assert!(done.changed);
+                prop_assert_eq!(own(&done.object), before);
+            }
+            Prediction::Change(change) => {
+                prop_assert!(done.changed);
+                prop_assert_eq!(change.created, live.is_none());
+                let after = before.difference(&change.released).union(&change.gained);
+                prop_assert_eq!(own(&done.object), after);
+            }
+        }
+        let again = predicted(Some(&done.object), &config, "a");
+        prop_assert!(again.is_no_change() || has_null(&done.object), "{again:?}");
     }
 
     #[test]

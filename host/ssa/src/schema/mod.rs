@@ -7,6 +7,7 @@
 
 mod crd;
 mod native;
+mod quantity;
 pub(crate) mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,8 @@ pub(crate) enum Scalar {
     String,
     Boolean,
     Untyped,
+    /// Any scalar, of which the server keeps the amount, not the text.
+    Quantity,
 }
 
 #[derive(Clone, Debug, PartialEq)]

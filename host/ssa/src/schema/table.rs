@@ -14,7 +14,8 @@
 //!
 //! A type is a struct with indented fields (`atomic` behind its name when it
 //! is taken whole), or `=` another type. Types in fields:
-//! `string`, `number`, `boolean`, `scalar` (any of them), `any` (unknown: maps
+//! `string`, `number`, `boolean`, `scalar` (any of them), `quantity` (any of them,
+//! kept as an amount), `any` (unknown: maps
 //! granular, lists atomic), `opaque` (unknown, taken whole), `[]T` atomic list,
 //! `[=]T` set, `[a,b]T` list keyed by a and b, `{}T` granular map, `{!}T`
 //! atomic map, or the name of a type, with `!` behind it when the field makes
@@ -121,7 +122,9 @@ impl<'t> Table<'t> {
     /// Lines that are not in the table, and names that it does not define.
     #[cfg(test)]
     pub(crate) fn problems(&self, text: &str) -> Vec<String> {
-        let basic = ["any", "opaque", "string", "number", "boolean", "scalar"];
+        let basic = [
+            "any", "opaque", "string", "number", "boolean", "scalar", "quantity",
+        ];
         let mut problems = Vec::new();
         let mut check = |ty: &str| {
             let name = ty
@@ -202,6 +205,7 @@ impl Instance<'_, '_> {
             "number" => return scalar(Scalar::Numeric),
             "boolean" => return scalar(Scalar::Boolean),
             "scalar" => return scalar(Scalar::Untyped),
+            "quantity" => return scalar(Scalar::Quantity),
             _ => {}
         }
         if let Some((relation, element)) = split(text, '[', ']') {

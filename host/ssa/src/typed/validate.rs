@@ -185,7 +185,10 @@ pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Numeric, Value::Number(_))
         | (Scalar::String, Value::String(_))
         | (Scalar::Boolean, Value::Bool(_))
-        | (Scalar::Untyped, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        | (
+            Scalar::Untyped | Scalar::Quantity,
+            Value::Number(_) | Value::String(_) | Value::Bool(_),
+        ) => None,
         (Scalar::Numeric, _) => Some(format!(
             "expected numeric (int or float), got {}",
             go_type(value)
@@ -195,7 +198,9 @@ pub(super) fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
             go_syntax(value)
         )),
         (Scalar::Boolean, _) => Some(format!("expected boolean, got {}", go_pointer(value))),
-        (Scalar::Untyped, _) => Some(format!("expected any scalar, got {}", go_pointer(value))),
+        (Scalar::Untyped | Scalar::Quantity, _) => {
+            Some(format!("expected any scalar, got {}", go_pointer(value)))
+        }
     }
 }
 
