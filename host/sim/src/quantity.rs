@@ -47,6 +47,9 @@ pub struct Quantity {
 }
 
 const NANOS: i128 = 1_000_000_000;
+/// Amounts in decimal notation are not bounded in the server, but here they are: by
+/// the largest number of billionths whose canonical text is read as itself.
+const LARGEST: i128 = i128::MAX / 1_000_000_000_000_000_000 * 1_000_000_000_000_000_000;
 /// Amounts written with binary suffixes stop here.
 const BINARY_MAX: i128 = (i64::MAX as i128) * NANOS;
 /// Numbers of more digits leave the server's fast path, which is the one that
@@ -335,8 +338,8 @@ fn round(whole: &str, fraction: &str, scale: i32, shift: u32) -> i128 {
     while scale > 0 && number != 0 {
         number = number.saturating_mul(10);
         scale -= 1;
-        if number == i128::MAX {
-            return number;
+        if number > LARGEST {
+            return LARGEST;
         }
     }
     while scale < 0 && number != 0 {
@@ -344,7 +347,7 @@ fn round(whole: &str, fraction: &str, scale: i32, shift: u32) -> i128 {
         number /= 10;
         scale += 1;
     }
-    number.saturating_add(i128::from(rest))
+    number.saturating_add(i128::from(rest)).min(LARGEST)
 }
 
 /// Whether the server keeps the text as given. It does so when its fast path
