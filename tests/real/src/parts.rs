@@ -74,8 +74,17 @@ pub const HELPERS: Part = Part {
     variables: &[],
 };
 
+/// The libraries with which a server merges objects, as programs that tests ask; see
+/// the programs' own comments.
+pub const SSA: Part = Part {
+    name: "ssa",
+    version: "0.36.3",
+    programs: &[("oracle", "./oracle"), ("shapes", "./shapes")],
+    variables: &[],
+};
+
 /// Every part, in the order in which `cargo xtask parts` builds them.
-pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES];
+pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA];
 
 impl Part {
     /// Whether the part has been built, by anybody, with this recipe.
@@ -279,6 +288,7 @@ mod tests {
         for (part, module) in [
             (ETCD, "go.etcd.io/etcd/server/v3"),
             (KUBERNETES, "k8s.io/kubernetes"),
+            (SSA, "k8s.io/apimachinery"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

@@ -1,0 +1,106 @@
+//! `reeve-ssa` against the Go libraries that a server uses, and its table of
+//! built-in types against a live server.
+//!
+//! The comparison makes requests at random: applies, forced applies, updates and
+//! edits of several managers, at several versions, to objects and to their status.
+//! Object, owners (to the byte) and error must be the same. On a difference the
+//! request is made as small as it gets and printed, with the seed of the run.
+//!
+//! | Variable | |
+//! |---|---|
+//! | `REEVE_ORACLE_REQUESTS` | how many requests each of the two comparisons makes |
+//! | `REEVE_ORACLE_SEED` | the seed of another run, to repeat it |
+//! | `REEVE_UPDATE_TABLE` | write the table instead of comparing it |
+
+mod comparison;
+mod documents;
+mod kinds;
+mod oracle;
+mod random;
+mod reduce;
+mod table;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+use reeve_real::parts::SSA;
+use reeve_ssa::builtin;
+
+use self::comparison::compare;
+
+/// Ten seconds' worth, on a small machine and unoptimised.
+const REQUESTS: usize = 10_000;
+
+#[test]
+fn custom_resources_are_written_as_by_the_server() -> Result<()> {
+    compare(&kinds::custom()?, None, requests()?, seed()?)
+}
+
+#[test]
+fn built_in_kinds_are_written_as_by_the_server() -> Result<()> {
+    let folder = documents::folder()?;
+    compare(
+        &kinds::built_in(folder)?,
+        Some(folder),
+        requests()?,
+        seed()?,
+    )
+}
+
+#[test]
+fn the_table_of_built_in_types_is_that_of_the_server() -> Result<()> {
+    let shapes = Command::new(SSA.get()?.join("shapes")).output()?;
+    ensure!(
+        shapes.status.success(),
+        "shapes ended with {}",
+        shapes.status
+    );
+    let shapes = serde_json::from_slice(&shapes.stdout)?;
+    // Another group is a decision; another kind of one of these is a difference.
+    let versions: BTreeSet<&str> = builtin::kinds().map(|(version, _)| version).collect();
+    let components = kinds::components(documents::folder()?)?;
+    let rendered = table::render(&components, &shapes, &versions)?;
+    let path = table_path();
+    if env::var_os("REEVE_UPDATE_TABLE").is_some() {
+        return fs::write(&path, rendered).context("cannot write the table");
+    }
+    let checked_in = fs::read_to_string(&path)?;
+    let differs = rendered
+        .lines()
+        .zip(checked_in.lines())
+        .find(|(server, ours)| server != ours);
+    ensure!(
+        rendered == checked_in,
+        "{} is not that of the server, first in {differs:?} (server, checked in); \
+         write it with REEVE_UPDATE_TABLE=1 and see what changes",
+        path.display()
+    );
+    Ok(())
+}
+
+fn table_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/ssa/src/builtin/table.txt")
+}
+
+fn requests() -> Result<usize> {
+    match env::var("REEVE_ORACLE_REQUESTS") {
+        Ok(number) => number.parse().context("REEVE_ORACLE_REQUESTS"),
+        Err(_) => Ok(REQUESTS),
+    }
+}
+
+/// Another one each time, so that in the long run more is compared.
+fn seed() -> Result<u64> {
+    match env::var("REEVE_ORACLE_SEED") {
+        Ok(seed) => seed.parse().context("REEVE_ORACLE_SEED"),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+            Ok(now.as_secs())
+        }
+    }
+}
