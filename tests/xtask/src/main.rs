@@ -5,6 +5,7 @@
 //! its dependencies few.
 
 mod components;
+mod fuzz;
 mod lint;
 mod process;
 mod report;
@@ -65,6 +66,18 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Look for inputs that break what must hold, with cargo-fuzz
+    ///
+    /// Needs a nightly toolchain (`rustup toolchain install nightly`); cargo-fuzz is
+    /// installed into the user's cache folder, once. An input that fails is kept in
+    /// target/fuzz/failed/<target>.
+    Fuzz {
+        /// One target of tests/fuzz; without, each in turn
+        target: Option<String>,
+        /// How long to look, for each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Build the real servers for the tests into the user's cache folder, once
     Parts,
     /// Format the Rust and Go sources
@@ -111,6 +124,9 @@ fn run(command: Command) -> Result<ExitCode> {
             let messages = process::messages(build.args(["--bin", "reeve", "--release"]))?;
             let bench = executable_named(&messages, "reeve-bench")?;
             process::run(workspace.program(&bench).args(arguments)).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Fuzz { target, seconds } => {
+            fuzz::run(&workspace, target.as_deref(), seconds).map(|()| ExitCode::SUCCESS)
         }
         Command::Parts => {
             for part in reeve_real::parts::ALL {

@@ -98,8 +98,13 @@ pub(crate) fn become_program(command: &mut Command) -> Error {
 
 /// Whether `program` can be started at all.
 pub(crate) fn is_there(program: impl AsRef<OsStr>, argument: &str) -> bool {
+    is_there_with(program, &[argument])
+}
+
+/// Whether `program` can be started with these arguments and ends well.
+pub(crate) fn is_there_with(program: impl AsRef<OsStr>, arguments: &[&str]) -> bool {
     Command::new(program)
-        .arg(argument)
+        .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()

@@ -10,22 +10,32 @@ use crate::workspace::Workspace;
 
 /// Pinned, so that a new release does not change what passes.
 const CARGO_DENY: &str = "0.20.2";
+const CARGO_FUZZ: &str = "0.13.2";
 
 /// The path of cargo-deny: the one on the PATH, of whatever version, or ours,
 /// which is built when it is absent.
 pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
-    if process::is_there("cargo-deny", "--version") {
-        return Ok("cargo-deny".into());
+    get(workspace, "cargo-deny", CARGO_DENY)
+}
+
+/// The path of cargo-fuzz, as [`cargo_deny`].
+pub(crate) fn cargo_fuzz(workspace: &Workspace) -> Result<PathBuf> {
+    get(workspace, "cargo-fuzz", CARGO_FUZZ)
+}
+
+fn get(workspace: &Workspace, name: &str, version: &str) -> Result<PathBuf> {
+    if process::is_there(name, "--version") {
+        return Ok(name.into());
     }
-    let root = cache_folder()?.join(format!("cargo-deny-{CARGO_DENY}"));
-    let program = root.join("bin").join("cargo-deny");
+    let root = cache_folder()?.join(format!("{name}-{version}"));
+    let program = root.join("bin").join(name);
     if process::is_there(&program, "--version") {
         return Ok(program);
     }
-    eprintln!("installing cargo-deny {CARGO_DENY}, once; this takes some minutes");
-    let mut install = workspace.cargo(["install", "cargo-deny", "--locked"]);
+    eprintln!("installing {name} {version}, once; this takes some minutes");
+    let mut install = workspace.cargo(["install", name, "--locked"]);
     install
-        .args(["--version", CARGO_DENY])
+        .args(["--version", version])
         .arg("--root")
         .arg(&root)
         // The checkout's own target folder is not cluttered with it.

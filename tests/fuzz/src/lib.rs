@@ -1,0 +1,60 @@
+//! What must hold of any input, as functions from bytes.
+//!
+//! Each function takes what an attacker, a guest or a typing mistake could send and
+//! panics when something that must hold does not: no input may end the process,
+//! what is accepted must be in its final form, and what is done twice must be the
+//! same as done once.
+//!
+//! libFuzzer looks for such inputs (`cargo xtask fuzz`, the programs in `targets/`);
+//! `tests/replay.rs` runs the checked-in ones, in `corpus/<target>/`, as ordinary
+//! tests. An input that once failed stays there.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "to panic is how a target says that something does not hold"
+)]
+
+mod choices;
+mod cluster;
+mod definitions;
+mod field_sets;
+mod manifest;
+mod outcome;
+mod ownership;
+mod patches;
+mod plan;
+mod protobuf;
+mod quantities;
+mod requests;
+mod selectors;
+
+pub use self::definitions::definitions;
+pub use self::field_sets::fields_v1;
+pub use self::manifest::manifest;
+pub use self::outcome::outcome;
+pub use self::ownership::ownership;
+pub use self::patches::patches;
+pub use self::plan::plan;
+pub use self::protobuf::protobuf;
+pub use self::quantities::quantities;
+pub use self::requests::requests;
+pub use self::selectors::selectors;
+
+/// A function that panics on an input that breaks what must hold.
+pub type Target = fn(&[u8]);
+
+/// Every target, by its name: that of its function, its program and its corpus.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("definitions", definitions),
+    ("fields_v1", fields_v1),
+    ("manifest", manifest),
+    ("outcome", outcome),
+    ("ownership", ownership),
+    ("patches", patches),
+    ("plan", plan),
+    ("protobuf", protobuf),
+    ("quantities", quantities),
+    ("requests", requests),
+    ("selectors", selectors),
+];
