@@ -31,6 +31,10 @@ const START: i64 = 1_767_225_600;
 /// Uids and generated names are the same in each run.
 const SEED: u64 = 1;
 
+/// How often the cluster tells a watch that nothing happened. Scenarios in which
+/// nothing happens last for days, and their clusters forget little.
+const BOOKMARKS: Duration = Duration::from_secs(3600);
+
 /// Virtual time that an agent gets to finish what it has begun. More than its
 /// longest wait for a watch; what waits for a retry counts as finished.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -127,6 +131,7 @@ impl Stage {
         let server = Server::new(Config {
             clock: cluster_clock(),
             seed: Some(SEED),
+            bookmark_interval: BOOKMARKS,
             ..Config::default()
         });
         let kinds = Kinds::discover(&server.client()).await?;
