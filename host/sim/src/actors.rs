@@ -105,6 +105,8 @@ impl Stage {
             return;
         }
         if let Ok(runtime) = Handle::try_current() {
+            // The first request sees them already.
+            node::set_up(shared, settings.nodes);
             let news = shared.store.follow_all();
             let act = act(Arc::downgrade(shared), settings, news, self.nudge.clone());
             state.task = Some(runtime.spawn(act));

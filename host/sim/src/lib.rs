@@ -30,6 +30,7 @@ mod counter;
 pub mod crd;
 mod definitions;
 mod discovery;
+mod events;
 mod faults;
 pub mod field;
 mod http;

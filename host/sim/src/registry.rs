@@ -66,6 +66,16 @@ impl Registry {
         self.custom.read().get(table)?.first().cloned()
     }
 
+    /// The stored resource whose objects are of this kind.
+    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let is =
+            |r: &&Arc<Resource>| r.kind == kind && r.api_version == api_version && r.is_stored();
+        if let Some(found) = BUILTINS.all.iter().find(is) {
+            return Some(found.clone());
+        }
+        self.custom.read().values().flatten().find(is).cloned()
+    }
+
     /// Everything that is served, built-in first.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().clone();

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Actors;
 use super::index::Index;
 use super::script::{self, Script};
-use super::tables::EVENTS;
 use crate::clock;
-use crate::kinds::edit::{text, text_at};
+use crate::events;
+pub(super) use crate::events::Kind;
 use crate::rest::meta;
 use crate::rest::options::DeleteOptions;
 use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
@@ -18,6 +18,8 @@ use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Range;
 
+/// The reason of events about annotations that cannot be used.
+const UNUSABLE: &str = "UnusableAnnotation";
 /// Whoever plays the controllers.
 pub(super) const MANAGER: &str = "kube-controller-manager";
 /// Whoever plays the scheduler.
@@ -100,24 +102,10 @@ impl<'a> Context<'a> {
         }
         for unusable in Script::read(self.settings, &[object]).1 {
             let message = unusable.to_string();
-            if !self.has_event(object, &message) {
-                self.event(
-                    "actor",
-                    object,
-                    Kind::Warning,
-                    "UnusableAnnotation",
-                    &message,
-                );
+            if !events::is_recorded(self.shared, object, UNUSABLE, &message) {
+                self.event("actor", object, Kind::Warning, UNUSABLE, &message);
             }
         }
-    }
-
-    fn has_event(&self, object: &Value, message: &str) -> bool {
-        let uid = meta::text(object, "uid");
-        let events = self.list(EVENTS, event_namespace(object));
-        events.iter().any(|event| {
-            text_at(event, "/involvedObject/uid") == uid && text(event, "message") == message
-        })
     }
 
     /// An object.
@@ -235,67 +223,8 @@ impl<'a> Context<'a> {
         reason: &str,
         message: &str,
     ) {
-        let event = event(self.shared, source, about, kind, reason, message);
-        let namespace = event_namespace(about);
-        if let Err(error) = self.create(EVENTS, namespace, source, event) {
-            // Nobody may write into a namespace that is ending.
-            tracing::debug!(%error, reason, "event not written");
-        }
+        events::record(self.shared, source, about, kind, reason, message);
     }
-}
-
-/// The type of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Normal,
-    Warning,
-}
-
-fn event_namespace(about: &Value) -> &str {
-    match meta::text(about, "namespace") {
-        "" => "default",
-        namespace => namespace,
-    }
-}
-
-fn event(
-    shared: &Shared,
-    source: &str,
-    about: &Value,
-    kind: Kind,
-    reason: &str,
-    message: &str,
-) -> Value {
-    let now = shared.clock.timestamp();
-    let name = meta::text(about, "name");
-    let suffix = shared.random.uid().replace('-', "");
-    let suffix = suffix.get(..16).unwrap_or(&suffix);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": format!("{name}.{suffix}")},
-        "involvedObject": {
-            "apiVersion": text(about, "apiVersion"),
-            "kind": text(about, "kind"),
-            "namespace": meta::text(about, "namespace"),
-            "name": name,
-            "uid": meta::text(about, "uid"),
-            "resourceVersion": meta::text(about, "resourceVersion"),
-        },
-        "reason": reason,
-        "message": message,
-        "source": {"component": source},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-        "type": match kind {
-            Kind::Normal => "Normal",
-            Kind::Warning => "Warning",
-        },
-        "eventTime": null,
-        "reportingComponent": source,
-        "reportingInstance": "",
-    })
 }
 
 /// `namespace/name`, or `name`.

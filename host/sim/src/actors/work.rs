@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::context::Context;
 use super::index::{Index, Target, controller};
 use super::timers::Timers;
-use super::{Actors, node, routes, script};
+use super::{Actors, routes, script};
 use crate::kinds::edit::text_at;
 use crate::server::Shared;
 use crate::store::{Change, Range, TableName};
@@ -101,7 +101,6 @@ impl Work {
 
     fn read(&mut self, shared: &Arc<Shared>) {
         let Some(seen) = self.seen else {
-            node::set_up(shared, self.settings.nodes);
             return self.start_over(shared);
         };
         match shared.store.all_changes(seen) {

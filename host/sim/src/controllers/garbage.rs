@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::graph::{Graph, Node};
 use super::{delete, writer};
+use crate::events::{self, Kind};
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::rest::options::{DeleteOptions, Propagation};
@@ -14,6 +15,8 @@ use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Object;
 
+/// The reason of events about owners in other namespaces.
+const INVALID_NAMESPACE: &str = "OwnerRefInvalidNamespace";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -29,8 +32,9 @@ pub(super) fn collect(shared: &Arc<Shared>, graph: &Graph, uid: &str) -> Result<
     if object.is_terminating() {
         return end(shared, graph, &resource, &object, &value);
     }
+    complain(shared, graph, &resource, &object, &value);
     match owners(shared, graph, &resource, &object, &value) {
-        Owners::None => Ok(()),
+        Owners::None | Owners::Unknown => Ok(()),
         Owners::Gone(policy) => {
             let options = DeleteOptions {
                 propagation: policy,
@@ -52,6 +56,9 @@ enum Owners {
     None,
     /// At least one is there; the UIDs of those that are not.
     Some { absent: Vec<String> },
+    /// A reference is to a kind that is not served, or to one in a namespace from an
+    /// object that is in none: what cannot be looked up is not known to be absent.
+    Unknown,
     /// None is there, or all that are wait for it to go first. The policy with
     /// which it is to be deleted.
     Gone(Option<Propagation>),
@@ -74,6 +81,10 @@ fn owners(
     let (mut absent, mut solid, mut waiting) = (Vec::new(), 0, 0);
     for reference in references {
         let uid = reference["uid"].as_str().unwrap_or_default();
+        match kind_of(shared, reference) {
+            Some(kind) if resource.namespaced || !kind.namespaced => {}
+            _ => return Owners::Unknown,
+        }
         match owner(shared, graph, resource, object, reference) {
             None => absent.push(uid.to_owned()),
             Some(owner) if owner.is_terminating() && has_finalizer(&owner.value(), FOREGROUND) => {
@@ -88,6 +99,57 @@ fn owners(
         // these after theirs.
         (0, _) => Owners::Gone(Some(Propagation::Foreground)),
         _ => Owners::Some { absent },
+    }
+}
+
+/// The resource of the kind that a reference names.
+fn kind_of(shared: &Shared, reference: &Value) -> Option<Arc<Resource>> {
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    shared.registry.find_kind(text("apiVersion"), text("kind"))
+}
+
+/// Says of each owner that it is in another namespace, where none can be: the object
+/// is about to go because of that, or stays although nobody would think so.
+fn complain(
+    shared: &Arc<Shared>,
+    graph: &Graph,
+    resource: &Resource,
+    object: &Object,
+    value: &Value,
+) {
+    let references = value
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    for reference in references.into_iter().flatten() {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let node = graph.node(text("uid"));
+        let Some((of, found)) = node.and_then(|node| load(shared, node)) else {
+            continue;
+        };
+        let reachable = resource.namespaced && found.namespace() == object.namespace();
+        if !of.namespaced || reachable {
+            continue;
+        }
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
+            text("apiVersion"),
+            text("kind"),
+            object.namespace(),
+            text("name"),
+            text("uid"),
+            object.namespace(),
+        );
+        if !events::is_recorded(shared, value, INVALID_NAMESPACE, &message) {
+            let source = "garbage-collector-controller";
+            events::record(
+                shared,
+                source,
+                value,
+                Kind::Warning,
+                INVALID_NAMESPACE,
+                &message,
+            );
+        }
     }
 }
 

@@ -214,3 +214,79 @@ async fn forks_go_their_own_ways() {
     let (_, one) = http.post(CONFIG_MAPS, config_map("c", json!({}))).await;
     assert_ne!(one["metadata"]["uid"], top["metadata"]["uid"]);
 }
+
+/// The events about an object, by name.
+async fn events(http: &Http, about: &str) -> Vec<String> {
+    let (_, list) = http.get("/api/v1/namespaces/default/events").await;
+    let items = list["items"].as_array().unwrap().iter();
+    let about = items.filter(|event| event["involvedObject"]["name"] == about);
+    about
+        .map(|event| {
+            format!(
+                "{}: {}",
+                event["reason"].as_str().unwrap(),
+                event["message"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn an_owner_in_another_namespace_is_none() {
+    let (_server, http) = admin();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    http.post("/api/v1/namespaces", namespace).await;
+    let (_, there) = http
+        .post(
+            "/api/v1/namespaces/n/configmaps",
+            config_map("owner", json!({})),
+        )
+        .await;
+    dependent(&http, "a", &there, false).await;
+    settle().await;
+    assert_eq!(names(&http).await, [""; 0]);
+    let uid = there["metadata"]["uid"].as_str().unwrap();
+    assert_eq!(
+        events(&http, "a").await,
+        [format!(
+            "OwnerRefInvalidNamespace: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: {uid}] \
+         does not exist in namespace \"default\""
+        )]
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_up_is_not_known_to_be_absent() {
+    let (_server, http) = admin();
+    let top = owner(&http).await;
+    let owned = |name: &str, kind: &str, uid: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "v1", "kind": kind, "name": "owner", "uid": uid}]},
+            "rules": [],
+        })
+    };
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    // An object of the cluster cannot belong to one of a namespace.
+    let uid = top["metadata"]["uid"].as_str().unwrap();
+    http.post(roles, owned("of-namespace", "ConfigMap", uid))
+        .await;
+    http.post(roles, owned("of-nobody", "ConfigMap", "no-such-uid"))
+        .await;
+    http.post(roles, owned("of-unknown", "Unheard", "no-such-uid"))
+        .await;
+    http.post(roles, owned("of-absent", "Namespace", "no-such-uid"))
+        .await;
+    settle().await;
+    for (name, code) in [
+        ("of-namespace", 200),
+        ("of-nobody", 200),
+        ("of-unknown", 200),
+        ("of-absent", 404),
+    ] {
+        assert_eq!(http.get(&format!("{roles}/{name}")).await.0, code, "{name}");
+    }
+    assert_eq!(events(&http, "of-namespace").await.len(), 1);
+}
