@@ -1,10 +1,11 @@
 //! `reeve cluster`.
 
 use crate::actors::ActorArgs;
-use crate::signal;
+use crate::output::tell;
+use crate::signal::Stop;
 use anyhow::Context as _;
 use clap::Args;
-use reeve_sim::{Config, Server};
+use reeve_sim::{Config, Fault, Server};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +25,15 @@ pub(crate) struct ClusterArgs {
     port: u16,
     #[command(flatten)]
     actors: ActorArgs,
+    /// Let something go wrong, such as 'latency: delay=200ms, verb=list'; may be
+    /// repeated
+    ///
+    /// The faults are clock-jump, conflict, expired, internal-error, latency, reset,
+    /// silent-watch, slow-admission, too-many-requests, truncated-watch and
+    /// unavailable; see docs/embedded-cluster.md for their fields, and for how to
+    /// change them while the server runs.
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
 }
 
 pub(crate) async fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
@@ -32,14 +42,17 @@ pub(crate) async fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
         ..Config::default()
     });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    // Before anybody is told that the server is there, and can end it.
+    let stop = Stop::listen().context("cannot listen for signals")?;
     let serving = server.serve(address).await?;
     serving.write_kubeconfig(&args.kubeconfig, "default")?;
-    println!(
+    server.set_faults(args.faults);
+    tell(format_args!(
         "ready: {} (export KUBECONFIG={})",
         serving.url(),
         args.kubeconfig.display()
-    );
-    signal::stop().await.context("cannot listen for signals")?;
+    ));
+    stop.wait().await;
     serving.shutdown().await;
     Ok(ExitCode::SUCCESS)
 }

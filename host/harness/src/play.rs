@@ -196,6 +196,7 @@ impl<'a> Player<'a> {
                     .await?;
             }
             Action::Restart => self.world.start_agent().await,
+            Action::Faults(faults) => self.world.set_faults(faults).await,
             Action::Outage(outage) => self.world.set_outage(*outage).await,
         }
         Ok(())

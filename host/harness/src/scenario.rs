@@ -148,6 +148,21 @@ pub(crate) enum Action {
     Restart,
     /// The API server fails, or recovers.
     Outage(Outage),
+    /// Some of what the API server does goes wrong, or nothing any more.
+    Faults(Vec<Fault>),
+}
+
+/// Something that goes wrong: a text or a map.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
+pub(crate) struct Fault(pub(crate) reeve_sim::Fault);
+
+impl TryFrom<Value> for Fault {
+    type Error = reeve_sim::FaultError;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        reeve_sim::Fault::from_value(&value).map(Self)
+    }
 }
 
 /// A hand edit.
@@ -203,6 +218,7 @@ struct RawStep {
     component: Option<String>,
     restart: Option<Restart>,
     outage: Option<Outage>,
+    faults: Option<Vec<Fault>>,
     #[serde(default)]
     expect: Expect,
 }
@@ -211,7 +227,7 @@ struct RawStep {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a step has exactly one of `apply`, `create`, `edit`, `label`, `delete`, `advance`, \
-     `config`, `component`, `restart`, `outage`; this one has {found}"
+     `config`, `component`, `restart`, `outage`, `faults`; this one has {found}"
 )]
 struct NotOneAction {
     found: usize,
@@ -232,6 +248,7 @@ impl TryFrom<RawStep> for Step {
             raw.component.map(Action::Component),
             raw.restart.map(|Restart::Agent| Action::Restart),
             raw.outage.map(Action::Outage),
+            raw.faults.map(Action::Faults),
         ];
         let mut actions = actions.into_iter().flatten();
         let Some(action) = actions.next() else {

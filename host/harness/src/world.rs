@@ -2,7 +2,7 @@
 
 use crate::kinds::Kinds;
 use crate::reference::Reference;
-use crate::scenario::{Object, Outage};
+use crate::scenario::{Fault, Object, Outage};
 use crate::suite::Case;
 use crate::tester::{ActionError, Tester};
 use bytes::Bytes;
@@ -22,6 +22,8 @@ use std::time::{Duration, SystemTime};
 
 /// Where the agent works.
 pub(crate) const NAMESPACE: &str = "reeve-system";
+/// Who the tester is.
+const TESTER: &str = "kubernetes-admin";
 /// The ServiceAccount of the agent.
 const AGENT: &str = "reeve";
 
@@ -39,7 +41,7 @@ const BOOKMARKS: Duration = Duration::from_secs(3600);
 /// longest wait for a watch; what waits for a retry counts as finished.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Virtual time that passes in a step during an outage, in which nothing can be
+/// Virtual time that passes in a step during an outage or faults, in which nothing can be
 /// finished.
 const OUTAGE_TIME: Duration = Duration::from_secs(5);
 
@@ -369,6 +371,25 @@ impl World {
         }
     }
 
+    /// Puts these faults in place of those that are on. They strike everybody but the
+    /// tester. After the last, time passes until the agent has tried every connection
+    /// again.
+    pub(crate) async fn set_faults(&self, faults: &[Fault]) {
+        let switches = self.server.faults();
+        switches.spare(TESTER);
+        let struck = self.is_struck();
+        let faults = faults.iter().map(|fault| fault.0.clone());
+        self.server.set_faults(faults.collect());
+        if struck && !self.is_struck() {
+            tokio::time::sleep(Backoff::CONNECTION.cap).await;
+        }
+    }
+
+    /// Whether anything goes wrong at present, so that nothing may be finished.
+    fn is_struck(&self) -> bool {
+        !self.server.faults().active().is_empty()
+    }
+
     /// Lets the tester through during an outage. The agent does not notice: no
     /// virtual time passes, and it is time that it waits for.
     pub(crate) fn lift_outage(&self) {
@@ -405,7 +426,7 @@ impl World {
     /// With time paused, a sleep ends only when every task waits for something: so
     /// one short sleep is enough unless the agent waits for time itself.
     pub(crate) async fn settle(&self) -> Result<(), Unsettled> {
-        if self.outage != Outage::None {
+        if self.outage != Outage::None || self.is_struck() {
             tokio::time::sleep(OUTAGE_TIME).await;
             return Ok(());
         }

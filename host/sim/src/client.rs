@@ -45,7 +45,7 @@ impl tower::Service<Request<ClientBody>> for InProcess {
                     io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
                 return Err(refused.into());
             }
-            Ok(api::handle(&shared, request, caller).await)
+            api::handle(&shared, request, caller).await
         })
     }
 }

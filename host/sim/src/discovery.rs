@@ -21,13 +21,30 @@ pub(crate) use versions::compare_versions;
 /// The version that is spoken.
 const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.3+reeve");
 
-/// The answer to a question after the server's health, which needs no identity.
-pub(crate) fn health(segments: &[String]) -> Option<Answer> {
+/// The answer to a question after the server's health, which needs no identity:
+/// `/healthz`, `/livez` and `/readyz`, their single checks, and with `verbose` all
+/// checks by name.
+pub(crate) fn health(segments: &[String], query: &Query) -> Option<Answer> {
+    const CHECKS: [&str; 2] = ["ping", "log"];
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    match segments.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => Some(response::text(StatusCode::OK, "ok")),
-        _ => None,
+    let name = match segments.as_slice() {
+        [name @ ("healthz" | "livez" | "readyz")] => *name,
+        ["healthz" | "livez" | "readyz", check] => {
+            let known = CHECKS.contains(check);
+            return Some(if known {
+                response::text(StatusCode::OK, "ok")
+            } else {
+                page_not_found()
+            });
+        }
+        _ => return None,
+    };
+    if !query.has("verbose") {
+        return Some(response::text(StatusCode::OK, "ok"));
     }
+    let mut text: String = CHECKS.map(|check| format!("[+]{check} ok\n")).concat();
+    text.push_str(&format!("{name} check passed\n"));
+    Some(response::text(StatusCode::OK, text))
 }
 
 /// The answer to a path that is not there.

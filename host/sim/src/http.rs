@@ -16,17 +16,17 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use self::negotiate::Accepted;
 use self::query::Query;
-use self::response::Answer;
+use self::response::{Answer, BodyError};
 use self::route::{ResourcePath, Route, Verb};
 use crate::access;
 use crate::counter;
 use crate::discovery;
-use crate::faults::Outage;
+use crate::faults::{self, Asked, Outage, Outcome, Strike, Watcher, admin};
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::rest;
 use crate::server::Shared;
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 /// The longest body that is read, as with the real server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -40,27 +40,51 @@ pub(crate) enum Caller {
     Socket,
 }
 
-/// Answers one request. Every request goes through here.
-pub(crate) async fn handle<B>(shared: &Arc<Shared>, request: Request<B>, caller: Caller) -> Answer
+/// Answers one request, or breaks its connection. Every request goes through here.
+pub(crate) async fn handle<B>(
+    shared: &Arc<Shared>,
+    request: Request<B>,
+    caller: Caller,
+) -> Result<Answer, BodyError>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if shared.faults.outage() != Outage::None {
-        return response::refusal(&ApiError::unavailable());
+    let route = Route::parse(request.uri().path());
+    let is_admin = matches!(&route, Route::Other(segments) if admin::is_path(segments));
+    if shared.faults.outage() != Outage::None && !is_admin {
+        return Ok(response::refusal(&ApiError::unavailable()));
     }
     shared.controllers.ensure_running(shared);
     shared.actors.ensure_running(shared);
     let (parts, body) = request.into_parts();
     let answer = match read(body).await {
-        Ok(body) => answer(shared, &parts, body, caller).await,
-        Err(error) => Err(error),
+        Ok(body) => answer(shared, &parts, route, body, caller).await,
+        Err(error) => Err(error.into()),
     };
-    let mut answer = answer.unwrap_or_else(|error| response::refusal(&error));
+    let mut answer = match answer {
+        Ok(answer) => answer,
+        Err(Failure::Refused(error)) => response::refusal(&error),
+        Err(Failure::Broken(error)) => return Err(error),
+    };
     if parts.method == Method::HEAD {
         *answer.body_mut() = response::empty();
     }
-    answer
+    Ok(answer)
+}
+
+/// Why a request has no answer of its own.
+enum Failure {
+    /// It is refused.
+    Refused(ApiError),
+    /// Its connection breaks.
+    Broken(BodyError),
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Failure::Refused(error)
+    }
 }
 
 async fn read<B>(body: B) -> Result<Bytes, ApiError>
@@ -80,24 +104,31 @@ where
 async fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
+    route: Route,
     body: Bytes,
     caller: Caller,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Failure> {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let route = Route::parse(parts.uri.path());
     // Whether the server is up is told to anybody.
     if let Route::Other(segments) = &route
-        && let Some(answer) = discovery::health(segments)
+        && let Some(answer) = discovery::health(segments, &query)
     {
         return Ok(answer);
     }
     let user = authenticate::authenticate(shared, &parts.headers, caller)?;
     match route {
+        Route::Other(segments) if admin::is_path(&segments) => {
+            Ok(admin::answer(shared, &parts.method, &user, &body)?)
+        }
         Route::Other(segments) => {
+            let asked = asked(parts, &user, &query, None, "", "");
+            if let Some(answer) = struck(shared, &asked, NOTHING).await?.1 {
+                return Ok(answer);
+            }
             let path = parts.uri.path();
             let verb = parts.method.as_str().to_ascii_lowercase();
             access::authorize_path(shared, &user, &verb, path)?;
-            discovery::answer(shared, &segments, parts, &query)
+            Ok(discovery::answer(shared, &segments, parts, &query)?)
         }
         Route::Resource(path) => {
             let verb = path
@@ -108,6 +139,54 @@ async fn answer(
     }
 }
 
+/// The object of a request that names none.
+const NOTHING: About<'static> = About {
+    group: "",
+    resource: "",
+    name: "",
+};
+
+/// What faults tell requests apart by.
+fn asked<'a>(
+    parts: &'a Parts,
+    user: &'a Identity,
+    query: &Query,
+    verb: Option<Verb>,
+    resource: &'a str,
+    namespace: &'a str,
+) -> Asked<'a> {
+    let agent = parts.headers.get(http::header::USER_AGENT);
+    let version = query
+        .get("resourceVersion")
+        .is_some_and(|version| version != "0");
+    Asked {
+        verb,
+        resource,
+        namespace,
+        user: &user.name,
+        agent: agent
+            .and_then(|agent| agent.to_str().ok())
+            .unwrap_or_default(),
+        versioned: version || query.get("continue").is_some(),
+    }
+}
+
+/// Lets faults strike: the request may have to wait, and may have its answer then.
+async fn struck(
+    shared: &Shared,
+    asked: &Asked<'_>,
+    about: About<'_>,
+) -> Result<(Strike, Option<Answer>), Failure> {
+    let strike = shared.faults.strike(asked);
+    faults::pause(strike.delay).await;
+    let watch = asked.verb == Some(Verb::Watch);
+    let answer = strike
+        .outcome
+        .and_then(|outcome| outcome.answer(about, watch));
+    let answer = answer.transpose().map_err(Failure::Broken)?;
+    Ok((strike, answer))
+}
+
 async fn resource(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -116,14 +195,32 @@ async fn resource(
     verb: Verb,
     user: Identity,
     body: Bytes,
-) -> Result<Answer, ApiError> {
+) -> Result<Answer, Failure> {
     let found = shared
         .registry
         .find(&path.group, &path.version, &path.resource);
     count(shared, &path, verb, &query);
+    let named = crate::status::qualified(&path.group, &path.full_resource());
+    let namespace = path.namespace.clone().unwrap_or_default();
+    let asked = asked(parts, &user, &query, Some(verb), &named, &namespace);
+    let about = About {
+        group: &path.group,
+        resource: &path.resource,
+        name: path.name.as_deref().unwrap_or_default(),
+    };
+    let (strike, answer) = struck(shared, &asked, about).await?;
+    if let Some(answer) = answer {
+        return Ok(answer);
+    }
+    let watcher = (verb == Verb::Watch).then(|| Watcher {
+        resource: named.clone(),
+        namespace: namespace.clone(),
+        user: user.name.clone(),
+        agent: asked.agent.to_owned(),
+    });
     access::authorize(shared, &user, &access::attributes(&path, verb))?;
     let Some(resource) = found else {
-        return not_served(shared, &path);
+        return Ok(not_served(shared, &path)?);
     };
     let accepted = Accepted::parse(&parts.headers)?;
     let call = rest::Call {
@@ -136,7 +233,14 @@ async fn resource(
         user,
         accepted,
     };
-    rest::dispatch(verb, &call).await
+    let mut answer = rest::dispatch(verb, &call).await?;
+    if let Some(Outcome::Truncated(after)) = strike.outcome {
+        answer = faults::truncate(answer, after);
+    }
+    if let Some(watcher) = watcher {
+        answer = faults::silence(answer, shared.faults.clone(), watcher);
+    }
+    Ok(answer)
 }
 
 fn count(shared: &Shared, path: &ResourcePath, verb: Verb, query: &Query) {

@@ -46,6 +46,13 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&fresh)?.write_all(text.as_bytes())?;
-    std::fs::rename(&fresh, path)
+    let written = options
+        .open(&fresh)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        // What is left of the attempt; it may not even be there.
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
 }

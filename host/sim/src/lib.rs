@@ -62,7 +62,7 @@ mod watch;
 pub use self::actors::{Actors, CustomKind, NotAKind};
 pub use self::clock::Clock;
 pub use self::counter::{Call, Requests};
-pub use self::faults::{Faults, Outage};
+pub use self::faults::{Fault, FaultError, Faults, Outage};
 pub use self::http::route::Verb;
 pub use self::identity::Identity;
 pub use self::serve::{ServeError, Serving};

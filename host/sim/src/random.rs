@@ -74,6 +74,13 @@ impl Random {
         )
     }
 
+    /// A number from 0 up to, but not including, 1.
+    pub(crate) fn share(&self) -> f64 {
+        // As many bits as the number has digits for.
+        let bits = u32::try_from(self.next() >> 32).unwrap_or(0);
+        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+    }
+
     /// One of `letters`, which must not be empty.
     pub(crate) fn pick(&self, letters: &[u8]) -> u8 {
         let count = u64::try_from(letters.len()).unwrap_or(1).max(1);

@@ -39,7 +39,7 @@ pub enum ServeError {
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}; choose another port, or 0 for any that is free")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -48,7 +48,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The kubeconfig cannot be written.
-    #[error("cannot write kubeconfig to {}", path.display())]
+    #[error("cannot write kubeconfig to {}; name a file in a folder that you may write to", path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
@@ -209,7 +209,9 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move {
-            Ok::<_, std::convert::Infallible>(http::handle(&shared, request, Caller::Socket).await)
+            // An error ends the connection without an answer.
+            let answer = http::handle(&shared, request, Caller::Socket).await;
+            answer.map_err(io::Error::other)
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -9,7 +9,7 @@ use crate::client::{self, InProcess};
 use crate::clock::Clock;
 use crate::controllers::Controllers;
 use crate::counter::{Counter, Requests};
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::identity::Identity;
 use crate::random::Random;
 use crate::registry::Registry;
@@ -85,7 +85,7 @@ impl Server {
             random: Random::new(config.seed),
             tokens: Tokens::default(),
             rights: Rights::default(),
-            faults: Faults::new(),
+            faults: Faults::new(Random::new(config.seed)),
             counter: Counter::default(),
             controllers: Controllers::default(),
             actors: Stage::new(config.actors),
@@ -115,7 +115,7 @@ impl Server {
                 random: shared.random.fork(),
                 tokens: Tokens::default(),
                 rights: shared.rights.fork(),
-                faults: Faults::new(),
+                faults: Faults::new(shared.random.fork()),
                 counter: Counter::default(),
                 controllers,
                 actors: Stage::new(shared.actors.settings()),
@@ -162,13 +162,18 @@ impl Server {
     /// negative, as clocks do that are set right. What waits for a time that has
     /// come by this is done at once.
     pub fn jump_clock(&self, milliseconds: i64) {
-        self.shared.clock.jump(milliseconds);
-        self.shared.actors.nudge();
+        self.shared.jump_clock(milliseconds);
     }
 
     /// The switches that make the server fail.
     pub fn faults(&self) -> Faults {
         self.shared.faults.clone()
+    }
+
+    /// Puts these faults in place of those that are on. A jump of the clock happens
+    /// at once.
+    pub fn set_faults(&self, faults: Vec<Fault>) {
+        self.shared.set_faults(faults);
     }
 
     /// What was asked of the server so far.
@@ -195,6 +200,20 @@ impl Default for Server {
 }
 
 impl Shared {
+    fn jump_clock(&self, milliseconds: i64) {
+        self.clock.jump(milliseconds);
+        self.actors.nudge();
+    }
+
+    /// Puts these faults in place of those that are on.
+    pub(crate) fn set_faults(&self, faults: Vec<Fault>) {
+        for by in faults.iter().filter_map(Fault::jump) {
+            self.jump_clock(by);
+        }
+        let lasting = faults.into_iter().filter(|fault| fault.jump().is_none());
+        self.faults.set(lasting.collect());
+    }
+
     /// Follows up a write, before its caller is answered: a definition is served
     /// and a role counts from then on.
     pub(crate) fn committed(self: &Arc<Self>, resource: &Resource, object: &Object, removed: bool) {

@@ -223,11 +223,25 @@ impl ApiError {
         Self::new(500, "", message)
     }
 
+    /// 500 with a reason: something went wrong that should not.
+    pub(crate) fn internal_error(why: &str) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        Self::new(500, "InternalError", message).with(Details {
+            causes: vec![json!({"message": why})],
+            ..Details::default()
+        })
+    }
+
     /// 503: the server does not serve at present.
     pub(crate) fn unavailable() -> Self {
+        Self::unavailable_for(1)
+    }
+
+    /// 503: the server does not serve for so many seconds.
+    pub(crate) fn unavailable_for(seconds: u32) -> Self {
         let message = "the server is currently unable to handle the request";
         Self::new(503, "ServiceUnavailable", message).with(Details {
-            retry_after: 1,
+            retry_after: seconds,
             ..Details::default()
         })
     }

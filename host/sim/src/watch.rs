@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::faults;
 use crate::http::response::BodyError;
 use crate::render::Rendering;
 use crate::selection::Selection;
@@ -135,7 +136,7 @@ impl Watch {
                 }
                 self.closing = true;
                 self.pending.clear();
-                return Some(Err(reset()));
+                return Some(Err(faults::reset()));
             }
             if let Some(lines) = self.pending.pop_front() {
                 return Some(Ok(lines));
@@ -236,14 +237,6 @@ fn expired(compacted: Compacted, asked: u64) -> ApiError {
         "too old resource version: {asked} ({})",
         compacted.oldest
     ))
-}
-
-fn reset() -> BodyError {
-    std::io::Error::new(
-        std::io::ErrorKind::ConnectionReset,
-        "connection reset by peer",
-    )
-    .into()
 }
 
 async fn at(instant: Option<Instant>) {

@@ -58,6 +58,13 @@ fn what_is_no_scenario_is_refused_with_its_place() {
             &["\"Widget\" names no custom kind; write the kind and its group"],
         ),
         (
+            "name: a\nsteps:\n  - faults: [\"latency: dely=1s\"]\n",
+            &[
+                "quotas.yaml:3:",
+                "fault latency: there is no field \"dely\"; there are delay, jitter,",
+            ],
+        ),
+        (
             "name: a\nsteps:\n  - delete: profile\n",
             &["quotas.yaml:3:", "`profile` names no object"],
         ),

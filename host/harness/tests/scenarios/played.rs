@@ -307,3 +307,22 @@ steps:
         ));
     }
 }
+
+#[test]
+fn faults_strike_the_agent_until_they_are_taken_back() {
+    passes(
+        r#"
+steps:
+  - faults: ["unavailable: verb=create|patch|update, resource=resourcequotas"]
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      objects:
+        - {apiVersion: v1, kind: ResourceQuota, metadata: {name: quotas, namespace: alice}, spec: {hard: {pods: "100"}}}
+  - faults: []
+  - advance: 10m
+    expect:
+      objects:
+        - {apiVersion: v1, kind: ResourceQuota, metadata: {name: quotas, namespace: alice}, spec: {hard: {pods: "7"}}}
+"#,
+    );
+}

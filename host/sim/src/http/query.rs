@@ -28,6 +28,11 @@ impl Query {
         (!pair.1.is_empty()).then_some(pair.1.as_str())
     }
 
+    /// Whether `key` is given at all, with or without a value.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(k, _)| k == key)
+    }
+
     /// All values of `key`.
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         let pairs = self.0.iter().filter(move |(k, _)| k == key);

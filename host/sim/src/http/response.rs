@@ -53,8 +53,22 @@ pub(crate) fn stream<S>(media: &'static str, frames: S) -> Answer
 where
     S: Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
 {
+    with_body(StatusCode::OK, media, streamed(frames))
+}
+
+/// A body that is a stream.
+pub(crate) fn streamed<S>(frames: S) -> Body
+where
+    S: Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+{
     let body = StreamBody::new(frames.map(|frame| frame.map(Frame::data)));
-    with_body(StatusCode::OK, media, BodyExt::boxed_unsync(body))
+    BodyExt::boxed_unsync(body)
+}
+
+/// A watch that is over at once, with an error.
+pub(crate) fn watch_error(error: &ApiError) -> Answer {
+    let event = serde_json::json!({"type": "ERROR", "object": error.to_value()});
+    bytes(StatusCode::OK, "application/json", format!("{event}\n"))
 }
 
 /// The answer to a refused request.

@@ -10,6 +10,7 @@ mod access;
 mod apply;
 mod definitions;
 mod discovery;
+mod faults;
 mod kinds;
 mod lifecycle;
 mod lists;
