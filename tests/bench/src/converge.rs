@@ -2,6 +2,7 @@
 //! the same applies.
 
 use crate::figure::{Figures, median};
+use crate::process::client;
 use crate::setup::{Empty, plugin, request};
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use futures::stream;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use reeve_agent::{Agent, AgentConfig};
-use reeve_cluster::{Apply, Cluster, ConnectOptions, Delete, Identity, Store, WatchSpec, connect};
+use reeve_cluster::{Apply, Cluster, Delete, Identity, Store, WatchSpec};
 use reeve_core::grant::{self, Grantee, Subject};
 use reeve_core::ownership::{Owner, Stamped, field_manager};
 use reeve_core::{Desired, GroupVersionKind, Manifest, ObjectReference, UnitKey};
@@ -84,14 +85,6 @@ struct Loaded {
 struct Send {
     stamped: Stamped,
     plugin: &'static str,
-}
-
-async fn client(kubeconfig: &std::path::Path) -> Result<kube::Client> {
-    let options = ConnectOptions {
-        kubeconfig: Some(kubeconfig.to_owned()),
-        context: None,
-    };
-    Ok(connect(&options).await?.0)
 }
 
 /// Installs everything but the agent.

@@ -10,12 +10,21 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Tells a figure that has a limit.
+    /// Tells a figure that must not be above its limit.
     pub(crate) fn limited(&mut self, what: &str, value: f64, unit: &str, limit: f64) {
-        let verdict = if value <= limit { "ok" } else { "BEYOND" };
-        self.beyond += usize::from(value > limit);
+        self.judged(what, value, unit, "at most", limit, value <= limit);
+    }
+
+    /// Tells a figure that must not be below its limit.
+    pub(crate) fn at_least(&mut self, what: &str, value: f64, unit: &str, limit: f64) {
+        self.judged(what, value, unit, "at least", limit, value >= limit);
+    }
+
+    fn judged(&mut self, what: &str, value: f64, unit: &str, side: &str, limit: f64, good: bool) {
+        let verdict = if good { "ok" } else { "BEYOND" };
+        self.beyond += usize::from(!good);
         self.count += 1;
-        println!("{what:<62} {value:>9.2} {unit:<4} limit {limit:>7.2}  {verdict}");
+        println!("{what:<62} {value:>9.2} {unit:<4} {side:<8} {limit:>7.2}  {verdict}");
     }
 
     /// Tells a figure that is only to be known.

@@ -6,9 +6,12 @@
 
 mod call;
 mod converge;
+mod embedded;
 mod figure;
 mod load;
 mod memory;
+mod process;
+mod scenarios;
 mod setup;
 
 use anyhow::Result;
@@ -25,6 +28,12 @@ async fn main() -> Result<ExitCode> {
     }
     if wanted("load") {
         load::measure(&mut figures).await?;
+    }
+    if wanted("scenarios") {
+        scenarios::measure(&mut figures)?;
+    }
+    if wanted("embedded") {
+        embedded::measure(&mut figures).await?;
     }
     if wanted("memory") {
         memory::measure(&mut figures).await?;

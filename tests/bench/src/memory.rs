@@ -4,20 +4,19 @@
 //! the agent's alone.
 
 use crate::figure::Figures;
+use crate::process::{ClusterProcess, Process, reeve};
 use crate::setup::plugin;
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::ByteString;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use reeve_cluster::{ConnectOptions, connect};
 use reeve_core::grant::ACCOUNT_ANNOTATION;
 use reeve_test_support::samples;
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const NAMESPACE: &str = "reeve-system";
+const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let bytes = plugin("limitranges")?;
@@ -34,30 +33,9 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// A process that ends with this value.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 async fn resident(count: usize, component: &[u8]) -> Result<f64> {
-    let folder = tempfile::tempdir()?;
-    let kubeconfig = folder.path().join("kubeconfig");
-    let own = std::env::current_exe()?;
-    let reeve = own.with_file_name("reeve");
-    let _cluster = Process(
-        Command::new(&reeve)
-            .args(["cluster", "--kubeconfig"])
-            .arg(&kubeconfig)
-            .stdout(Stdio::null())
-            .spawn()?,
-    );
-    let client = wait_for(&kubeconfig).await?;
+    let cluster = ClusterProcess::start()?;
+    let client = cluster.client().await?;
     for crd in reeve_api::crds() {
         apply(&client, &serde_json::to_value(crd)?).await?;
     }
@@ -66,39 +44,20 @@ async fn resident(count: usize, component: &[u8]) -> Result<f64> {
     for number in 0..count {
         install(&client, &format!("plugin-{number}"), component).await?;
     }
-    let agent = Process(
-        Command::new(&reeve)
+    let agent = Process::start(
+        reeve()?
             .args(["run", "--health-address", "127.0.0.1:0", "--kubeconfig"])
-            .arg(&kubeconfig)
-            .env("RUST_LOG", "error")
-            .spawn()?,
-    );
+            .arg(cluster.kubeconfig())
+            .env("RUST_LOG", "error"),
+    )?;
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if ready(&client).await? == count {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            return memory_of(agent.0.id());
+            return Ok(agent.resident()? / MIB);
         }
     }
     bail!("{count} plugins were not ready within a minute")
-}
-
-async fn wait_for(kubeconfig: &Path) -> Result<kube::Client> {
-    let options = ConnectOptions {
-        kubeconfig: Some(kubeconfig.to_owned()),
-        context: None,
-    };
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if !kubeconfig.exists() {
-            continue;
-        }
-        let (client, _) = connect(&options).await?;
-        if client.apiserver_version().await.is_ok() {
-            return Ok(client);
-        }
-    }
-    bail!("the embedded cluster did not start")
 }
 
 async fn install(client: &kube::Client, name: &str, component: &[u8]) -> Result<()> {
@@ -159,13 +118,4 @@ async fn ready(client: &kube::Client) -> Result<usize> {
             .any(|c| c.type_ == "Ready" && c.status == "True")
     });
     Ok(ready.count())
-}
-
-/// Resident memory of a process in MiB.
-fn memory_of(process: u32) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kilobytes: f64 = kilobytes.context("no VmRSS")?.trim().parse()?;
-    Ok(kilobytes / 1024.0)
 }

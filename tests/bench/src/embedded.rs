@@ -1,0 +1,251 @@
+//! The embedded API server: how fast it applies beside a real one, what its objects
+//! weigh, how soon it answers.
+
+use crate::figure::{Figures, median};
+use crate::process::{ClusterProcess, client};
+use anyhow::{Context as _, Result, ensure};
+use kube::api::{Api, ListParams, PostParams};
+use reeve_agent::AgentConfig;
+use reeve_cluster::{Apply, Cluster, Resource};
+use reeve_core::GroupVersionKind;
+use reeve_real::ControlPlane;
+use reeve_sim::{Config, Server};
+use reeve_test_support::samples;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+/// Each is applied twice: made, and changed.
+const APPLIED: usize = 1_000;
+const ROUNDS: usize = 5;
+const HELD: usize = 100_000;
+const STARTS: usize = 9;
+const NAMESPACE: &str = "bench";
+/// What a typical object weighs before the server adds to it.
+const BODY: usize = 1_200;
+
+pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
+    applies(figures).await?;
+    memory(figures).await?;
+    starts(figures).await
+}
+
+/// The same applies, at the concurrency of the agent, in turns.
+async fn applies(figures: &mut Figures) -> Result<()> {
+    let started = tokio::task::spawn_blocking(|| ControlPlane::builder().controllers([]).start());
+    let control_plane = started.await??;
+    let real = Cluster::new(client(&control_plane.kubeconfig()).await?);
+    let server = Server::new(Config::default());
+    let embedded = Cluster::new(server.client());
+    let served = ClusterProcess::start()?;
+    let socket = Cluster::new(served.client().await?);
+    for cluster in [&real, &embedded, &socket] {
+        apply(cluster, &namespaces(), None, &samples::namespace(NAMESPACE)).await?;
+    }
+    let mut rates = [const { Vec::new() }; 3];
+    let mut ratios = Vec::new();
+    for round in 0..=ROUNDS {
+        let mut rate = [0.0; 3];
+        for (cluster, rate) in [&real, &embedded, &socket].into_iter().zip(&mut rate) {
+            *rate = applies_per_second(cluster, round).await?;
+        }
+        // The first round warms all of them up.
+        if round > 0 {
+            ratios.push(rate[1] / rate[0]);
+            for (all, rate) in rates.iter_mut().zip(rate) {
+                all.push(rate);
+            }
+        }
+    }
+    let [mut real, mut embedded, mut socket] = rates;
+    let concurrency = AgentConfig::CONCURRENCY;
+    let what = format!("kube-apiserver, applies at once: {concurrency}, median");
+    figures.plain(&what, median(&mut real), "/s");
+    let what = format!("embedded, applies at once: {concurrency}, median");
+    figures.plain(&what, median(&mut embedded), "/s");
+    let what = format!("embedded on a socket, applies at once: {concurrency}, median");
+    figures.plain(&what, median(&mut socket), "/s");
+    let what = "embedded / kube-apiserver, applies a second, median";
+    figures.at_least(what, median(&mut ratios), "", 5.0);
+    tokio::task::spawn_blocking(move || drop(control_plane)).await?;
+    Ok(())
+}
+
+async fn applies_per_second(cluster: &Cluster, round: usize) -> Result<f64> {
+    let begun = Instant::now();
+    for change in ["made", "changed"] {
+        spread(
+            APPLIED,
+            cluster.clone(),
+            move |cluster, number| async move {
+                let name = format!("applied-{round}-{number}");
+                let object = config_map(&name, change);
+                apply(&cluster, &config_maps(), Some(NAMESPACE), &object).await
+            },
+        )
+        .await?;
+    }
+    // Counts fit a float exactly.
+    Ok(2.0 * APPLIED as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// Objects of about 1.5 KB, as they are stored and served.
+async fn memory(figures: &mut Figures) -> Result<()> {
+    let served = ClusterProcess::start()?;
+    let client = served.client().await?;
+    let cluster = Cluster::new(client.clone());
+    apply(
+        &cluster,
+        &namespaces(),
+        None,
+        &samples::namespace(NAMESPACE),
+    )
+    .await?;
+    let before = served.process().resident()?;
+    spread(HELD, client.clone(), move |client, number| async move {
+        let object = serde_json::from_value(config_map(&format!("held-{number:06}"), "made"))?;
+        let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client, NAMESPACE);
+        api.create(&PostParams::default(), &object).await?;
+        Ok(())
+    })
+    .await?;
+    let resident = served.process().resident()? - before;
+    let json = listed_bytes(&client).await?;
+    figures.plain(
+        &format!("JSON of {HELD} objects, each"),
+        json / HELD as f64,
+        "B",
+    );
+    figures.limited(
+        "embedded, resident / JSON of its objects",
+        resident / json,
+        "",
+        1.5,
+    );
+    Ok(())
+}
+
+/// The JSON of all ConfigMaps, in pages.
+async fn listed_bytes(client: &kube::Client) -> Result<f64> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let mut params = ListParams::default().limit(1000);
+    let (mut bytes, mut objects) = (0, 0);
+    loop {
+        let request = kube::core::Request::new(&path).list(&params)?;
+        let page = client.request_text(request).await?;
+        let page: Value = serde_json::from_str(&page)?;
+        for item in page["items"].as_array().context("no items")? {
+            bytes += item.to_string().len();
+            objects += 1;
+        }
+        match page["metadata"]["continue"].as_str() {
+            Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
+            _ => break,
+        }
+    }
+    ensure!(objects >= HELD, "{objects} of {HELD} objects are there");
+    Ok(bytes as f64)
+}
+
+async fn starts(figures: &mut Figures) -> Result<()> {
+    let (mut inside, mut alone) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let begun = Instant::now();
+        let server = Server::new(Config::default());
+        server.client().apiserver_version().await?;
+        inside.push(begun.elapsed().as_secs_f64() * 1e3);
+        let begun = Instant::now();
+        let served = ClusterProcess::start()?;
+        served.client().await?.apiserver_version().await?;
+        alone.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let what = "embedded, start to first answer, in a process, median";
+    figures.limited(what, median(&mut inside), "ms", 20.0);
+    let what = "reeve cluster, start to first answer, median";
+    figures.limited(what, median(&mut alone), "ms", 20.0);
+    Ok(())
+}
+
+/// Does something with each number, from as many tasks as the agent has runs.
+async fn spread<C, F, D>(count: usize, cluster: C, work: F) -> Result<()>
+where
+    C: Clone + Send + 'static,
+    F: Fn(C, usize) -> D + Clone + Send + 'static,
+    D: Future<Output = Result<()>> + Send + 'static,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..AgentConfig::CONCURRENCY {
+        let (work, next, cluster) = (work.clone(), next.clone(), cluster.clone());
+        tasks.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(());
+                }
+                work(cluster.clone(), number).await?;
+            }
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+async fn apply(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: &Value,
+) -> Result<()> {
+    let name = object["metadata"]["name"].as_str().context("name")?;
+    cluster
+        .apply(Apply {
+            resource,
+            namespace,
+            name,
+            body: object,
+            manager: "bench",
+            force: true,
+            dry_run: false,
+            identity: None,
+        })
+        .await?;
+    Ok(())
+}
+
+fn config_map(name: &str, change: &str) -> Value {
+    let mut data = serde_json::Map::new();
+    data.insert("change".to_owned(), json!(change));
+    let mut size = 0;
+    while size < BODY {
+        let (key, value) = (format!("key-{}", data.len()), "a value ".repeat(8));
+        size += key.len() + value.len();
+        data.insert(key, json!(value));
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "bench"}},
+        "data": data,
+    })
+}
+
+fn config_maps() -> Resource {
+    resource("ConfigMap", "configmaps", true)
+}
+
+fn namespaces() -> Resource {
+    resource("Namespace", "namespaces", false)
+}
+
+fn resource(kind: &str, plural: &str, namespaced: bool) -> Resource {
+    Resource {
+        kind: GroupVersionKind::new("", "v1", kind),
+        plural: plural.to_owned(),
+        namespaced,
+    }
+}
