@@ -92,6 +92,10 @@ pub enum ApplyError {
     /// The two cannot be merged (500, no reason).
     #[error("failed to merge config: {0}")]
     Merge(TypeErrors),
+    /// The result does not fit another version, in which somebody owns fields (500,
+    /// no reason).
+    #[error("failed to convert new object: {0}")]
+    Convert(TypeErrors),
     /// The stored managed fields are malformed (500, no reason).
     #[error("failed to decode managed fields: {0}")]
     ManagedFields(#[from] ManagedFieldsError),
@@ -161,6 +165,7 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     let (mut object, mut owners) = applied.map_err(|failure| match failure {
         Failure::Conflict(conflicts) => ApplyError::Conflict(conflicts),
         Failure::Type(errors) => ApplyError::Merge(errors),
+        Failure::Convert(errors) => ApplyError::Convert(errors),
     })?;
 
     // An apply that changes no value is not a change of its entry's time,

@@ -11,7 +11,8 @@ use crate::path::Path;
 use crate::schema::Schema;
 use crate::set::FieldSet;
 use crate::typed::{
-    Comparison, TypeErrors, compare, field_set, merge, reconcile, remove, with_named_fields,
+    Comparison, Duplicates, TypeErrors, compare, field_set, merge, reconcile, remove, validate,
+    with_named_fields,
 };
 
 /// Another version in which the same object is served, without conversion
@@ -37,6 +38,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) enum Failure {
     Conflict(Conflicts),
     Type(TypeErrors),
+    /// The new object does not fit the version in which somebody owns fields.
+    Convert(TypeErrors),
 }
 
 impl From<TypeErrors> for Failure {
@@ -90,7 +93,11 @@ impl<'a> Scope<'a> {
                 let Some(schema) = self.schema_of(&owned.api_version) else {
                     continue;
                 };
-                let comparison = compare(schema, live, new)?.without(self.reset);
+                // Conversion is strict, also about what the request's version allows.
+                validate(schema, new, Duplicates::Refused).map_err(Failure::Convert)?;
+                let comparison = compare(schema, live, new)
+                    .map_err(Failure::Convert)?
+                    .without(self.reset);
                 by_version.insert(owned.api_version.clone(), comparison);
             }
             let Some(comparison) = by_version.get(&owned.api_version) else {

@@ -131,7 +131,7 @@ pub fn predict(request: Apply<'_>) -> Result<Prediction, ApplyError> {
         released: owned_by(&managers, &request).difference(&owned_by(&new_managers, &request)),
         taken: taken(&managers, &new_managers, &own),
         version: moved,
-        values: changed_values(&request, &before, &after)?,
+        values: changed_values(&request, &before, &after),
     };
     Ok(if !same_owners(&managers, &new_managers) {
         Prediction::Change(change)
@@ -183,17 +183,15 @@ fn taken(
     lost.filter(|(_, lost)| !lost.is_empty()).collect()
 }
 
-fn changed_values(
-    request: &Apply<'_>,
-    before: &Value,
-    after: &Value,
-) -> Result<FieldSet, ApplyError> {
-    let changed = compare(request.schema, before, after).map_err(ApplyError::Merge)?;
+/// Fields of different value; none when an object cannot be taken apart, because an
+/// empty key of a list item went on the way to the store.
+fn changed_values(request: &Apply<'_>, before: &Value, after: &Value) -> FieldSet {
+    let changed = compare(request.schema, before, after).unwrap_or_default();
     let changed = changed.without(request.reset);
-    Ok(changed
+    changed
         .added
         .union(&changed.modified)
-        .union(&changed.removed))
+        .union(&changed.removed)
 }
 
 /// Fields that keep their value whatever a config says.
