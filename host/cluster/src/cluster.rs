@@ -1,6 +1,8 @@
 //! The handle on a cluster.
 
 use crate::discovery::DiscoveryCache;
+use crate::lease::Fence;
+use crate::observer::Observer;
 use crate::review::ReviewCache;
 use crate::transport::Call;
 use kube::Client;
@@ -15,7 +17,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(5);
 /// caches.
 #[derive(Clone)]
 pub struct Cluster {
-    client: Client,
+    pub(crate) client: Client,
+    pub(crate) fence: Fence,
+    pub(crate) observer: Arc<dyn Observer>,
     pub(crate) discovery: Arc<DiscoveryCache>,
     pub(crate) reviews: Arc<ReviewCache>,
 }
@@ -25,14 +29,25 @@ impl Cluster {
     pub fn new(client: Client) -> Self {
         Self {
             client,
+            fence: Fence::open(),
+            observer: Arc::new(()),
             discovery: Arc::default(),
             reviews: Arc::default(),
         }
     }
 
-    /// The client.
-    pub fn client(&self) -> &Client {
-        &self.client
+    /// Sends what changes the cluster only while the fence is open.
+    #[must_use]
+    pub fn with_fence(mut self, fence: Fence) -> Self {
+        self.fence = fence;
+        self
+    }
+
+    /// Tells somebody of each request.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// Whether the API server is there and ready, asked within five seconds.

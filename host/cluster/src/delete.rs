@@ -56,9 +56,12 @@ impl Cluster {
         let path = request
             .resource
             .object_path(request.namespace, request.name);
-        let call = Call::new(Method::DELETE, path)
+        let mut call = Call::new(Method::DELETE, path)
             .json(&options(&request))
             .impersonate(request.identity);
+        if request.dry_run {
+            call = call.unfenced();
+        }
         match self.call(call).await {
             Ok(body) => Ok(outcome(&body)),
             Err(CallError::Status(status)) if status.code == 404 => Ok(Deletion::Absent),

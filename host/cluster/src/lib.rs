@@ -1,4 +1,5 @@
-//! The way to Kubernetes: watches, object store, apply, access reviews, events.
+//! The way to Kubernetes: watches, object store, apply, access reviews, events,
+//! and the lease of the one replica that writes.
 //!
 //! Everything goes through one [`kube::Client`], which may lead to an API server
 //! over the network or to one in this process; nothing in here knows which. All
@@ -10,7 +11,9 @@ pub mod delete;
 pub mod discovery;
 pub mod events;
 pub mod identity;
+pub mod lease;
 pub mod object;
+pub mod observer;
 pub mod read;
 pub mod resource;
 pub mod review;
@@ -25,11 +28,13 @@ pub use delete::{Delete, Deletion};
 pub use discovery::ResolveError;
 pub use events::{Event, EventKind, Recorded, Recorder};
 pub use identity::Identity;
+pub use lease::{Elector, ElectorSettings, Fence, LeaseName, LeaseTiming, NotLeader, Role};
 pub use object::{Object, ObjectError};
+pub use observer::Observer;
 pub use read::ReadError;
 pub use resource::Resource;
 pub use review::{AccessCheck, ReviewError};
 pub use store::{
     Answer, Change, ObjectChange, Snapshot, Store, WatchHandle, WatchScope, WatchSpec, WatchState,
 };
-pub use write::{Apply, WriteError};
+pub use write::{Apply, Create, WriteError};

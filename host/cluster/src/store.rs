@@ -66,6 +66,26 @@ impl Store {
         self.shared.snapshot()
     }
 
+    /// Reads everything anew: from now on nothing is answered from what was read
+    /// before. The future ends when each watch has listed, or has been refused; bound
+    /// it with a timeout, since an API server that is not there ends it never.
+    ///
+    /// Lists are consistent reads, so that what they hold is no older than this
+    /// call. Who has just become the leader needs this: a watch may lag, and what
+    /// the leader before has written need not have arrived.
+    pub fn refresh(&self) -> impl Future<Output = ()> + Send + use<> {
+        let states = self.shared.refresh();
+        async move {
+            for mut state in states {
+                let answered = |state: &WatchState| {
+                    !matches!(state, WatchState::Syncing | WatchState::Failing { .. })
+                };
+                // One that has ended need not list.
+                let _ = state.wait_for(answered).await;
+            }
+        }
+    }
+
     /// Takes in the answer to a write of our own, into each watch that it
     /// belongs to, unless the watch already has this or a newer version.
     ///

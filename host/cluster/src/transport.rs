@@ -2,6 +2,8 @@
 
 use crate::cluster::Cluster;
 use crate::identity::Identity;
+use crate::lease::NotLeader;
+use crate::observer::Observer;
 use crate::resource::push_segment;
 use crate::status::Status;
 use bytes::Bytes;
@@ -34,6 +36,12 @@ pub enum TransportError {
     /// No answer in time.
     #[error("the api server gave no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
+    /// Another replica leads; nothing was sent.
+    #[error("nothing was sent")]
+    NotLeader(#[from] NotLeader),
+    /// There was no answer when the lease came to its end.
+    #[error("the lease came to its end before there was an answer")]
+    Abandoned,
 }
 
 /// Why a call did not succeed.
@@ -56,11 +64,15 @@ pub(crate) struct Call {
     target: String,
     headers: Vec<(HeaderName, String)>,
     body: Vec<u8>,
+    /// Whether only the leader may send it.
+    fenced: bool,
 }
 
 impl Call {
+    /// A request that only the leader may send, unless it just reads.
     pub(crate) fn new(method: Method, path: String) -> Self {
         Self {
+            fenced: !method.is_safe(),
             method,
             target: path,
             headers: Vec::new(),
@@ -70,6 +82,13 @@ impl Call {
 
     pub(crate) fn get(path: String) -> Self {
         Self::new(Method::GET, path)
+    }
+
+    /// Lets every replica send it: it changes nothing, or it is what makes a
+    /// leader.
+    pub(crate) fn unfenced(mut self) -> Self {
+        self.fenced = false;
+        self
     }
 
     /// Adds a query parameter.
@@ -125,30 +144,74 @@ impl Call {
 impl Cluster {
     /// Sends a call and returns the whole body of a successful answer.
     pub(crate) async fn call(&self, call: Call) -> Result<Bytes, CallError> {
+        // Of a follower nothing is sent that changes the cluster, and of a leader
+        // nothing stays under way past the end of its lease.
+        let passage = match call.fenced {
+            true => Some(self.fence.pass().map_err(TransportError::from)?),
+            false => None,
+        };
+        let over = async {
+            match &passage {
+                Some(passage) => passage.over().await,
+                None => std::future::pending().await,
+            }
+        };
         let exchange = async {
-            let response = self.open(call).await?;
+            let response = self.send(call).await?;
             Ok(collect(response).await?)
         };
-        tokio::time::timeout(REQUEST_TIMEOUT, exchange)
-            .await
-            .unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT).into()))
+        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, exchange);
+        tokio::select! {
+            // First, so that a process that was stopped does not go on sending.
+            biased;
+            () = over => Err(TransportError::Abandoned.into()),
+            exchanged = exchange => exchanged
+                .unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT).into())),
+        }
     }
 
-    /// Sends a call and returns a successful answer whose body is still to come.
+    /// Sends a call that just reads, and returns a successful answer whose body is
+    /// still to come.
     pub(crate) async fn open(&self, call: Call) -> Result<Response<Body>, CallError> {
+        debug_assert!(!call.fenced, "a write has to pass the fence");
+        self.send(call).await
+    }
+
+    async fn send(&self, call: Call) -> Result<Response<Body>, CallError> {
+        let method = call.method.clone();
         let request = call.into_request().map_err(TransportError::Form)?;
+        let mut answered = Answered {
+            observer: &*self.observer,
+            method,
+            code: None,
+        };
         let response = self
-            .client()
+            .client
             .send(request)
             .await
             .map_err(|error| TransportError::Send(Box::new(error)))?;
         let code = response.status();
+        answered.code = Some(code.as_u16());
+        drop(answered);
         if code.is_success() {
             return Ok(response);
         }
         let body = collect(response).await?;
         let status = Status::parse(code.as_u16(), &body);
         Err(CallError::Status(Box::new(status)))
+    }
+}
+
+/// Tells of a request when it is dropped: one that is given up counts too.
+struct Answered<'a> {
+    observer: &'a dyn Observer,
+    method: Method,
+    code: Option<u16>,
+}
+
+impl Drop for Answered<'_> {
+    fn drop(&mut self) {
+        self.observer.request(&self.method, self.code);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Server-side apply, on an account's behalf.
 
+mod create;
 mod error;
 pub(crate) mod refusal;
 
+pub use create::Create;
 pub use error::WriteError;
 
 use crate::cluster::Cluster;
@@ -82,7 +84,7 @@ impl Cluster {
             .query("force", if request.force { "true" } else { "false" })
             .query("fieldValidation", "Strict");
         if request.dry_run {
-            call = call.query("dryRun", "All");
+            call = call.query("dryRun", "All").unfenced();
         }
         let call = call
             .body(APPLY_PATCH, request.body.to_string().into_bytes())

@@ -16,6 +16,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Objects asked for at once: enough that few lists need a second page, little
@@ -99,13 +100,22 @@ impl Reflector {
         }
     }
 
-    /// Runs until the task is aborted.
-    pub(super) async fn run(mut self) {
+    /// Runs until the task is aborted. When `refresh` changes, whatever is under
+    /// way is dropped for a new list.
+    pub(super) async fn run(mut self, mut refresh: watch::Receiver<u64>) {
         loop {
-            match self.list().await {
-                Ok(version) => self.follow(version).await,
-                Err(interruption) => self.back_off(&interruption).await,
+            tokio::select! {
+                () = self.list_and_follow() => {}
+                Ok(()) = refresh.changed() => self.failures = 0,
             }
+        }
+    }
+
+    /// Lists, and watches until only another list helps.
+    async fn list_and_follow(&mut self) {
+        match self.list().await {
+            Ok(version) => self.follow(version).await,
+            Err(interruption) => self.back_off(&interruption).await,
         }
     }
 
@@ -150,6 +160,8 @@ impl Reflector {
                 _ => false,
             };
             if matches!(interruption, Interruption::Expired) && self.failures == 0 {
+                let observer = &self.shared.cluster.observer;
+                observer.watch_restarted(&self.resource);
                 // Ordinary after a time without events. Counting it makes the next
                 // one wait, should the server forget a version at once.
                 self.failures = 1;
@@ -255,6 +267,8 @@ impl Reflector {
     /// Says what happened and waits, longer from time to time.
     async fn back_off(&mut self, interruption: &Interruption) {
         self.failures = self.failures.saturating_add(1);
+        let observer = &self.shared.cluster.observer;
+        observer.watch_restarted(&self.resource);
         let broken = matches!(
             interruption,
             Interruption::Transport(TransportError::Receive(_)) | Interruption::Short

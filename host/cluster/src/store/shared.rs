@@ -39,6 +39,11 @@ struct Running {
     task: AbortHandle,
     /// How many lists were begun.
     lists: u64,
+    /// Lists that were begun before this one say what is out of date.
+    fresh_from: u64,
+    /// The last list that was complete.
+    listed: u64,
+    refresh: watch::Sender<u64>,
     /// Uids of objects known to be gone although the watch has not said so, with
     /// the number of lists begun before that: those lists may still hold them.
     gone: HashMap<Box<str>, u64>,
@@ -90,12 +95,17 @@ impl Shared {
         });
         let (sender, state) = watch::channel(WatchState::Syncing);
         let reflector = Reflector::new(this.clone(), spec.clone(), id);
+        let refresh = watch::Sender::new(0);
+        let task = reflector.run(refresh.subscribe());
         let running = Running {
             id,
             lease: Arc::downgrade(&lease),
             state: sender,
-            task: tokio::spawn(reflector.run()).abort_handle(),
+            task: tokio::spawn(task).abort_handle(),
             lists: 0,
+            fresh_from: 0,
+            listed: 0,
+            refresh,
             gone: HashMap::new(),
         };
         inner.table.add(&spec);
@@ -114,6 +124,27 @@ impl Shared {
             running.task.abort();
             inner.table.remove(spec);
         }
+    }
+
+    /// Doubts everything, until each watch has listed anew. Returns the states of
+    /// those that have to.
+    pub(super) fn refresh(&self) -> Vec<watch::Receiver<WatchState>> {
+        let mut inner = self.inner.lock();
+        let mut states = Vec::new();
+        for spec in inner.specs_of(|_| true) {
+            let Some(running) = inner.watches.get_mut(&spec) else {
+                continue;
+            };
+            running.fresh_from = running.lists + 1;
+            let id = running.id;
+            running.refresh.send_modify(|count| *count += 1);
+            states.push(running.state.subscribe());
+            self.set_state_locked(&mut inner, &spec, id, WatchState::Syncing);
+            if let Some(view) = inner.table.view_mut(&spec) {
+                view.complete = false;
+            }
+        }
+        states
     }
 
     /// Notes that a list begins.
@@ -142,6 +173,10 @@ impl Shared {
         let Some(running) = inner.running(spec, id) else {
             return;
         };
+        if number.0 < running.fresh_from {
+            return;
+        }
+        running.listed = number.0;
         // What was gone before this list began cannot be in it.
         running.gone.retain(|_, lists| *lists >= number.0);
         let gone = running.gone.keys().cloned().collect();
@@ -188,7 +223,11 @@ impl Shared {
         id: u64,
         state: WatchState,
     ) {
-        if inner.running(spec, id).is_none() {
+        let Some(running) = inner.running(spec, id) else {
+            return;
+        };
+        // A watch that goes on from an old list is not what was asked for.
+        if state == WatchState::Synced && running.listed < running.fresh_from {
             return;
         }
         let Some(view) = inner.table.view_mut(spec) else {

@@ -1,5 +1,6 @@
 //! Why a write did not happen.
 
+use crate::lease::NotLeader;
 use crate::object::ObjectError;
 use crate::transport::TransportError;
 use reeve_core::ObjectReference;
@@ -109,6 +110,14 @@ pub enum WriteError {
         /// How long it asks to wait.
         retry_after: Duration,
     },
+    /// Another replica leads; nothing was sent.
+    #[error("{reference} was not written: {source}")]
+    NotLeader {
+        /// The object.
+        reference: ObjectReference,
+        /// That it is so.
+        source: NotLeader,
+    },
     /// No answer: the write may or may not have happened.
     #[error("no answer about {reference}")]
     Unreachable {
@@ -152,6 +161,19 @@ impl WriteError {
         }
     }
 
+    /// Whether it is this replica's part that is over, not the write that failed:
+    /// no failure of anybody, and nothing to try again before it leads anew.
+    pub fn is_not_leader(&self) -> bool {
+        matches!(
+            self,
+            Self::NotLeader { .. }
+                | Self::Unreachable {
+                    source: TransportError::Abandoned,
+                    ..
+                }
+        )
+    }
+
     /// The object that was to be written.
     pub fn reference(&self) -> &ObjectReference {
         match self {
@@ -166,6 +188,7 @@ impl WriteError {
             | Self::Absent { reference }
             | Self::NotServed { reference }
             | Self::Throttled { reference, .. }
+            | Self::NotLeader { reference, .. }
             | Self::Unreachable { reference, .. }
             | Self::Refused { reference, .. }
             | Self::Malformed { reference, .. } => reference,

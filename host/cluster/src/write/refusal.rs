@@ -4,7 +4,7 @@ use super::error::WriteError;
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::status::{Cause, Details, Status};
-use crate::transport::CallError;
+use crate::transport::{CallError, TransportError};
 use reeve_core::ObjectReference;
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ impl Attempt<'_> {
 
     pub(crate) fn failed(&self, error: CallError) -> WriteError {
         match error {
+            CallError::Transport(TransportError::NotLeader(source)) => WriteError::NotLeader {
+                reference: self.reference(),
+                source,
+            },
             CallError::Transport(source) => WriteError::Unreachable {
                 reference: self.reference(),
                 source,

@@ -483,3 +483,35 @@ async fn our_own_deletions_are_not_undone_by_what_comes_late() {
     fixture.store.observe_deleted(&last.reference(), last.uid());
     assert_eq!(value(&fixture.store.snapshot(), "a"), "3");
 }
+
+/// A watch may lag behind: who must not act on what was true before asks anew.
+#[tokio::test(start_paused = true)]
+async fn a_refresh_brings_what_a_watch_has_yet_to_bring() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    let old = fixture.store.snapshot();
+
+    fixture.hold_watches().await;
+    fixture.put("a", "web", "2").await;
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "1", "the watch lags");
+    let refreshed = fixture.store.refresh();
+    let doubted = value(&fixture.store.snapshot(), "a");
+    assert!(doubted.starts_with("NotSynced(Syncing"), "{doubted}");
+    refreshed.await;
+    assert_eq!(watch.state(), WatchState::Synced);
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "2");
+    assert_eq!(value(&old, "a"), "1", "an earlier version stays as it was");
+
+    // Without a server nothing is answered, for as long as that lasts.
+    fixture.server.faults().set_outage(Outage::Refused);
+    let refreshed = fixture.store.refresh();
+    let waited = timeout(Duration::from_secs(60), refreshed).await;
+    assert!(waited.is_err());
+    let doubted = value(&fixture.store.snapshot(), "a");
+    assert!(doubted.starts_with("NotSynced(Failing"), "{doubted}");
+    fixture.server.faults().set_outage(Outage::None);
+    synced(&watch).await;
+    assert_eq!(value(&fixture.store.snapshot(), "a"), "2");
+}

@@ -1,0 +1,49 @@
+//! Creating an object that is not there yet.
+
+use super::error::WriteError;
+use super::refusal::Attempt;
+use crate::cluster::Cluster;
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::transport::Call;
+use http::Method;
+use serde_json::Value;
+
+/// One creation, by the agent's own account.
+#[derive(Clone, Copy, Debug)]
+pub struct Create<'a> {
+    /// Kind of the object.
+    pub resource: &'a Resource,
+    /// Namespace; none for a cluster-scoped kind.
+    pub namespace: Option<&'a str>,
+    /// Name of the object, which its body has too.
+    pub name: &'a str,
+    /// The object.
+    pub body: &'a Value,
+    /// Field manager.
+    pub manager: &'a str,
+}
+
+impl Cluster {
+    /// Creates an object, and returns it as it is stored. One of this name that is
+    /// there already is a [`WriteError::Precondition`].
+    pub async fn create(&self, request: Create<'_>) -> Result<Object, WriteError> {
+        let attempt = Attempt {
+            resource: request.resource,
+            subresource: None,
+            namespace: request.namespace,
+            name: request.name,
+            identity: None,
+        };
+        let path = request.resource.collection_path(request.namespace);
+        let call = Call::new(Method::POST, path)
+            .query("fieldManager", request.manager)
+            .query("fieldValidation", "Strict")
+            .json(request.body);
+        let body = self.call(call).await.map_err(|e| attempt.failed(e))?;
+        Object::parse(request.resource, &body).map_err(|source| WriteError::Malformed {
+            reference: attempt.reference(),
+            source,
+        })
+    }
+}
