@@ -10,11 +10,14 @@ use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// One loaded version of a plugin under one configuration. Nothing in it changes;
 /// another version, configuration or policy is another value.
 #[derive(Debug)]
 pub(crate) struct Active {
+    /// Name of the plugin.
+    pub(crate) plugin: Arc<str>,
     /// What it was loaded from.
     pub(crate) key: LoadKey,
     /// The compiled component.

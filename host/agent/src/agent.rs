@@ -3,15 +3,20 @@
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
 use crate::execute::Executor;
+use crate::health::Health;
 use crate::load::Loader;
+use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
 use crate::run::Runner;
 use crate::status::{AgentStatus, UnitSummary};
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
-use reeve_cluster::{Cluster, Recorder, Store, WatchScope, WatchSpec};
+use reeve_cluster::{
+    Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store, WatchScope, WatchSpec,
+};
 use reeve_core::selector::Selector;
 use reeve_engine::Engine;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -29,6 +34,9 @@ pub struct AgentConfig {
     pub clock: Arc<dyn Clock>,
     /// Units that run at once.
     pub concurrency: usize,
+    /// How replicas agree on who of them leads; none for an agent that is the only
+    /// one.
+    pub election: Option<ElectorSettings>,
 }
 
 impl AgentConfig {
@@ -44,6 +52,7 @@ impl AgentConfig {
             namespace: namespace.into(),
             clock: Arc::new(SystemClock),
             concurrency: Self::CONCURRENCY,
+            election: None,
         }
     }
 }
@@ -53,7 +62,11 @@ pub struct Agent {
     status: watch::Receiver<AgentStatus>,
     commands: mpsc::Sender<Command>,
     reports: Reports,
+    metrics: Metrics,
     tasks: JoinSet<()>,
+    /// The election, which outlives the rest.
+    elector: JoinSet<()>,
+    leave: oneshot::Sender<()>,
 }
 
 impl Agent {
@@ -66,9 +79,27 @@ impl Agent {
             namespace,
             clock,
             concurrency,
+            election,
         } = config;
         let namespace: Arc<str> = namespace.into();
-        let cluster = Cluster::new(client.clone());
+        let (leave, left) = oneshot::channel();
+        let mut elector = JoinSet::new();
+        let (fence, role) = match election {
+            None => (Fence::open(), watch::Sender::new(Role::Sole).subscribe()),
+            Some(settings) => {
+                let candidate = Elector::new(Cluster::new(client.clone()), settings);
+                let parts = (candidate.fence(), candidate.role());
+                elector.spawn(candidate.run(async {
+                    // Whoever drops the agent drops the election with it.
+                    let _ = left.await;
+                }));
+                parts
+            }
+        };
+        let metrics = Metrics::default();
+        let cluster = Cluster::new(client)
+            .with_fence(fence.clone())
+            .with_observer(Arc::new(metrics.clone()));
         let (store, changes) = Store::new(cluster.clone());
         let own = |group, version, kind, plural, selector: &Selector| {
             store.watch(WatchSpec {
@@ -90,7 +121,9 @@ impl Agent {
         let recorder = Recorder::new(cluster.clone(), "reeve");
         let reporter = Reporter {
             reports: reports.clone(),
-            client,
+            cluster: cluster.clone(),
+            plugins: own.plugins.spec().resource.clone(),
+            units: own.units.spec().resource.clone(),
             recorder,
             namespace: namespace.clone(),
         };
@@ -105,8 +138,10 @@ impl Agent {
                 executor: Executor {
                     cluster,
                     store: store.clone(),
+                    metrics: metrics.clone(),
                 },
                 store,
+                metrics: metrics.clone(),
                 clock: clock.clone(),
             },
             reports: reports.clone(),
@@ -115,8 +150,11 @@ impl Agent {
             changes,
             commands,
             status: status_sender,
+            role,
+            fence,
+            metrics: metrics.clone(),
             concurrency: concurrency.max(1),
-            state: State::default(),
+            state: State::new(&metrics),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(controller.run());
@@ -125,13 +163,25 @@ impl Agent {
             status,
             commands: command_sender,
             reports,
+            metrics,
             tasks,
+            elector,
+            leave,
         }
     }
 
     /// How the agent is, now and whenever it changes.
     pub fn status(&self) -> watch::Receiver<AgentStatus> {
         self.status.clone()
+    }
+
+    /// What its endpoints tell.
+    pub fn health(&self) -> Health {
+        Health {
+            status: self.status.clone(),
+            commands: self.commands.clone(),
+            metrics: self.metrics.clone(),
+        }
     }
 
     /// Every unit, by plugin and primary. Empty when the agent has stopped.
@@ -149,8 +199,31 @@ impl Agent {
         status.synced && status.idle && self.reports.is_idle()
     }
 
-    /// Stops the agent and waits until all of it has ended.
+    /// Stops the agent at once and waits until all of it has ended. What it was
+    /// about to do is not done; a lease that it holds runs out.
     pub async fn stop(mut self) {
+        self.elector.shutdown().await;
         self.tasks.shutdown().await;
+    }
+
+    /// Stops the agent in an orderly way: it takes no more units, what runs may
+    /// finish and be reported within `grace`, and a lease is given back, so that
+    /// another replica leads at once. It may take some seconds longer than `grace`
+    /// if the API server does not answer.
+    pub async fn shutdown(mut self, grace: Duration) {
+        let drained = async {
+            let (ended, end) = oneshot::channel();
+            if self.commands.send(Command::Drain(ended)).await.is_ok() {
+                let _ = end.await;
+            }
+            self.reports.idle().await;
+        };
+        if tokio::time::timeout(grace, drained).await.is_err() {
+            tracing::warn!(grace = grace.as_secs(), "stopping in the midst of work");
+        }
+        self.tasks.shutdown().await;
+        // Without an election nobody listens.
+        let _ = self.leave.send(());
+        while self.elector.join_next().await.is_some() {}
     }
 }

@@ -5,6 +5,7 @@
 //! Whatever takes time runs in tasks of its own and reports back.
 
 mod changes;
+mod leading;
 mod loading;
 mod reporting;
 mod running;
@@ -12,6 +13,7 @@ mod running;
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;
 use crate::load::Loader;
+use crate::metrics::{Metrics, RunTimer};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::queue::Queue;
@@ -20,12 +22,13 @@ use crate::reporter::Reports;
 use crate::rights::Rights;
 use crate::run::{Ran, Runner};
 use crate::status::{AgentStatus, UnitSummary};
-use reeve_cluster::{Change, Resource, WatchHandle, WatchSpec};
+use leading::Part;
+use reeve_cluster::{Change, Fence, Resource, Role, WatchHandle, WatchSpec};
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 /// The watches of the agent itself.
@@ -45,6 +48,11 @@ pub(crate) struct Controller {
     pub(crate) changes: mpsc::UnboundedReceiver<Change>,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) status: watch::Sender<AgentStatus>,
+    /// What the election says.
+    pub(crate) role: watch::Receiver<Role>,
+    /// What writes have to pass.
+    pub(crate) fence: Fence,
+    pub(crate) metrics: Metrics,
     /// Runs at once.
     pub(crate) concurrency: usize,
     pub(crate) state: State,
@@ -69,8 +77,29 @@ pub(crate) struct State {
     stale: BTreeSet<Arc<str>>,
     report_at: Option<Instant>,
     published_at: Option<Instant>,
+    /// Whether everything that is installed has been seen and loaded once.
+    started: bool,
     /// `Unit` objects that exist.
     unit_objects: BTreeSet<String>,
+    part: Part,
+    /// Reads everything anew for a term.
+    takeover: JoinSet<u64>,
+    /// By which runs can be ended, and since when they run.
+    run_handles: HashMap<tokio::task::Id, (AbortHandle, RunTimer)>,
+    /// Whether no unit is to be taken any more, and who wants to know when the
+    /// last one has ended.
+    draining: bool,
+    drained: Option<oneshot::Sender<()>>,
+}
+
+impl State {
+    /// Knows nothing yet.
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        Self {
+            queue: Queue::new(metrics.clone()),
+            ..Self::default()
+        }
+    }
 }
 
 /// Why a plugin wants the changes of a watch.
@@ -85,6 +114,10 @@ enum Route {
 pub(crate) enum Command {
     /// What every unit is like.
     Units(oneshot::Sender<Vec<UnitSummary>>),
+    /// To answer, which shows that it makes progress.
+    Ping(oneshot::Sender<()>),
+    /// To take no more units, and to say when those that run have ended.
+    Drain(oneshot::Sender<()>),
 }
 
 enum JobFor {
@@ -127,8 +160,11 @@ impl Controller {
             self.own.plugins.states(),
             self.own.units.states(),
         ];
+        self.on_role();
         loop {
+            self.lead_when_ready();
             self.start_runs();
+            self.finish_draining();
             self.report_when_idle();
             self.publish_now_and_then();
             let due = self.next_due();
@@ -153,8 +189,14 @@ impl Controller {
                         // Who asked may be gone.
                         let _ = answer.send(self.units());
                     }
+                    Some(Command::Ping(answer)) => {
+                        let _ = answer.send(());
+                    }
+                    Some(Command::Drain(ended)) => self.drain(ended),
                     None => return,
                 },
+                Ok(()) = self.role.changed() => self.on_role(),
+                Some(Ok(term)) = self.state.takeover.join_next() => self.on_read_anew(term),
                 Ok(()) = config_maps.changed() => self.load_all(),
                 Ok(()) = plugins.changed() => self.load_all(),
                 Ok(()) = units.changed() => self.load_all(),
@@ -164,7 +206,7 @@ impl Controller {
 
     fn next_due(&self) -> Option<Instant> {
         let mut due = self.state.report_at;
-        if self.state.runs < self.concurrency {
+        if self.state.runs < self.concurrency && self.may_run() {
             due = earliest(due, self.state.queue.next_due());
         }
         for plugin in self.state.plugins.values() {

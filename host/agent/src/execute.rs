@@ -2,6 +2,7 @@
 //! plugin.
 
 use crate::active::Active;
+use crate::metrics::{Metrics, Verb, WriteResult};
 use crate::problem::{Problem, chain};
 use reeve_api::Reason;
 use reeve_cluster::{Apply, Cluster, Delete, Object, Resource, Store, WriteError};
@@ -13,6 +14,7 @@ use reeve_core::plan::{ApplyReason, Plan, Step};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use tokio::time::Instant;
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -28,6 +30,7 @@ pub(crate) struct Executed {
 pub(crate) struct Executor {
     pub(crate) cluster: Cluster,
     pub(crate) store: Store,
+    pub(crate) metrics: Metrics,
 }
 
 impl Executor {
@@ -196,7 +199,16 @@ impl Executor {
             dry_run: false,
             identity: Some(&active.identity),
         };
-        self.cluster.apply(request).await
+        let began = Instant::now();
+        let applied = self.cluster.apply(request).await;
+        self.count(active, Verb::Apply, began, applied.as_ref().err());
+        applied
+    }
+
+    fn count(&self, active: &Active, verb: Verb, began: Instant, error: Option<&WriteError>) {
+        let result = error.map_or(WriteResult::Success, WriteResult::of);
+        self.metrics
+            .wrote(&active.plugin, verb, result, began.elapsed());
     }
 
     /// Gives up the fields of an object that turned out to be somebody else's.
@@ -275,7 +287,9 @@ impl Executor {
         let Some(resource) = active.resource(&reference.kind) else {
             return Err(undeclared(reference));
         };
-        self.cluster
+        let began = Instant::now();
+        let deleted = self
+            .cluster
             .delete(Delete {
                 resource,
                 namespace: reference.namespace.as_deref(),
@@ -285,8 +299,9 @@ impl Executor {
                 dry_run: false,
                 identity: Some(&active.identity),
             })
-            .await
-            .map_err(|error| write_problem(reference, &error))?;
+            .await;
+        self.count(active, Verb::Delete, began, deleted.as_ref().err());
+        deleted.map_err(|error| write_problem(reference, &error))?;
         tracing::info!(object = %reference, "deleted");
         Ok(())
     }

@@ -78,6 +78,7 @@ impl Loader {
             .await?;
         let watches = self.watch(&plugin, &manifest, &resources).await?;
         let active = Active {
+            plugin: plugin.clone(),
             field_manager: field_manager(&plugin),
             key,
             component,

@@ -177,6 +177,13 @@ impl PluginState {
             .unwrap_or_default()
     }
 
+    /// Digest and version of what runs.
+    pub(crate) fn running(&self) -> Option<(String, String)> {
+        let active = self.active.as_ref()?;
+        let digest = active.component.digest().to_string();
+        Some((digest, active.metadata.version.clone()))
+    }
+
     pub(crate) fn counts(&self) -> UnitCounts {
         let mut counts = UnitCounts::default();
         for unit in self.units.values().filter(|unit| unit.present) {

@@ -4,9 +4,11 @@
 //! when it is added while it runs. Plugins take turns, so that one with many
 //! units cannot starve another.
 
+use crate::metrics::Metrics;
 use reeve_core::UnitKey;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// A queue of units, each there once.
@@ -16,34 +18,48 @@ pub(crate) struct Queue {
     ready: HashMap<Arc<str>, VecDeque<UnitKey>>,
     /// Plugins with ready units, in the order of their turns.
     turns: VecDeque<Arc<str>>,
-    queued: HashSet<UnitKey>,
-    running: HashSet<UnitKey>,
+    /// Since when units are ready.
+    queued: HashMap<UnitKey, Instant>,
+    /// Units that run, and how long they had been ready.
+    running: HashMap<UnitKey, Duration>,
     /// Units that were added while they ran.
     again: HashSet<UnitKey>,
     /// Units that are due later, soonest first.
     delayed: BTreeSet<(Instant, UnitKey)>,
     due: HashMap<UnitKey, Instant>,
+    metrics: Metrics,
 }
 
 impl Queue {
+    /// An empty queue that is counted.
+    pub(crate) fn new(metrics: Metrics) -> Self {
+        Self {
+            metrics,
+            ..Self::default()
+        }
+    }
+
     /// Lets a unit run as soon as it can. A delay that it had is forgotten.
     pub(crate) fn add(&mut self, unit: UnitKey) {
         self.forget_delay(&unit);
-        if self.running.contains(&unit) {
+        if self.running.contains_key(&unit) {
             self.again.insert(unit);
-        } else if self.queued.insert(unit.clone()) {
+        } else if !self.queued.contains_key(&unit) {
+            self.queued.insert(unit.clone(), Instant::now());
             let plugin = unit.plugin.clone();
+            self.metrics.queued(&plugin);
             let units = self.ready.entry(plugin.clone()).or_default();
             if units.is_empty() {
-                self.turns.push_back(plugin);
+                self.turns.push_back(plugin.clone());
             }
             units.push_back(unit);
+            self.metrics.depth(&plugin, units.len());
         }
     }
 
     /// Lets a unit run at `at` at the latest. An earlier time that it has stays.
     pub(crate) fn add_at(&mut self, unit: UnitKey, at: Instant) {
-        if self.queued.contains(&unit) || self.due.get(&unit).is_some_and(|due| *due <= at) {
+        if self.queued.contains_key(&unit) || self.due.get(&unit).is_some_and(|due| *due <= at) {
             return;
         }
         self.forget_delay(&unit);
@@ -67,14 +83,21 @@ impl Queue {
         let plugin = self.turns.pop_front()?;
         let units = self.ready.get_mut(&plugin)?;
         let unit = units.pop_front()?;
+        self.metrics.depth(&plugin, units.len());
         if units.is_empty() {
             self.ready.remove(&plugin);
         } else {
             self.turns.push_back(plugin);
         }
-        self.queued.remove(&unit);
-        self.running.insert(unit.clone());
+        let ready = self.queued.remove(&unit).unwrap_or(now);
+        let waited = now.saturating_duration_since(ready);
+        self.running.insert(unit.clone(), waited);
         Some(unit)
+    }
+
+    /// How long a unit that runs had been ready before.
+    pub(crate) fn waited(&self, unit: &UnitKey) -> Duration {
+        self.running.get(unit).copied().unwrap_or_default()
     }
 
     /// Ends a run. Returns whether the unit was added in the meantime, in which
@@ -92,10 +115,11 @@ impl Queue {
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
         self.forget_delay(unit);
         self.again.remove(unit);
-        if self.queued.remove(unit)
+        if self.queued.remove(unit).is_some()
             && let Some(units) = self.ready.get_mut(&unit.plugin)
         {
             units.retain(|queued| queued != unit);
+            self.metrics.depth(&unit.plugin, units.len());
             if units.is_empty() {
                 self.ready.remove(&unit.plugin);
                 self.turns.retain(|plugin| *plugin != unit.plugin);

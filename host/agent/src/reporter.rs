@@ -6,14 +6,14 @@
 
 use crate::problem::chain;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::core::ObjectMeta;
 use parking_lot::Mutex;
-use reeve_api::{Plugin, PluginSpec, PluginStatus, Unit, UnitSpec, UnitStatus};
-use reeve_cluster::{Event, EventKind, Recorder};
+use reeve_api::{PluginSpec, PluginStatus, UnitSpec, UnitStatus};
+use reeve_cluster::{
+    Apply, Cluster, Create, Delete, Event, EventKind, Recorder, Resource, WriteError,
+};
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -65,6 +65,8 @@ pub(crate) struct Reports(Arc<Shared>);
 struct Shared {
     pending: Mutex<Pending>,
     arrived: Notify,
+    /// One who waits for the end of a write.
+    done: Notify,
 }
 
 #[derive(Default)]
@@ -74,13 +76,38 @@ struct Pending {
     /// that cannot be written does not hold up the others.
     last: Option<About>,
     writing: bool,
+    /// Whether somebody else is the one who reports.
+    muted: bool,
 }
 
 impl Reports {
     /// Hands in a report. It replaces an unwritten one about the same thing.
     pub(crate) fn put(&self, about: About, report: Report) {
-        self.0.pending.lock().reports.insert(about, report);
-        self.0.arrived.notify_one();
+        let mut pending = self.0.pending.lock();
+        if !pending.muted {
+            pending.reports.insert(about, report);
+            self.0.arrived.notify_one();
+        }
+    }
+
+    /// Forgets what was not written, and takes nothing in until it is unmuted: it
+    /// is for the leader to report.
+    pub(crate) fn mute(&self) {
+        let mut pending = self.0.pending.lock();
+        pending.muted = true;
+        pending.reports.clear();
+    }
+
+    /// Takes reports in again.
+    pub(crate) fn unmute(&self) {
+        self.0.pending.lock().muted = false;
+    }
+
+    /// Waits until everything has been written.
+    pub(crate) async fn idle(&self) {
+        while !self.is_idle() {
+            self.0.done.notified().await;
+        }
     }
 
     /// Whether everything has been written.
@@ -106,9 +133,10 @@ impl Reports {
     fn written(&self, failed: Option<(About, Report)>) {
         let mut pending = self.0.pending.lock();
         pending.writing = false;
-        if let Some((about, report)) = failed {
+        if let Some((about, report)) = failed.filter(|_| !pending.muted) {
             pending.reports.entry(about).or_insert(report);
         }
+        self.0.done.notify_one();
     }
 }
 
@@ -126,7 +154,9 @@ impl Pending {
 /// Writes reports, one after another, until it is dropped.
 pub(crate) struct Reporter {
     pub(crate) reports: Reports,
-    pub(crate) client: kube::Client,
+    pub(crate) cluster: Cluster,
+    pub(crate) plugins: Resource,
+    pub(crate) units: Resource,
     pub(crate) recorder: Recorder,
     pub(crate) namespace: Arc<str>,
 }
@@ -141,8 +171,11 @@ impl Reporter {
                     failures = 0;
                     self.reports.written(None);
                 }
-                Err(problem) => {
+                // Whoever leads now reports.
+                Err(error) if error.is_not_leader() => self.reports.written(None),
+                Err(error) => {
                     failures += 1;
+                    let problem = chain(&error);
                     tracing::warn!(?about, problem, "report not written");
                     // An event that cannot be written is worth less than the
                     // memory that keeping many of them would take.
@@ -154,23 +187,28 @@ impl Reporter {
         }
     }
 
-    async fn write(&self, about: &About, report: &Report) -> Result<(), String> {
+    async fn write(&self, about: &About, report: &Report) -> Result<(), WriteError> {
         match (about, report) {
             (About::Plugin(name), Report::Plugin(status)) => self.write_plugin(name, status).await,
             (About::Unit(name), Report::Unit(Some(report))) => self.write_unit(name, report).await,
             (About::Unit(name), Report::Unit(None)) => {
-                let units: Api<Unit> = Api::namespaced(self.client.clone(), &self.namespace);
-                match units.delete(name, &DeleteParams::default()).await {
-                    Err(error) if !is_not_found(&error) => Err(chain(&error)),
-                    _ => Ok(()),
-                }
+                let delete = Delete {
+                    resource: &self.units,
+                    namespace: Some(&self.namespace),
+                    name,
+                    uid: None,
+                    resource_version: None,
+                    dry_run: false,
+                    identity: None,
+                };
+                self.cluster.delete(delete).await.map(drop)
             }
             (_, Report::Event(report)) => self.write_event(report).await,
             _ => Ok(()),
         }
     }
 
-    async fn write_event(&self, report: &EventReport) -> Result<(), String> {
+    async fn write_event(&self, report: &EventReport) -> Result<(), WriteError> {
         let EventReport {
             primary,
             uid,
@@ -190,71 +228,69 @@ impl Reporter {
             message: &event.message,
             at: SystemTime::from(*at),
         };
-        let recorded = self.recorder.record(&event).await;
-        recorded.map(|_| ()).map_err(|error| chain(&error))
+        self.recorder.record(&event).await.map(drop)
     }
 
-    async fn write_plugin(&self, name: &str, status: &PluginStatus) -> Result<(), String> {
-        let plugins: Api<Plugin> = Api::namespaced(self.client.clone(), &self.namespace);
-        let body = json!({
-            "apiVersion": "reeve.dev/v1alpha1",
-            "kind": "Plugin",
-            "metadata": {"name": name},
-            "status": status,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        match plugins
-            .patch_status(name, &params, &Patch::Apply(&body))
+    async fn write_plugin(&self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
+        let status = body(&self.plugins, name, "status", &json!(status));
+        match self
+            .cluster
+            .apply_status(self.apply(&self.plugins, name, &status))
             .await
         {
-            Err(error) if is_not_found(&error) => {}
-            other => return other.map(|_| ()).map_err(|error| chain(&error)),
+            Err(WriteError::Absent { .. }) => {}
+            written => return written.map(drop),
         }
-        let plugin = Plugin {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            spec: PluginSpec::default(),
-            status: None,
+        let plugin = body(&self.plugins, name, "spec", &json!(PluginSpec::default()));
+        let create = Create {
+            resource: &self.plugins,
+            namespace: Some(&self.namespace),
+            name,
+            body: &plugin,
+            manager: FIELD_MANAGER,
         };
-        match plugins.create(&PostParams::default(), &plugin).await {
-            Err(error) if !is_already_exists(&error) => return Err(chain(&error)),
-            _ => {}
+        match self.cluster.create(create).await {
+            // Somebody else has made it.
+            Ok(_) | Err(WriteError::Precondition { .. }) => {}
+            Err(error) => return Err(error),
         }
-        plugins
-            .patch_status(name, &params, &Patch::Apply(&body))
-            .await
-            .map(|_| ())
-            .map_err(|error| chain(&error))
+        let written = self
+            .cluster
+            .apply_status(self.apply(&self.plugins, name, &status));
+        written.await.map(drop)
     }
 
-    async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), String> {
-        let units: Api<Unit> = Api::namespaced(self.client.clone(), &self.namespace);
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let body = |field: &str, value: serde_json::Value| {
-            json!({
-                "apiVersion": "reeve.dev/v1alpha1",
-                "kind": "Unit",
-                "metadata": {"name": name},
-                field: value,
-            })
-        };
-        let spec = body("spec", json!(report.spec));
-        let applied = units.patch(name, &params, &Patch::Apply(&spec)).await;
-        applied.map_err(|error| chain(&error))?;
-        let status = body("status", json!(report.status));
-        let applied = units
-            .patch_status(name, &params, &Patch::Apply(&status))
-            .await;
-        applied.map(|_| ()).map_err(|error| chain(&error))
+    async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
+        let spec = body(&self.units, name, "spec", &json!(report.spec));
+        self.cluster
+            .apply(self.apply(&self.units, name, &spec))
+            .await?;
+        let status = body(&self.units, name, "status", &json!(report.status));
+        let written = self
+            .cluster
+            .apply_status(self.apply(&self.units, name, &status));
+        written.await.map(drop)
+    }
+
+    fn apply<'a>(&'a self, resource: &'a Resource, name: &'a str, body: &'a Value) -> Apply<'a> {
+        Apply {
+            resource,
+            namespace: Some(&self.namespace),
+            name,
+            body,
+            manager: FIELD_MANAGER,
+            force: true,
+            dry_run: false,
+            identity: None,
+        }
     }
 }
 
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-fn is_already_exists(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
+fn body(resource: &Resource, name: &str, field: &str, value: &Value) -> Value {
+    json!({
+        "apiVersion": resource.kind.api_version(),
+        "kind": resource.kind.kind,
+        "metadata": {"name": name},
+        field: value,
+    })
 }

@@ -3,6 +3,7 @@
 use crate::active::Active;
 use crate::clock::Clock;
 use crate::execute::Executor;
+use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
 use crate::view::CallView;
@@ -17,12 +18,14 @@ use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What runs need of the agent.
 #[derive(Clone)]
 pub(crate) struct Runner {
     pub(crate) store: Store,
     pub(crate) executor: Executor,
+    pub(crate) metrics: Metrics,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -143,10 +146,12 @@ impl Runner {
             unit,
             self.clock.now(),
         ));
+        let began = Instant::now();
         let called = active
             .component
             .reconcile(request, view.clone(), &active.limits)
             .await;
+        self.metrics.called(&unit.plugin, began.elapsed());
         let mut ran = Ran {
             reads: Some(view.reads()),
             primary_uid: Some(primary.uid().to_owned()),
@@ -201,6 +206,8 @@ impl Runner {
         let plan = plan(&owner, stamped, &observed, desired.empty_is_meant);
         ran.problems
             .extend(plan.refusals.iter().map(refusal_problem));
+        let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
+        self.metrics.unchanged(&unit.plugin, unchanged);
         let executed = self.executor.execute(active, unit, known, plan).await;
         ran.drifted = executed.drifted;
         ran.problems.extend(executed.problems);

@@ -1,6 +1,7 @@
 //! What the agent says of itself to the process that runs it.
 
 use reeve_api::UnitCounts;
+use reeve_cluster::Role;
 use reeve_core::{Digest, ObjectReference};
 
 /// How the agent is.
@@ -24,6 +25,13 @@ pub struct AgentStatus {
     pub running: usize,
     /// Runs that have ended since the start.
     pub runs: u64,
+    /// Whether it has seen everything that is installed, and has once loaded it or
+    /// found out why not.
+    pub started: bool,
+    /// What the agent is among its replicas.
+    pub role: Role,
+    /// Whether it runs units: it leads, and has taken over.
+    pub leading: bool,
 }
 
 /// How a plugin is.

@@ -3,12 +3,15 @@
 use crate::signal;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use k8s_openapi::jiff::SignedDuration;
 use reeve_agent::{Agent, AgentConfig, AgentStatus, HealthServer};
-use reeve_cluster::{ConnectOptions, connect};
+use reeve_cluster::{ConnectOptions, ElectorSettings, LeaseName, LeaseTiming, connect, lease};
+use reeve_core::grant::LEASE;
 use reeve_engine::{Engine, EngineConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -30,7 +33,7 @@ pub(crate) struct RunArgs {
     /// Namespace of the plugins' ConfigMaps and ServiceAccounts
     #[arg(long, env = "REEVE_NAMESPACE", default_value = "reeve-system")]
     namespace: String,
-    /// Address of /livez and /readyz
+    /// Address of /livez, /startupz, /readyz and /metrics
     #[arg(
         long,
         env = "REEVE_HEALTH_ADDRESS",
@@ -48,6 +51,78 @@ pub(crate) struct RunArgs {
     /// Form of the logs
     #[arg(long, env = "REEVE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    /// Time to finish what is under way after SIGTERM. Less than the pod's
+    /// terminationGracePeriodSeconds by some seconds
+    #[arg(long, env = "REEVE_SHUTDOWN_GRACE", default_value = "20s", value_name = "DURATION", value_parser = duration)]
+    shutdown_grace: Duration,
+    #[command(flatten)]
+    election: ElectionArgs,
+}
+
+/// How several replicas agree on the one that writes.
+#[derive(Args)]
+#[command(next_help_heading = "Leader election")]
+struct ElectionArgs {
+    /// Lead only while holding a Lease, so that several replicas can run; by
+    /// default in a pod, and not elsewhere
+    #[arg(
+        long,
+        env = "REEVE_LEADER_ELECT",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    leader_elect: Option<bool>,
+    /// Name of the Lease. The agent needs get and update on it, and create
+    #[arg(long, env = "REEVE_LEASE_NAME", value_name = "NAME", default_value = LEASE)]
+    lease_name: String,
+    /// Namespace of the Lease; by default that of the plugins
+    #[arg(long, env = "REEVE_LEASE_NAMESPACE", value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// Others take over when the Lease has not changed for this long
+    #[arg(long, env = "REEVE_LEASE_DURATION", default_value = "15s", value_name = "DURATION", value_parser = duration)]
+    lease_duration: Duration,
+    /// The leader begins nothing when it could not renew for this long
+    #[arg(long, env = "REEVE_LEASE_RENEW_DEADLINE", default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    lease_renew_deadline: Duration,
+    /// The leader renews, and the others look, this often
+    #[arg(long, env = "REEVE_LEASE_RETRY_PERIOD", default_value = "2s", value_name = "DURATION", value_parser = duration)]
+    lease_retry_period: Duration,
+}
+
+impl ElectionArgs {
+    /// What the agent goes by; none when it is to be the only one.
+    fn settings(self, namespace: &str) -> anyhow::Result<Option<ElectorSettings>> {
+        // As client-go finds out whether it runs in a pod.
+        let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        if !self.leader_elect.unwrap_or_else(in_pod) {
+            return Ok(None);
+        }
+        let timing = LeaseTiming::new(
+            self.lease_duration,
+            self.lease_renew_deadline,
+            self.lease_retry_period,
+        );
+        let timing = timing.context("cannot elect a leader with these durations")?;
+        Ok(Some(ElectorSettings {
+            lease: LeaseName {
+                namespace: self.lease_namespace.unwrap_or_else(|| namespace.to_owned()),
+                name: self.lease_name,
+            },
+            identity: lease::identity(),
+            timing,
+            clock: Arc::new(lease::SystemBootClock),
+        }))
+    }
+}
+
+/// `15s`, `1m 30s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: SignedDuration = text
+        .parse()
+        .map_err(|error| format!("{error}; write it like 15s or 1m30s"))?;
+    Duration::try_from(duration).map_err(|_| "it must not be negative".to_owned())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,6 +142,7 @@ impl RunArgs {
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let election = args.election.settings(&args.namespace)?;
     let (client, _) = connect(&ConnectOptions {
         kubeconfig: args.kubeconfig,
         context: args.context,
@@ -78,19 +154,26 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     })?;
     let mut config = AgentConfig::new(client, engine, args.namespace.clone());
     config.concurrency = args.concurrency;
+    config.election = election;
     let agent = Agent::start(config);
-    let health = HealthServer::bind(args.health_address, agent.status())
+    let health = HealthServer::bind(args.health_address, agent.health())
         .await
         .with_context(|| format!("cannot serve health on {}", args.health_address))?;
     tracing::info!(namespace = args.namespace, health = %health.address(), "agent started");
     let log = tokio::spawn(log_status(agent.status()));
+    // It goes on while the agent stops.
+    let mut health = tokio::spawn(health.serve());
     tokio::select! {
-        served = health.serve() => served.context("the health endpoint failed")?,
+        served = &mut health => served?.context("the health endpoint failed")?,
         stopped = signal::stop() => stopped.context("cannot listen for signals")?,
     }
-    tracing::info!("stopping");
+    let grace = args.shutdown_grace.as_secs();
+    tracing::info!(grace, "stopping; another signal stops at once");
     log.abort();
-    agent.stop().await;
+    tokio::select! {
+        () = agent.shutdown(args.shutdown_grace) => {}
+        again = signal::stop() => again.context("cannot listen for signals")?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Annotation by which a ServiceAccount agrees to be used for a plugin.
 pub const ACCOUNT_ANNOTATION: &str = "reeve.dev/plugin";
 
+/// Name of the Lease that replicas of an agent share, unless it is told another.
+pub const LEASE: &str = "reeve";
+
 /// Whom a grant is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grantee<'a> {
@@ -191,7 +194,8 @@ pub fn objects(
 }
 
 /// What the agent needs before there is any plugin: to see what is installed, to
-/// say how it is, and to ask what is granted. No write in the name of a plugin.
+/// say how it is, to ask what is granted, and to agree with its replicas on who
+/// leads, by the Lease [`LEASE`]. No write in the name of a plugin.
 pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
     let subject = agent.value(namespace);
     let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
@@ -206,6 +210,14 @@ pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
             &["get", "list", "watch", "create", "patch", "delete"]
         ),
         rule("reeve.dev", "units/status", &["patch"]),
+        // RBAC knows no names of objects that are yet to be made.
+        rule("coordination.k8s.io", "leases", &["create"]),
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": [LEASE],
+            "verbs": ["get", "update"],
+        },
     ]);
     let wide = json!([
         rule("", "events", &["create"]),
@@ -383,6 +395,7 @@ mod tests {
                 .any(|verb| !READ_VERBS.contains(&verb.as_str().unwrap()));
             let own = rule["apiGroups"] == json!(["reeve.dev"])
                 || rule["resources"] == json!(["events"])
+                || rule["resources"] == json!(["leases"])
                 || rule["resources"] == json!(["subjectaccessreviews"]);
             assert!(!writes || own, "{rule}");
         }

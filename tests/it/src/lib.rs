@@ -15,6 +15,8 @@ use k8s_openapi::ByteString;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_cluster::lease::TokioClock;
+use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
 use reeve_engine::{Engine, EngineConfig};
 use reeve_sim::{Config, Server};
@@ -98,11 +100,30 @@ impl World {
 
     /// Starts an agent.
     pub fn start(&mut self) {
+        self.agent = Some(Agent::start(self.config()));
+    }
+
+    /// Starts one of several agents that agree on who leads.
+    pub fn replica(&self, identity: &str) -> Agent {
+        let mut config = self.config();
+        config.election = Some(ElectorSettings {
+            lease: LeaseName {
+                namespace: NAMESPACE.to_owned(),
+                name: grant::LEASE.to_owned(),
+            },
+            identity: identity.to_owned(),
+            timing: LeaseTiming::default(),
+            clock: Arc::new(TokioClock::new()),
+        });
+        Agent::start(config)
+    }
+
+    fn config(&self) -> AgentConfig {
         let client = self.server.client_as(AGENT, ["system:authenticated"]);
         let mut config = AgentConfig::new(client, engine(), NAMESPACE);
         let start = k8s_openapi::jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         config.clock = Arc::new(VirtualClock::new(start));
-        self.agent = Some(Agent::start(config));
+        config
     }
 
     /// Stops the agent.

@@ -67,8 +67,11 @@ impl Controller {
         plugin.config_map = new.cloned();
         plugin.load_failures = 0;
         if new.is_some() {
+            self.metrics
+                .installed(&name, self.concurrency, plugin.running().as_ref());
             self.start_load(&name);
         } else {
+            self.metrics.removed(&name);
             self.stop_plugin(&name);
         }
     }
@@ -80,6 +83,7 @@ impl Controller {
     ) {
         let name: Arc<str> = reference.name.as_str().into();
         let parsed = new.and_then(|object| serde_json::from_value::<Plugin>(object.value()).ok());
+        let leads = self.leads();
         let plugins = &mut self.state.plugins;
         let Some(plugin) = plugins.get_mut(&name) else {
             // One without a ConfigMap waits for it, and says so.
@@ -110,7 +114,8 @@ impl Controller {
         };
         let policy = (parsed.spec, parsed.metadata.generation);
         let changed = plugin.policy.as_ref() != Some(&policy);
-        if plugin.reported.is_none()
+        // Who follows goes by what the leader reports.
+        if (plugin.reported.is_none() || !leads)
             && let Some(status) = parsed.status
         {
             // Times of transition survive a restart.

@@ -209,7 +209,7 @@ impl Controller {
     }
 
     /// Deletes the `Unit` objects of a plugin, all but these.
-    fn drop_unit_objects(&mut self, name: &Arc<str>, keep: &BTreeSet<String>) {
+    pub(super) fn drop_unit_objects(&mut self, name: &Arc<str>, keep: &BTreeSet<String>) {
         let prefix = unit_object_prefix(name);
         let surplus = self.state.unit_objects.iter().filter(|object| {
             let ours =

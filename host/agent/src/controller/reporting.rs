@@ -34,7 +34,7 @@ impl Controller {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.state.queue.is_idle()
+        (self.state.queue.is_idle() || !self.leads())
             && self.state.runs == 0
             && self.state.loads == 0
             && self.changes.is_empty()
@@ -49,7 +49,7 @@ impl Controller {
     pub(super) fn report(&mut self) {
         self.state.report_at = None;
         // Before all is known, a plugin would be reported without its policy.
-        if !self.synced() {
+        if !self.synced() || !self.leads() {
             return;
         }
         let now = self.clock.now();
@@ -83,7 +83,8 @@ impl Controller {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        self.state.started |= self.synced() && self.state.loads == 0 && self.changes.is_empty();
         let mut plugins: Vec<PluginReport> = self
             .state
             .plugins
@@ -96,6 +97,7 @@ impl Controller {
             })
             .collect();
         plugins.sort_by(|a, b| a.name.cmp(&b.name));
+        self.count();
         let (mut syncing, mut own_watches) = (Vec::new(), Vec::new());
         for watch in [&self.own.config_maps, &self.own.plugins, &self.own.units] {
             let resource = &watch.spec().resource;
@@ -119,12 +121,29 @@ impl Controller {
             queued: self.state.queue.depth(),
             running: self.state.runs,
             runs: self.state.ended,
+            role: self.role.borrow().clone(),
+            leading: self.leads(),
+            started: self.state.started,
         };
         self.status.send_if_modified(|old| {
             let changed = *old != status;
             *old = status;
             changed
         });
+    }
+
+    /// Notes what is installed and how its units are.
+    fn count(&self) {
+        let leads = self.leads();
+        self.metrics.leads(leads);
+        let installed = self.state.plugins.values();
+        for plugin in installed.filter(|plugin| plugin.config_map.is_some()) {
+            let running = plugin.running();
+            self.metrics
+                .installed(&plugin.name, self.concurrency, running.as_ref());
+            let counts = leads.then(|| plugin.counts());
+            self.metrics.units(&plugin.name, counts.as_ref());
+        }
     }
 
     pub(super) fn units(&self) -> Vec<UnitSummary> {

@@ -3,6 +3,7 @@
 use super::reporting::{event_report, set_unit_conditions, unit_object_name, unit_report};
 use super::{Controller, Done, JobFor, jitter};
 use crate::active::LoadKey;
+use crate::metrics::RunResult;
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
@@ -13,6 +14,7 @@ use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
 use std::time::Duration;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 /// A namespace that is missing is looked for at least this often: it usually
 /// comes moments after the primary, made by somebody else.
@@ -20,7 +22,7 @@ const NAMESPACE_DELAY: Duration = Duration::from_secs(10);
 
 impl Controller {
     pub(super) fn start_runs(&mut self) {
-        while self.state.runs < self.concurrency {
+        while self.state.runs < self.concurrency && self.may_run() {
             let Some(unit) = self.state.queue.take(Instant::now()) else {
                 return;
             };
@@ -48,15 +50,25 @@ impl Controller {
             };
             let runner = self.runner.clone();
             let job_unit = unit.clone();
-            let handle = self.state.jobs.spawn(async move {
+            let waited = self.state.queue.waited(&unit);
+            let timer = self.metrics.run_started(&unit.plugin, waited);
+            let span = tracing::info_span!(
+                "unit",
+                plugin = %unit.plugin,
+                primary = %unit.primary,
+                run = timer.number(),
+            );
+            let job = async move {
                 let ran = runner.run(run).await;
                 Done::Run {
                     unit: job_unit,
                     key: active.key.clone(),
                     ran: Box::new(ran),
                 }
-            });
+            };
+            let handle = self.state.jobs.spawn(job.instrument(span));
             self.state.job_ids.insert(handle.id(), JobFor::Run(unit));
+            self.state.run_handles.insert(handle.id(), (handle, timer));
             self.state.runs += 1;
         }
     }
@@ -73,6 +85,9 @@ impl Controller {
         match &job {
             Some(JobFor::Load(_)) => self.state.loads -= 1,
             Some(JobFor::Run(_)) => {
+                if let Some((_, timer)) = self.state.run_handles.remove(&id) {
+                    self.metrics.run_ended(&timer, self.result(&done));
+                }
                 self.state.runs -= 1;
                 self.state.ended += 1;
             }
@@ -109,6 +124,7 @@ impl Controller {
                 _,
             ) => self.on_rechecked(&plugin, &key, result),
             (Err(error), Some(JobFor::Run(unit))) if error.is_panic() => {
+                self.metrics.panicked(&unit.plugin);
                 let problem = Problem::passing(
                     Reason::ApplyFailed,
                     "the agent itself failed in this run; this is a bug of reeve, see its log",
@@ -131,10 +147,29 @@ impl Controller {
             }
             // Whatever became of the question, units must not wait for ever.
             (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),
+            // Ended for a term that has begun.
             (Err(_), Some(JobFor::Run(unit))) => {
                 self.state.queue.done(&unit);
+                self.state.queue.add(unit);
             }
             (Err(_), _) => {}
+        }
+    }
+
+    /// What a run that ended counts as: nothing, when another replica does it again.
+    fn result(
+        &self,
+        done: &Result<(tokio::task::Id, Done), tokio::task::JoinError>,
+    ) -> Option<RunResult> {
+        self.fence.check().ok()?;
+        match done {
+            Ok((_, Done::Run { ran, .. })) => Some(match (&ran.problems[..], ran.next) {
+                ([], Next::OnChange) => RunResult::Success,
+                ([], Next::After(_)) => RunResult::RequeueAfter,
+                _ => RunResult::Error,
+            }),
+            Err(error) if error.is_panic() => Some(RunResult::Error),
+            _ => None,
         }
     }
 
@@ -151,6 +186,12 @@ impl Controller {
 
     pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, ran: Ran) {
         let again = self.state.queue.done(unit);
+        // Whoever leads now finds out how the unit is; this replica does when it
+        // leads again.
+        if self.fence.check().is_err() {
+            self.state.queue.add(unit.clone());
+            return;
+        }
         let current = self.active_key(unit).as_ref() == Some(key);
         let Some(plugin) = self.state.plugins.get_mut(&unit.plugin) else {
             return;
@@ -191,6 +232,7 @@ impl Controller {
             state.health = Health::Failing;
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
+                self.metrics.backed_off(&unit.plugin);
                 let jitter = jitter(&unit.id(), state.failures);
                 let mut delay = Backoff::UNIT.delay(state.failures, jitter);
                 if problem.reason == Reason::NamespaceAbsent {

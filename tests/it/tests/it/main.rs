@@ -5,8 +5,10 @@
 mod apply;
 mod bad_delivery;
 mod bad_outcome;
+mod endpoints;
 mod identity;
 mod inputs;
 mod outage;
+mod replicas;
 mod story;
 mod swap;

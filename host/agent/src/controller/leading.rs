@@ -1,0 +1,164 @@
+//! The agent's part among its replicas: one leads, the others stand by.
+//!
+//! A follower watches, loads and queues as the leader does, but runs no unit and
+//! reports nothing. Taking over is in this order, so that nothing is ever decided
+//! on what was true before:
+//!
+//! 1. what is left of an earlier term is ended, and its end awaited;
+//! 2. every watch lists anew, which is a consistent read: what the leader before
+//!    has written is in it. A watch that cannot is not answered from;
+//! 3. the fence is armed for the term; from here on writes get through;
+//! 4. every unit runs, since only running it tells whether it is in place.
+//!
+//! When the lease is lost the fence is closed already: it goes by the clock. Runs
+//! that are under way end by themselves, their next write being refused; what
+//! came of them is not heard, and they run again when this replica leads again.
+
+use super::Controller;
+use super::reporting::unit_object_name;
+use reeve_cluster::Role;
+use reeve_core::UnitKey;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The watches of a new leader have this long to list anew. It is several times
+/// what a list of all objects takes; units whose watches need longer say so.
+const TAKEOVER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It stands by.
+    #[default]
+    Follows,
+    /// It has got the lease, and reads.
+    TakesOver { term: u64, has_read: bool },
+    /// It runs units.
+    Leads { term: u64 },
+}
+
+impl Part {
+    fn term(self) -> Option<u64> {
+        match self {
+            Self::Follows => None,
+            Self::TakesOver { term, .. } | Self::Leads { term } => Some(term),
+        }
+    }
+}
+
+/// A sole replica has one term, in which it leads from the start.
+const ONLY_TERM: u64 = 0;
+
+impl Controller {
+    /// Takes in what the election says.
+    pub(super) fn on_role(&mut self) {
+        let role = self.role.borrow_and_update().clone();
+        match role {
+            Role::Sole => self.state.part = Part::Leads { term: ONLY_TERM },
+            Role::Follower { .. } => self.step_down(),
+            Role::Leader { term } => {
+                if self.state.part.term() != Some(term) {
+                    self.step_down();
+                    self.take_over(term);
+                }
+            }
+        }
+    }
+
+    /// Whether units may run now.
+    pub(super) fn may_run(&self) -> bool {
+        self.leads() && !self.state.draining && self.fence.check().is_ok()
+    }
+
+    /// Whether this replica is the one that reports.
+    pub(super) fn leads(&self) -> bool {
+        matches!(self.state.part, Part::Leads { .. })
+    }
+
+    fn step_down(&mut self) {
+        self.fence.disarm();
+        self.reports.mute();
+        self.state.takeover.abort_all();
+        self.state.part = Part::Follows;
+    }
+
+    fn take_over(&mut self, term: u64) {
+        let has_read = false;
+        self.state.part = Part::TakesOver { term, has_read };
+        for (run, _) in self.state.run_handles.values() {
+            run.abort();
+        }
+        let read = self.runner.store.refresh();
+        self.state.takeover.spawn(async move {
+            if tokio::time::timeout(TAKEOVER_PATIENCE, read).await.is_err() {
+                let patience = TAKEOVER_PATIENCE.as_secs();
+                tracing::warn!(
+                    patience,
+                    "not everything could be read anew; leading without it"
+                );
+            }
+            term
+        });
+    }
+
+    /// Notes that everything has been read in a term.
+    pub(super) fn on_read_anew(&mut self, term: u64) {
+        if let Part::TakesOver {
+            term: current,
+            has_read,
+        } = &mut self.state.part
+            && *current == term
+        {
+            *has_read = true;
+        }
+    }
+
+    /// Leads, if nothing stands against it any more.
+    pub(super) fn lead_when_ready(&mut self) {
+        let Part::TakesOver {
+            term,
+            has_read: true,
+        } = self.state.part
+        else {
+            return;
+        };
+        // Lost again, if it cannot be armed: the election will say so.
+        if self.state.runs > 0 || self.fence.arm(term).is_err() {
+            return;
+        }
+        self.state.part = Part::Leads { term };
+        tracing::info!(term, "leading");
+        self.reports.unmute();
+        let names: Vec<Arc<str>> = self.state.plugins.keys().cloned().collect();
+        for name in names {
+            let Some(plugin) = self.state.plugins.get(&name) else {
+                continue;
+            };
+            let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
+            let keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+            self.drop_unit_objects(&name, &keep);
+            for unit in units {
+                self.state.queue.add(unit);
+            }
+            self.mark_stale(&name);
+        }
+    }
+
+    /// Stops taking units; `ended` is told when those that run have ended.
+    pub(super) fn drain(&mut self, ended: oneshot::Sender<()>) {
+        self.state.draining = true;
+        self.state.drained = Some(ended);
+    }
+
+    pub(super) fn finish_draining(&mut self) {
+        if self.state.runs == 0
+            && let Some(ended) = self.state.drained.take()
+        {
+            self.report();
+            // Who asked may have waited long enough.
+            let _ = ended.send(());
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What the agent counts, for Prometheus.
+//!
+//! Names are controller-runtime's and client-go's where they have one, so that
+//! existing dashboards and alerts work; the rest begins with `reeve_`. Labels are
+//! bounded: plugins by the name under which they are installed, outcomes by the
+//! values of an enum, kinds as far as they are watched. There is no label per
+//! unit. What is labelled with a plugin goes when the plugin goes.
+
+mod families;
+mod labels;
+
+pub(crate) use labels::{RunResult, Verb, WriteResult};
+
+use families::Families;
+use http::Method;
+use labels::{
+    Controller, Info, Plugin, Queue, Reconcile, Request, UNIT_STATES, Units, Watched, Write,
+};
+use parking_lot::{Mutex, RwLock};
+use prometheus_client::registry::Registry;
+use reeve_api::UnitCounts;
+use reeve_cluster::{Observer, Resource};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The metrics of an agent. Clones count together.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    families: Families,
+    /// Plugins that are installed. What is counted of another one is not kept: a
+    /// run may end after its plugin went.
+    plugins: RwLock<HashMap<Arc<str>, Info>>,
+    /// When each run began that has not ended.
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    number: u64,
+    runs: HashMap<u64, (Arc<str>, Instant)>,
+}
+
+impl RunTimer {
+    /// Tells the run from all others of this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// A run that is under way; hand it back to [`Metrics::run_ended`].
+#[derive(Debug)]
+pub(crate) struct RunTimer {
+    number: u64,
+    plugin: Arc<str>,
+    began: Instant,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let families = Families::register(&mut registry);
+        Self(Arc::new(Inner {
+            registry,
+            families,
+            plugins: RwLock::default(),
+            running: Mutex::default(),
+        }))
+    }
+}
+
+impl Metrics {
+    /// The media type of [`Metrics::encode`].
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+    /// All of them in OpenMetrics text.
+    ///
+    /// # Errors
+    ///
+    /// When a metric cannot be written down.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        self.note_longest();
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.0.registry)?;
+        Ok(text)
+    }
+
+    /// A plugin is installed, and runs this version, or none.
+    pub(crate) fn installed(
+        &self,
+        plugin: &Arc<str>,
+        workers: usize,
+        running: Option<&(String, String)>,
+    ) {
+        let (digest, version) = running.cloned().unwrap_or_default();
+        let info = Info {
+            plugin: plugin.clone(),
+            digest,
+            version,
+        };
+        let families = &self.0.families;
+        let mut plugins = self.0.plugins.write();
+        let old = plugins.insert(plugin.clone(), info.clone());
+        if old.as_ref() == Some(&info) {
+            return;
+        }
+        if let Some(old) = old {
+            families.info.remove(&old);
+        }
+        families.info.get_or_create(&info).set(1);
+        let workers = i64::try_from(workers).unwrap_or(i64::MAX);
+        let label = controller(plugin);
+        families.max_workers.get_or_create(&label).set(workers);
+    }
+
+    /// A plugin is gone, and with it what was counted of it.
+    pub(crate) fn removed(&self, plugin: &str) {
+        let mut plugins = self.0.plugins.write();
+        if let Some((name, info)) = plugins.remove_entry(plugin) {
+            self.0.families.info.remove(&info);
+            self.0.families.forget(&name);
+        }
+    }
+
+    /// Units of a plugin, or none if another replica looks after them.
+    pub(crate) fn units(&self, plugin: &Arc<str>, counts: Option<&UnitCounts>) {
+        let counts = counts.map(|counts| {
+            let known = counts.ready.saturating_add(counts.failing);
+            let unknown = counts.total.saturating_sub(known);
+            [counts.ready, counts.failing, unknown]
+        });
+        self.of(plugin, |families| {
+            for (index, state) in UNIT_STATES.into_iter().enumerate() {
+                let plugin = plugin.clone();
+                let label = Units { plugin, state };
+                match counts {
+                    Some(counts) => {
+                        let count = i64::from(counts[index]);
+                        families.units.get_or_create(&label).set(count);
+                    }
+                    None => {
+                        families.units.remove(&label);
+                    }
+                }
+            }
+        });
+    }
+
+    /// A unit was queued that was not.
+    pub(crate) fn queued(&self, plugin: &Arc<str>) {
+        self.of(plugin, |families| {
+            families.queue_adds.get_or_create(&queue(plugin)).inc();
+        });
+    }
+
+    /// So many units of a plugin are ready to run.
+    pub(crate) fn depth(&self, plugin: &Arc<str>, depth: usize) {
+        let depth = i64::try_from(depth).unwrap_or(i64::MAX);
+        self.of(plugin, |families| {
+            families
+                .queue_depth
+                .get_or_create(&queue(plugin))
+                .set(depth);
+        });
+    }
+
+    /// A unit was taken from the queue after this time, and runs.
+    pub(crate) fn run_started(&self, plugin: &Arc<str>, waited: Duration) -> RunTimer {
+        self.of(plugin, |families| {
+            families
+                .queue_time
+                .get_or_create(&queue(plugin))
+                .observe(waited.as_secs_f64());
+            families.workers.get_or_create(&controller(plugin)).inc();
+        });
+        let began = Instant::now();
+        let mut running = self.0.running.lock();
+        running.number += 1;
+        let number = running.number;
+        running.runs.insert(number, (plugin.clone(), began));
+        RunTimer {
+            number,
+            plugin: plugin.clone(),
+            began,
+        }
+    }
+
+    /// A run has ended like this; none if nobody is to hear of it, because another
+    /// replica leads by now.
+    pub(crate) fn run_ended(&self, timer: &RunTimer, result: Option<RunResult>) {
+        self.0.running.lock().runs.remove(&timer.number);
+        let plugin = &timer.plugin;
+        let time = timer.began.elapsed().as_secs_f64();
+        self.of(plugin, |families| {
+            let label = controller(plugin);
+            families.workers.get_or_create(&label).dec();
+            families
+                .work_time
+                .get_or_create(&queue(plugin))
+                .observe(time);
+            let Some(result) = result else {
+                return;
+            };
+            families.run_time.get_or_create(&label).observe(time);
+            let reconcile = Reconcile {
+                controller: plugin.clone(),
+                result: result.as_str(),
+            };
+            families.runs.get_or_create(&reconcile).inc();
+            if result == RunResult::Error {
+                families.errors.get_or_create(&label).inc();
+            }
+        });
+    }
+
+    /// The agent itself failed in a run.
+    pub(crate) fn panicked(&self, plugin: &Arc<str>) {
+        self.of(plugin, |families| {
+            families.panics.get_or_create(&controller(plugin)).inc();
+        });
+    }
+
+    /// A unit that failed is to run again after a delay.
+    pub(crate) fn backed_off(&self, plugin: &Arc<str>) {
+        self.of(plugin, |families| {
+            families.backoffs.get_or_create(&of_plugin(plugin)).inc();
+            families.retries.get_or_create(&queue(plugin)).inc();
+        });
+    }
+
+    /// A plugin was called and took this long.
+    pub(crate) fn called(&self, plugin: &Arc<str>, time: Duration) {
+        self.of(plugin, |families| {
+            let label = of_plugin(plugin);
+            families
+                .call_time
+                .get_or_create(&label)
+                .observe(time.as_secs_f64());
+        });
+    }
+
+    /// Something was written for a plugin, or was to be, which took this long.
+    pub(crate) fn wrote(&self, plugin: &Arc<str>, verb: Verb, result: WriteResult, time: Duration) {
+        self.of(plugin, |families| {
+            let write = Write {
+                plugin: plugin.clone(),
+                verb: verb.as_str(),
+                result: result.as_str(),
+            };
+            families.writes.get_or_create(&write).inc();
+            if verb == Verb::Apply {
+                let label = of_plugin(plugin);
+                families
+                    .apply_time
+                    .get_or_create(&label)
+                    .observe(time.as_secs_f64());
+            }
+        });
+    }
+
+    /// So many objects of a unit were as they should be.
+    pub(crate) fn unchanged(&self, plugin: &Arc<str>, objects: u64) {
+        self.of(plugin, |families| {
+            families
+                .noops
+                .get_or_create(&of_plugin(plugin))
+                .inc_by(objects);
+        });
+    }
+
+    /// Whether this replica leads.
+    pub(crate) fn leads(&self, leads: bool) {
+        self.0.families.leader.set(i64::from(leads));
+    }
+
+    /// Counts something of a plugin, if it is installed.
+    fn of(&self, plugin: &str, count: impl FnOnce(&Families)) {
+        // Held meanwhile, so that what is counted cannot outlive the plugin.
+        let plugins = self.0.plugins.read();
+        if plugins.contains_key(plugin) {
+            count(&self.0.families);
+        }
+    }
+
+    /// How long the longest run of each plugin has taken so far.
+    fn note_longest(&self) {
+        let plugins: Vec<Arc<str>> = self.0.plugins.read().keys().cloned().collect();
+        let mut longest: HashMap<Arc<str>, f64> =
+            plugins.into_iter().map(|plugin| (plugin, 0.0)).collect();
+        for (plugin, began) in self.0.running.lock().runs.values() {
+            if let Some(longest) = longest.get_mut(plugin) {
+                *longest = longest.max(began.elapsed().as_secs_f64());
+            }
+        }
+        for (plugin, seconds) in longest {
+            self.of(&plugin, |families| {
+                families.longest.get_or_create(&queue(&plugin)).set(seconds);
+            });
+        }
+    }
+}
+
+fn controller(plugin: &Arc<str>) -> Controller {
+    Controller {
+        controller: plugin.clone(),
+    }
+}
+
+fn queue(plugin: &Arc<str>) -> Queue {
+    Queue {
+        name: plugin.clone(),
+        controller: plugin.clone(),
+    }
+}
+
+fn of_plugin(plugin: &Arc<str>) -> Plugin {
+    Plugin {
+        plugin: plugin.clone(),
+    }
+}
+
+impl Observer for Metrics {
+    fn request(&self, method: &Method, code: Option<u16>) {
+        let request = Request {
+            method: method.to_string(),
+            // In client-go's words, if there was no answer.
+            code: code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
+        };
+        self.0.families.requests.get_or_create(&request).inc();
+    }
+
+    fn watch_restarted(&self, resource: &Resource) {
+        let watched = Watched {
+            resource: resource.to_string(),
+        };
+        self.0.families.watch_restarts.get_or_create(&watched).inc();
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! Several agents, of which one leads.
+
+use reeve_agent::{Agent, Role};
+use reeve_it::{World, core_reference, plugin, profile_reference};
+use reeve_sim::Outage;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The duration of the default lease.
+const LEASE: Duration = Duration::from_secs(15);
+/// The longest time between two looks at it, and what taking over takes.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// Quotas is installed, and alice's are in place: one leads, two follows.
+async fn world() -> (World, Agent, Agent) {
+    let world = World::new().await;
+    world
+        .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    world.tenant("alice", &[]).await;
+    let one = world.replica("one");
+    leads(&one).await;
+    let two = world.replica("two");
+    sleep(Duration::from_secs(10)).await;
+    assert!(quota(&world, "alice").await.is_some());
+    (world, one, two)
+}
+
+async fn quota(world: &World, tenant: &str) -> Option<Value> {
+    world
+        .get(&core_reference("ResourceQuota", tenant, "quotas"))
+        .await
+}
+
+async fn pods(world: &World, tenant: &str) -> Value {
+    quota(world, tenant).await.unwrap_or_default()["spec"]["hard"]["pods"].clone()
+}
+
+async fn set_pods(world: &World, tenant: &str, pods: &str) {
+    let quota = core_reference("ResourceQuota", tenant, "quotas");
+    world
+        .edit(&quota, json!({"spec": {"hard": {"pods": pods}}}))
+        .await;
+}
+
+/// Waits until an agent leads, and says how long that took.
+async fn leads(agent: &Agent) -> Duration {
+    let start = Instant::now();
+    let mut status = agent.status();
+    let leading = status.wait_for(|status| status.leading);
+    let patience = Duration::from_secs(600);
+    tokio::time::timeout(patience, leading)
+        .await
+        .unwrap()
+        .unwrap();
+    start.elapsed()
+}
+
+/// Waits until a quota is as it should be.
+async fn repaired(world: &World, tenant: &str) -> Duration {
+    let start = Instant::now();
+    while pods(world, tenant).await != "100" {
+        assert!(start.elapsed() < Duration::from_secs(120), "never");
+        sleep(Duration::from_millis(100)).await;
+    }
+    start.elapsed()
+}
+
+fn follows(agent: &Agent, leader: &str) {
+    let status = agent.status().borrow().clone();
+    assert!(!status.leading);
+    let leader = Some(leader.to_owned());
+    assert_eq!(status.role, Role::Follower { leader });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_is_ready_and_keeps_still() {
+    let (world, one, two) = world().await;
+    follows(&two, "one");
+    let status = two.status().borrow().clone();
+    assert!(status.synced && status.started, "{status:?}");
+    assert_eq!(status.own_watches, Vec::<String>::new());
+    // It has loaded what it may have to run.
+    assert!(status.plugins[0].digest.is_some(), "{status:?}");
+    assert_eq!((status.runs, status.running), (0, 0));
+
+    // With the leader gone, nobody repairs before its lease has run out.
+    one.stop().await;
+    world.writes();
+    set_pods(&world, "alice", "7").await;
+    sleep(LEASE - LOOK).await;
+    assert_eq!(pods(&world, "alice").await, "7");
+    // The edit, and nothing else: a look at a lease is no write.
+    assert_eq!(world.writes(), 1);
+    let took = repaired(&world, "alice").await;
+    assert!(took < LOOK + LOOK, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_leaves_hands_over_at_once() {
+    let (world, one, two) = world().await;
+    let start = Instant::now();
+    one.shutdown(Duration::from_secs(20)).await;
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+    let took = leads(&two).await;
+    assert!(took < LOOK, "{took:?}");
+    // A takeover of what is in place writes nothing but the lease.
+    world.writes();
+    sleep(Duration::from_secs(1)).await;
+    assert!(two.status().borrow().runs > 0);
+    assert!(world.writes() <= 1);
+    set_pods(&world, "alice", "7").await;
+    assert!(repaired(&world, "alice").await < LOOK);
+
+    // Who comes back follows.
+    let one = world.replica("one again");
+    sleep(LEASE * 2).await;
+    follows(&one, "two");
+}
+
+/// What another leader did while this one only watched is not done again, and what
+/// happened while nobody led is made up for.
+#[tokio::test(start_paused = true)]
+async fn leadership_goes_back_and_forth_over_outages() {
+    let (world, one, two) = world().await;
+    for round in 0..4 {
+        let tenant = format!("t{round}");
+        world.server.faults().set_outage(Outage::Refused);
+        sleep(Duration::from_secs(40)).await;
+        for agent in [&one, &two] {
+            assert!(!agent.status().borrow().leading, "round {round}");
+        }
+        world.server.faults().set_outage(Outage::None);
+        world.tenant(&tenant, &[]).await;
+        set_pods(&world, "alice", "7").await;
+        tokio::select! {
+            _ = leads(&one) => {}
+            _ = leads(&two) => {}
+        }
+        repaired(&world, "alice").await;
+        repaired(&world, &tenant).await;
+        let leading = [&one, &two].map(|agent| agent.status().borrow().leading);
+        assert_eq!(leading.iter().filter(|leads| **leads).count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_reports_and_clears_what_the_old_one_reported() {
+    let (world, one, two) = world().await;
+    // A unit that waits for its namespace has a Unit object.
+    let profile = reeve_test_support::samples::profile("bob");
+    world.apply(&profile).await;
+    sleep(Duration::from_secs(5)).await;
+    let condition = world.unit_condition("quotas", "bob", "Ready").await;
+    assert_eq!(condition.status, "False", "{condition:?}");
+    one.stop().await;
+    // Nobody sees this but the follower.
+    world.delete(&profile_reference("bob")).await;
+    leads(&two).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.unit("quotas", "bob").await, None);
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert!(ready.message.contains("1 of 1 units ready"), "{ready:?}");
+}
