@@ -6,6 +6,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::registry::custom::Custom;
 use crate::resource::{Nature, Resource};
 use crate::status::ApiError;
+use crate::types::{self, Undecodable};
 
 impl Resource {
     /// Checks the type that an object says it has, and sets it where a built-in
@@ -92,20 +93,35 @@ impl Resource {
 
     /// Brings an object from outside into the form that is stored. The answer is
     /// the paths of the fields that no schema knows and that were removed.
-    pub(crate) fn decode(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a value, in the words of the real server's decoder.
+    pub(crate) fn decode(&self, object: &mut Value) -> Result<Vec<String>, Undecodable> {
         match &self.nature {
             Nature::Builtin(kind) => {
-                kind.normalize(object).map_err(|error| {
-                    ApiError::bad_request(format!(
-                        "{} in version \"{}\" cannot be handled as a {}: {error}",
-                        self.kind, self.version, self.kind
-                    ))
-                })?;
+                let unknown = types::decode(kind.group, kind.version, kind.kind, object)?;
+                kind.normalize(object).map_err(|error| error.to_string())?;
                 kind.default(object);
-                Ok(Vec::new())
+                Ok(unknown)
             }
-            Nature::Custom(custom) => Ok(custom.decode(object)),
+            Nature::Custom(custom) => {
+                let mut unknown = match object.get_mut("metadata") {
+                    Some(metadata) => types::decode_metadata(metadata)?,
+                    None => Vec::new(),
+                };
+                unknown.extend(custom.decode(object));
+                Ok(unknown)
+            }
         }
+    }
+
+    /// The refusal of an object that cannot be decoded, and why.
+    pub(crate) fn undecodable(&self, why: &str) -> ApiError {
+        let (kind, version) = (&self.kind, &self.version);
+        ApiError::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
     }
 
     /// What admission adds to a new object.

@@ -57,7 +57,7 @@ pub(crate) fn answer(
     shared: &Arc<Shared>,
     segments: &[String],
     parts: &Parts,
-    _query: &Query,
+    query: &Query,
 ) -> Result<Answer, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Ok(page_not_found());
@@ -78,8 +78,8 @@ pub(crate) fn answer(
         ["apis", group, version] => groups::resources(shared, group, version),
         ["openapi", "v2"] => Some(openapi::v2(&parts.headers)),
         ["openapi", "v3"] => Some(openapi::v3_index(shared)),
-        ["openapi", "v3", "api", version] => openapi::v3(shared, "", version),
-        ["openapi", "v3", "apis", group, version] => openapi::v3(shared, group, version),
+        ["openapi", "v3", "api", version] => openapi::v3(shared, "", version, query),
+        ["openapi", "v3", "apis", group, version] => openapi::v3(shared, group, version, query),
         _ => None,
     };
     Ok(found.unwrap_or_else(page_not_found))

@@ -5,6 +5,7 @@ pub(crate) mod negotiate;
 pub(crate) mod query;
 pub(crate) mod response;
 pub(crate) mod route;
+mod yaml;
 
 use std::sync::Arc;
 
@@ -234,6 +235,9 @@ async fn resource(
         accepted,
     };
     let mut answer = rest::dispatch(verb, &call).await?;
+    if let Some(warning) = call.resource.deprecation() {
+        response::warn(&mut answer, &[warning.to_owned()]);
+    }
     if let Some(Outcome::Truncated(after)) = strike.outcome {
         answer = faults::truncate(answer, after);
     }

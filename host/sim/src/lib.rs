@@ -57,6 +57,7 @@ mod store;
 mod strategic;
 pub mod table;
 mod tokens;
+mod types;
 mod watch;
 
 pub use self::actors::{Actors, CustomKind, NotAKind};

@@ -24,6 +24,7 @@ const DEPTH: usize = 100;
 const INLINE: &[&str] = &[
     "ephemeralContainerCommon",
     "handler",
+    "ingressRuleValue",
     "localObjectReference",
     "persistentVolumeSource",
     "volumeSource",
@@ -51,6 +52,7 @@ static MESSAGES: LazyLock<HashMap<&'static str, Message>> = LazyLock::new(|| {
             (parts.next().map(str::parse), parts.next(), parts.next())
             && let Some(message) = messages.get_mut(current)
         {
+            let name = json_name(name);
             message.insert(number, Field { name, kind });
         }
     }
@@ -142,6 +144,14 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, DecodeError>
         }
     }
     Ok(special(name, object))
+}
+
+/// The name of a field in JSON.
+fn json_name(name: &'static str) -> &'static str {
+    match name {
+        "aPIGroup" => "apiGroup",
+        other => other,
+    }
 }
 
 /// Texts that are empty are fields that are not set.
@@ -339,6 +349,27 @@ mod tests {
             decode(&envelope("v1", "ConfigMap", &endless)),
             Err(DecodeError::Malformed)
         );
+    }
+
+    /// A field of a message is one in JSON, or what it holds stands in its place.
+    #[test]
+    fn fields_of_messages_are_those_of_json() {
+        let mut strange: Vec<String> = Vec::new();
+        for kind in crate::kinds::all() {
+            let message = name(&kind.api_version(), kind.kind);
+            let package = message.trim_end_matches(kind.kind);
+            let fields = |of: &str| {
+                let fields = MESSAGES.get(format!("{package}{of}").as_str());
+                let fields = fields.into_iter().flat_map(HashMap::values);
+                let names = fields.map(|field| field.name);
+                names.filter(|name| !INLINE.contains(name)).collect()
+            };
+            let found = crate::types::strange_fields(kind.group, kind.version, kind.kind, fields);
+            strange.extend(found.into_iter().map(|field| format!("{package}{field}")));
+        }
+        strange.sort();
+        strange.dedup();
+        assert_eq!(strange, Vec::<String>::new());
     }
 
     #[test]

@@ -53,6 +53,19 @@ impl Rendering {
         }
     }
 
+    /// The scale of an object.
+    pub(crate) fn scale(&self, scale: Value) -> Value {
+        match self.form {
+            Form::Object => scale,
+            Form::Metadata => partial(scale),
+            Form::Table => {
+                let metadata = json!({"resourceVersion": scale["metadata"]["resourceVersion"]});
+                let now = self.clock.now();
+                Table::of_scale().render(&[scale], metadata, self.include, now)
+            }
+        }
+    }
+
     /// A list of whole objects, as JSON, without parsing any.
     pub(crate) fn list_json(&self, listed: &Listed) -> Bytes {
         let head = format!(

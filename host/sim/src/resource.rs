@@ -102,6 +102,17 @@ impl Resource {
         self.subresources.iter().find(|sub| sub.name == name)
     }
 
+    /// What everybody is told who uses a built-in kind that has a successor.
+    pub(crate) fn deprecation(&self) -> Option<&'static str> {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("", "endpoints") => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            _ => None,
+        }
+    }
+
     /// How its objects merge.
     pub(crate) fn schema(&self) -> &Schema {
         static UNTYPED: LazyLock<Schema> = LazyLock::new(Schema::untyped);

@@ -16,7 +16,10 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
         review["metadata"] = json!({});
     }
     review["status"] = match call.resource.kind.as_str() {
-        "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
+        "SelfSubjectReview" => {
+            review["metadata"]["creationTimestamp"] = json!(call.server.clock.timestamp());
+            json!({"userInfo": user_info(&call.user)})
+        }
         "TokenReview" => token(call, &review),
         "SelfSubjectAccessReview" => access(call, &call.user, &review)?,
         "SubjectAccessReview" => access(call, &subject(call, &review)?, &review)?,

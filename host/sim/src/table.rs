@@ -68,6 +68,11 @@ impl Table {
         Table(layout.map_or(Columns::Plain, Columns::Kind))
     }
 
+    /// The table of the scale subresource.
+    pub fn of_scale() -> Self {
+        Table(Columns::Kind(&workloads::SCALE))
+    }
+
     /// The table of a custom resource with these `additionalPrinterColumns`.
     pub fn of_columns(columns: &[Value]) -> Self {
         Table(Columns::Custom(CustomColumns::parse(columns)))

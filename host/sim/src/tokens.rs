@@ -8,12 +8,16 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
+use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::rest::Call;
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 /// How long a token lasts when the request does not say.
 const DEFAULT_SECONDS: u64 = 3600;
+/// The bounds of what a request may say, as with the real server.
+const LEAST_SECONDS: u64 = 600;
+const MOST_SECONDS: u64 = 1 << 32;
 
 /// The tokens that are known.
 #[derive(Debug, Default)]
@@ -53,6 +57,7 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
         .pointer("/spec/expirationSeconds")
         .and_then(Value::as_u64);
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
+    check_duration(seconds)?;
     let server = &call.server;
     let expires = server.clock.now() + Duration::from_secs(seconds);
     let token = server.random.token();
@@ -83,6 +88,29 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     });
     request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     Ok(request)
+}
+
+fn check_duration(seconds: u64) -> Result<(), ApiError> {
+    let why = if seconds < LEAST_SECONDS {
+        "may not specify a duration less than 10 minutes"
+    } else if seconds > MOST_SECONDS {
+        "may not specify a duration larger than 2^32 seconds"
+    } else {
+        return Ok(());
+    };
+    let mut errors = Errors::new();
+    let path = Path::new("spec");
+    errors.push(FieldError::invalid(
+        &path.child("expirationSeconds"),
+        &json!(seconds),
+        why,
+    ));
+    let about = About {
+        group: "authentication.k8s.io",
+        resource: "TokenRequest",
+        name: "",
+    };
+    Err(ApiError::invalid(about, &errors))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! [`parts`] builds them from their published Go modules into the user's cache
 //! folder, once. [`ControlPlane`] starts etcd, a kube-apiserver and a
-//! kube-controller-manager on free loopback ports and ends them again.
+//! kube-controller-manager on free loopback ports and ends them again;
+//! [`EmbeddedCluster`] does the same with `reeve cluster`.
 //!
 //! Everything here blocks and is free of asynchronous code: it is used by
 //! `cargo xtask`, which has to build in seconds, and by tests that wait for these
@@ -11,6 +12,7 @@
 mod agent;
 mod control_plane;
 mod credentials;
+mod embedded;
 mod kubectl;
 pub mod parts;
 mod server;
@@ -19,4 +21,5 @@ mod wait;
 pub use agent::{Agent, binary};
 pub use control_plane::{Builder, ControlPlane};
 pub use credentials::{ADMIN, User};
+pub use embedded::EmbeddedCluster;
 pub use wait::eventually;

@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
+use super::yaml;
 use crate::protobuf;
 use crate::status::ApiError;
 
@@ -106,7 +107,32 @@ pub(crate) fn parse_body(headers: &HeaderMap, body: &[u8], kind: &str) -> Result
 
 /// Parses JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|error| error.to_string())
+    serde_json::from_slice(body).map_err(|error| syntax(body, &error))
+}
+
+/// Why a body is no JSON, in the words of Go where they are known.
+fn syntax(body: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line = body
+        .split(|byte| *byte == b'\n')
+        .nth(error.line().saturating_sub(1));
+    let found = line.and_then(|line| line.get(error.column().saturating_sub(1)));
+    let text = error.to_string();
+    let wanted = [
+        ("key must be a string", "beginning of object key string"),
+        ("expected value", "beginning of value"),
+    ];
+    match (found, wanted.iter().find(|(why, _)| text.starts_with(why))) {
+        (Some(found), Some((_, wanted))) => {
+            format!(
+                "invalid character '{}' looking for {wanted}",
+                char::from(*found)
+            )
+        }
+        _ => text,
+    }
 }
 
 /// Parses YAML, of which JSON is a part and the usual case.
@@ -115,7 +141,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
         return Ok(value);
     }
     let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
-    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    yaml::parse(text).map_err(|error| error.to_string())
 }
 
 fn unrecognized(body: &[u8], kind: &str, why: &str) -> ApiError {

@@ -68,7 +68,16 @@ const RENAMED: [(&str, &str); 7] = [
 
 /// An Event of the core group as `events.k8s.io` serves it.
 pub fn to_events_group(event: &Value) -> Value {
-    rename(event, "events.k8s.io/v1", RENAMED)
+    let mut renamed = rename(event, "events.k8s.io/v1", RENAMED);
+    // Which this group leaves out when they are empty.
+    for field in ["reportingController", "reportingInstance"] {
+        if text(&renamed, field).is_empty()
+            && let Some(fields) = renamed.as_object_mut()
+        {
+            fields.remove(field);
+        }
+    }
+    renamed
 }
 
 /// An Event of `events.k8s.io` as the core group serves it.

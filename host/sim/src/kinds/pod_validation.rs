@@ -112,7 +112,7 @@ fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
         path,
         spec,
         "restartPolicy",
-        &["Always", "Never", "OnFailure"],
+        &["Always", "OnFailure", "Never"],
         errors,
     );
     supported(

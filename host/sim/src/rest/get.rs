@@ -11,14 +11,7 @@ use crate::status::ApiError;
 pub(super) fn get(call: &Call) -> Result<Answer, ApiError> {
     let object = call.live()?;
     match call.subresource() {
-        Some("scale") => {
-            let scale = scale::read(&call.resource, &object.value_as(&call.resource.api_version))?;
-            Ok(response::encoded(
-                StatusCode::OK,
-                call.accepted.encoding,
-                &scale,
-            ))
-        }
+        Some("scale") => scale::answer(call, &object.value_as(&call.resource.api_version)),
         Some("log") => Ok(response::text(StatusCode::OK, "")),
         _ => Ok(call.answer(StatusCode::OK, &object)),
     }

@@ -5,14 +5,15 @@ use std::cell::Cell;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::write::Proposal;
+use super::write::{Proposal, UnknownFields};
 use super::{Call, manage, meta, scale};
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
 use crate::http::query::invalid_options;
 use crate::http::response::{self, Answer};
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 use crate::strategic;
+use crate::types;
 
 /// The language of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +42,11 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
         let before = scale::read(&call.resource, &live.value_as(&call.resource.api_version))?;
         return scale::update(call, &patch.apply_to(&before)?);
     }
-    let written = call.writer()?.update(&call.key(), |live| {
+    let writer = call.writer()?;
+    let mut warnings = Vec::new();
+    let written = writer.update(&call.key(), |live| {
         let mut object = patch.apply_to(live)?;
+        warnings = patch.decode(call, &mut object, writer.unknown_fields)?;
         call.resource.check_type(&mut object)?;
         super::update::check_name(&mut object, call.name())?;
         // A version that the patch did not name is that of the live object, and
@@ -56,6 +60,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
         })
     })?;
     let mut answer = call.answer(StatusCode::OK, &written.object);
+    response::warn(&mut answer, &warnings);
     response::warn(&mut answer, &written.warnings);
     Ok(answer)
 }
@@ -83,20 +88,36 @@ enum Patch {
 
 impl Patch {
     fn parse(call: &Call, language: Language) -> Result<Self, ApiError> {
+        let patch = negotiate::json(&call.body);
         let bad = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-        if language == Language::Json {
-            let patch =
-                serde_json::from_slice(&call.body).map_err(|error| bad(error.to_string()))?;
-            return Ok(Patch::Json(patch));
+        let kind = |patch: &Value| types::json_kind(patch);
+        match language {
+            Language::Json => match patch.map_err(bad)? {
+                // What is no operation cannot be carried out.
+                patch @ Value::Array(_) => match serde_json::from_value(patch) {
+                    Ok(patch) => Ok(Patch::Json(patch)),
+                    Err(_) => Err(ApiError::patch_rejected()),
+                },
+                other => Err(bad(format!(
+                    "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+                    kind(&other)
+                ))),
+            },
+            Language::Strategic => match patch.map_err(ApiError::bad_request)? {
+                patch @ Value::Object(_) => Ok(Patch::Strategic(patch)),
+                other => Err(ApiError::bad_request(format!(
+                    "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    kind(&other)
+                ))),
+            },
+            _ => match patch.map_err(bad)? {
+                patch @ Value::Object(_) => Ok(Patch::Merge(patch)),
+                other => Err(bad(format!(
+                    "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    kind(&other)
+                ))),
+            },
         }
-        let patch = negotiate::json(&call.body).map_err(bad)?;
-        if !patch.is_object() {
-            return Err(bad("a patch is a JSON object".to_owned()));
-        }
-        Ok(match language {
-            Language::Strategic => Patch::Strategic(patch),
-            _ => Patch::Merge(patch),
-        })
     }
 
     fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
@@ -110,6 +131,56 @@ impl Patch {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?,
         }
         Ok(object)
+    }
+
+    /// Decodes a patched object: what is wrong with it is the patch's fault.
+    fn decode(
+        &self,
+        call: &Call,
+        object: &mut Value,
+        unknown_fields: UnknownFields,
+    ) -> Result<Vec<String>, ApiError> {
+        let patched = match self {
+            Patch::Strategic(patch) => go_value(patch),
+            _ => object.to_string(),
+        };
+        let strategic = matches!(self, Patch::Strategic(_));
+        let unknown = call.resource.decode(object);
+        let unknown = unknown.map_err(|why| if strategic { why.patch } else { why.json });
+        let warnings = unknown.and_then(|unknown| unknown_fields.told(&unknown));
+        warnings.map_err(|why| {
+            let mut errors = Errors::new();
+            errors.push(FieldError::invalid_str(&Path::new("patch"), &patched, why));
+            let about = About {
+                group: "",
+                resource: "",
+                name: "",
+            };
+            ApiError::invalid(about, &errors)
+        })
+    }
+}
+
+/// A value as Go prints it, which is how the server repeats a strategic merge
+/// patch.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_value).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let fields = fields.into_iter();
+            let fields: Vec<_> = fields
+                .map(|(name, v)| format!("{name}:{}", go_value(v)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

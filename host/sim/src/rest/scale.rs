@@ -132,8 +132,9 @@ fn call_pointer(call: &Call) -> Result<String, ApiError> {
     Ok(pointers(&call.resource)?.wanted.to_owned())
 }
 
-fn answer(call: &Call, object: &Value) -> Result<Answer, ApiError> {
-    let scale = read(&call.resource, object)?;
+/// Answers the `Scale` of an object, in the form that was asked for.
+pub(super) fn answer(call: &Call, object: &Value) -> Result<Answer, ApiError> {
+    let scale = call.rendering().scale(read(&call.resource, object)?);
     Ok(response::encoded(
         StatusCode::OK,
         call.accepted.encoding,

@@ -82,6 +82,23 @@ pub(crate) enum UnknownFields {
     Refused,
 }
 
+impl UnknownFields {
+    /// The warnings about unknown fields, or the refusal.
+    pub(crate) fn told(self, unknown: &[String]) -> Result<Vec<String>, String> {
+        let texts = unknown.iter();
+        let texts: Vec<_> = texts
+            .map(|path| format!("unknown field {}", quoted(path)))
+            .collect();
+        match self {
+            UnknownFields::Ignored => Ok(Vec::new()),
+            UnknownFields::Refused if !texts.is_empty() => {
+                Err(format!("strict decoding error: {}", texts.join(", ")))
+            }
+            _ => Ok(texts),
+        }
+    }
+}
+
 /// An object that is to replace the live one.
 #[derive(Debug)]
 pub(crate) struct Proposal {
@@ -235,28 +252,14 @@ impl<'a> Writer<'a> {
     /// should be warned of.
     fn decode(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
         let resource = self.resource;
-        let unknown = resource.decode(object)?;
-        let mut texts: Vec<String> = unknown
-            .iter()
-            .map(|path| format!("unknown field {}", quoted(path)))
-            .collect();
-        match self.unknown_fields {
-            UnknownFields::Refused if !texts.is_empty() => {
-                return Err(ApiError::bad_request(format!(
-                    "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-                    resource.kind,
-                    resource.version,
-                    resource.kind,
-                    texts.join(", ")
-                )));
-            }
-            UnknownFields::Ignored => texts.clear(),
-            _ => {}
-        }
+        let unknown = resource.decode(object);
+        let unknown = unknown.map_err(|why| resource.undecodable(&why.json))?;
+        let told = self.unknown_fields.told(&unknown);
+        let mut warnings = told.map_err(|why| resource.undecodable(&why))?;
         if let Nature::Custom(custom) = &resource.nature {
-            texts.extend(custom.deprecation.clone());
+            warnings.extend(custom.deprecation.clone());
         }
-        Ok(texts)
+        Ok(warnings)
     }
 
     /// Refuses an object that was read in another version, or is another one.

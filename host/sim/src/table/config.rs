@@ -59,6 +59,26 @@ pub(super) const LAYOUTS: &[Layout] = &[
         &[Column::NAME, Column::text("Holder"), Column::AGE],
         |o| vec![o.name(), json!(o.text("/spec/holderIdentity")), o.age()],
     ),
+    Layout::of(
+        "scheduling.k8s.io",
+        "PriorityClass",
+        &[
+            Column::NAME,
+            Column::number("Value"),
+            Column::flag("Global-Default"),
+            Column::AGE,
+            Column::text("PreemptionPolicy"),
+        ],
+        |o| {
+            vec![
+                o.name(),
+                json!(o.number("/value")),
+                json!(o.at("/globalDefault") == Some(&Value::Bool(true))),
+                o.age(),
+                json!(o.text_or("/preemptionPolicy", "PreemptLowerPriority")),
+            ]
+        },
+    ),
     Layout::of("", "Event", EVENT, |o| {
         event(o, "/involvedObject", "/message", "")
     }),

@@ -9,6 +9,26 @@ use crate::kinds::edit::text;
 const TEMPLATE: &str = "/spec/template/spec";
 const SELECTOR: &str = "/spec/selector";
 
+/// The columns of every kind's scale.
+pub(super) static SCALE: Layout = Layout::of(
+    "autoscaling",
+    "Scale",
+    &[
+        Column::NAME,
+        Column::number("Desired"),
+        Column::number("Available"),
+        Column::AGE,
+    ],
+    |o| {
+        vec![
+            o.name(),
+            json!(o.number("/spec/replicas")),
+            json!(o.number("/status/replicas")),
+            o.age(),
+        ]
+    },
+);
+
 pub(super) const LAYOUTS: &[Layout] = &[
     Layout::of(
         "apps",

@@ -1,0 +1,303 @@
+//! The types of built-in kinds: what OpenAPI documents say of them, and what
+//! decoding takes from a request.
+//!
+//! `k8s-openapi` knows every type with its fields and descriptions; here they
+//! are found by group, version and kind.
+
+mod decode;
+mod shape;
+mod time;
+
+use k8s_openapi::Resource;
+use k8s_openapi::api::{
+    admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
+    authorization::v1 as authorization, autoscaling::v1 as autoscaling_v1,
+    autoscaling::v2 as autoscaling_v2, batch::v1 as batch, certificates::v1 as certificates,
+    coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery,
+    events::v1 as events, flowcontrol::v1 as flowcontrol, networking::v1 as networking,
+    node::v1 as node, policy::v1 as policy, rbac::v1 as rbac, resource::v1 as resource,
+    scheduling::v1 as scheduling, storage::v1 as storage,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as registration;
+use k8s_openapi::schemars::JsonSchema;
+use k8s_openapi::schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+pub(crate) use decode::{Undecodable, decode, decode_metadata, json_kind};
+
+/// The type of a kind.
+#[derive(Debug, Clone, Copy)]
+struct Type {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    /// Adds its schema, and those it refers to, to the generator's definitions.
+    add: fn(&mut SchemaGenerator),
+    /// The name of its schema.
+    name: fn() -> String,
+}
+
+impl Type {
+    const fn of<T: Resource + JsonSchema>() -> Self {
+        Type {
+            group: T::GROUP,
+            version: T::VERSION,
+            kind: T::KIND,
+            add: |generator| drop(generator.subschema_for::<T>()),
+            name: || T::schema_name().into_owned(),
+        }
+    }
+}
+
+/// Every kind of the tables in [`crate::kinds`], and some of their subresources.
+const TYPES: &[Type] = &[
+    Type::of::<admission::MutatingAdmissionPolicy>(),
+    Type::of::<admission::MutatingAdmissionPolicyBinding>(),
+    Type::of::<admission::MutatingWebhookConfiguration>(),
+    Type::of::<admission::ValidatingAdmissionPolicy>(),
+    Type::of::<admission::ValidatingAdmissionPolicyBinding>(),
+    Type::of::<admission::ValidatingWebhookConfiguration>(),
+    Type::of::<apps::ControllerRevision>(),
+    Type::of::<apps::DaemonSet>(),
+    Type::of::<apps::Deployment>(),
+    Type::of::<apps::ReplicaSet>(),
+    Type::of::<apps::StatefulSet>(),
+    Type::of::<authentication::SelfSubjectReview>(),
+    Type::of::<authentication::TokenRequest>(),
+    Type::of::<authentication::TokenReview>(),
+    Type::of::<authorization::LocalSubjectAccessReview>(),
+    Type::of::<authorization::SelfSubjectAccessReview>(),
+    Type::of::<authorization::SelfSubjectRulesReview>(),
+    Type::of::<authorization::SubjectAccessReview>(),
+    Type::of::<autoscaling_v1::HorizontalPodAutoscaler>(),
+    Type::of::<autoscaling_v1::Scale>(),
+    Type::of::<autoscaling_v2::HorizontalPodAutoscaler>(),
+    Type::of::<batch::CronJob>(),
+    Type::of::<batch::Job>(),
+    Type::of::<certificates::CertificateSigningRequest>(),
+    Type::of::<coordination::Lease>(),
+    Type::of::<core::Binding>(),
+    Type::of::<core::ComponentStatus>(),
+    Type::of::<core::ConfigMap>(),
+    Type::of::<core::Endpoints>(),
+    Type::of::<core::Event>(),
+    Type::of::<core::LimitRange>(),
+    Type::of::<core::Namespace>(),
+    Type::of::<core::Node>(),
+    Type::of::<core::PersistentVolume>(),
+    Type::of::<core::PersistentVolumeClaim>(),
+    Type::of::<core::Pod>(),
+    Type::of::<core::PodTemplate>(),
+    Type::of::<core::ReplicationController>(),
+    Type::of::<core::ResourceQuota>(),
+    Type::of::<core::Secret>(),
+    Type::of::<core::Service>(),
+    Type::of::<core::ServiceAccount>(),
+    Type::of::<discovery::EndpointSlice>(),
+    Type::of::<events::Event>(),
+    Type::of::<extensions::CustomResourceDefinition>(),
+    Type::of::<flowcontrol::FlowSchema>(),
+    Type::of::<flowcontrol::PriorityLevelConfiguration>(),
+    Type::of::<networking::IPAddress>(),
+    Type::of::<networking::Ingress>(),
+    Type::of::<networking::IngressClass>(),
+    Type::of::<networking::NetworkPolicy>(),
+    Type::of::<networking::ServiceCIDR>(),
+    Type::of::<node::RuntimeClass>(),
+    Type::of::<policy::Eviction>(),
+    Type::of::<policy::PodDisruptionBudget>(),
+    Type::of::<rbac::ClusterRole>(),
+    Type::of::<rbac::ClusterRoleBinding>(),
+    Type::of::<rbac::Role>(),
+    Type::of::<rbac::RoleBinding>(),
+    Type::of::<registration::APIService>(),
+    Type::of::<resource::DeviceClass>(),
+    Type::of::<resource::ResourceClaim>(),
+    Type::of::<resource::ResourceClaimTemplate>(),
+    Type::of::<resource::ResourceSlice>(),
+    Type::of::<scheduling::PriorityClass>(),
+    Type::of::<storage::CSIDriver>(),
+    Type::of::<storage::CSINode>(),
+    Type::of::<storage::CSIStorageCapacity>(),
+    Type::of::<storage::StorageClass>(),
+    Type::of::<storage::VolumeAttachment>(),
+    Type::of::<storage::VolumeAttributesClass>(),
+];
+
+fn find(group: &str, version: &str, kind: &str) -> Option<&'static Type> {
+    let mut types = TYPES.iter();
+    types.find(|t| t.group == group && t.version == version && t.kind == kind)
+}
+
+/// The name of the schema of `metadata`.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The name of the schema of a built-in kind.
+#[cfg(test)]
+fn schema_name(group: &str, version: &str, kind: &str) -> Option<String> {
+    find(group, version, kind).map(|found| (found.name)())
+}
+
+/// The schemas of all kinds of a group and version and of what they consist of,
+/// by name, as an OpenAPI 3 document has them under `components.schemas`.
+pub(crate) fn schemas(group: &str, version: &str) -> Map<String, Value> {
+    let kinds = TYPES.iter();
+    let kinds: Vec<_> = kinds
+        .filter(|t| t.group == group && t.version == version)
+        .collect();
+    let mut schemas = definitions(|generator| kinds.iter().for_each(|kind| (kind.add)(generator)));
+    for kind in kinds {
+        if let Some(schema) = schemas.get_mut(&(kind.name)()) {
+            let gvk = json!({"group": group, "version": version, "kind": kind.kind});
+            schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+        }
+    }
+    schemas
+}
+
+/// Which of the `fields` that somebody else says a struct has are none, in all
+/// structs of a kind's own package.
+#[cfg(test)]
+pub(crate) fn strange_fields(
+    group: &str,
+    version: &str,
+    kind: &str,
+    fields: impl Fn(&str) -> Vec<&'static str>,
+) -> Vec<String> {
+    let found = find(group, version, kind).into_iter();
+    let strange = found.flat_map(|found| {
+        let name = (found.name)();
+        let package = name.trim_end_matches(kind).to_owned();
+        let schemas = definitions(found.add).into_iter();
+        let own = schemas.filter_map(move |(name, schema)| {
+            Some((name.strip_prefix(&package)?.to_owned(), schema))
+        });
+        own.flat_map(|(name, schema)| {
+            let known = schema["properties"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
+            let strange = fields(&name)
+                .into_iter()
+                .filter(move |field| !known.contains_key(*field));
+            strange
+                .map(move |field| format!("{name}.{field}"))
+                .collect::<Vec<_>>()
+        })
+    });
+    strange.collect()
+}
+
+/// The schema of `metadata`, with those that it refers to.
+pub(crate) fn metadata_schemas() -> Map<String, Value> {
+    definitions(|generator| drop(generator.subschema_for::<ObjectMeta>()))
+}
+
+/// What the schema of every kind says of `apiVersion`, `kind` and `metadata`.
+pub(crate) fn object_properties() -> Map<String, Value> {
+    let name = core::ConfigMap::schema_name();
+    let mut schemas = definitions(|generator| drop(generator.subschema_for::<core::ConfigMap>()));
+    let schema = schemas.get_mut(name.as_ref()).map(Value::take);
+    let properties = schema.and_then(|mut schema| match schema["properties"].take() {
+        Value::Object(properties) => Some(properties),
+        _ => None,
+    });
+    let mut properties = properties.unwrap_or_default();
+    properties.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    properties
+}
+
+fn definitions(add: impl FnOnce(&mut SchemaGenerator)) -> Map<String, Value> {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    add(&mut generator);
+    let mut schemas = generator.take_definitions(true);
+    schemas.values_mut().for_each(relax);
+    for (name, form) in OTHERWISE {
+        if let Some(schema) = schemas.get_mut(*name)
+            && let (Value::Object(schema), Ok(Value::Object(form))) =
+                (schema, serde_json::from_str(form))
+        {
+            schema.remove("type");
+            schema.remove("x-kubernetes-int-or-string");
+            schema.extend(form);
+        }
+    }
+    schemas
+}
+
+/// Takes `metadata` and names from what is required. They are fields without an
+/// alternative in Rust, but may be left out.
+fn relax(schema: &mut Value) {
+    let is_kind = schema["properties"].get("apiVersion").is_some();
+    let optional_name = schema.pointer("/properties/name/description");
+    let optional_name = optional_name
+        .and_then(Value::as_str)
+        .is_some_and(|description| {
+            // What is said of a reference to an object that may be left empty.
+            description.contains("This field is effectively required")
+        });
+    let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else {
+        return;
+    };
+    required.retain(|field| match field.as_str() {
+        Some("metadata") => !is_kind,
+        Some("name") => !optional_name,
+        _ => true,
+    });
+    if required.is_empty()
+        && let Some(schema) = schema.as_object_mut()
+    {
+        schema.remove("required");
+    }
+}
+
+/// Types that the real server describes in another way: `k8s-openapi` writes
+/// schemas for CustomResourceDefinitions, which know an extension for them.
+const OTHERWISE: &[(&str, &str)] = &[
+    (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        r#"{"format":"int-or-string","oneOf":[{"type":"integer"},{"type":"string"}]}"#,
+    ),
+    (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        r#"{"oneOf":[{"type":"string"},{"type":"number"}]}"#,
+    ),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+        "{}",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    #[test]
+    fn every_kind_has_a_type() {
+        for kind in kinds::all() {
+            let name = schema_name(kind.group, kind.version, kind.kind);
+            assert!(name.is_some(), "{} {}", kind.api_version(), kind.kind);
+        }
+    }
+
+    #[test]
+    fn schemas_refer_to_schemas_that_are_there() {
+        let schemas = schemas("apps", "v1");
+        let text = serde_json::to_string(&schemas).unwrap();
+        for reference in text.split("\"$ref\":\"").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            let name = name.strip_prefix("#/components/schemas/").unwrap();
+            assert!(schemas.contains_key(name), "{name}");
+        }
+        let deployment = &schemas["io.k8s.api.apps.v1.Deployment"];
+        assert_eq!(
+            deployment["x-kubernetes-group-version-kind"][0]["kind"],
+            "Deployment"
+        );
+        let surge = &schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"];
+        assert_eq!(surge["format"], "int-or-string");
+    }
+}

@@ -1,0 +1,71 @@
+//! The embedded API server as its users run it: `reeve cluster`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use crate::agent::binary;
+use crate::parts::HELPERS;
+use crate::server::Server;
+
+/// It starts in milliseconds; tests run beside builds.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running `reeve cluster`, empty at first. Ends when it is dropped, and when
+/// the test process is killed.
+#[derive(Debug)]
+pub struct EmbeddedCluster {
+    // Ends before the folder with its log goes.
+    process: Server,
+    folder: TempDir,
+}
+
+impl EmbeddedCluster {
+    /// Starts one on a free port and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When there is no `reeve` binary beside the test, or it does not become
+    /// ready; the message has the end of its log.
+    pub fn start() -> Result<Self> {
+        let supervise = HELPERS.get()?.join("supervise");
+        let folder = tempfile::Builder::new()
+            .prefix("reeve-embedded-")
+            .tempdir()?;
+        let kubeconfig = folder.path().join(KUBECONFIG);
+        let arguments = [
+            "cluster".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+        ];
+        let mut process = Server::start(NAME, &supervise, &binary()?, &arguments, folder.path())?;
+        let log = folder.path().join(format!("{NAME}.log"));
+        process.wait_until(READY_TIMEOUT, || {
+            fs::read_to_string(&log).is_ok_and(|log| log.contains("ready: "))
+        })?;
+        Ok(Self { process, folder })
+    }
+
+    /// The kubeconfig file of the administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join(KUBECONFIG)
+    }
+
+    /// The folder for its files, removed with it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for EmbeddedCluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.process.log_tail());
+        }
+    }
+}
+
+const NAME: &str = "reeve-cluster";
+const KUBECONFIG: &str = "kubeconfig";

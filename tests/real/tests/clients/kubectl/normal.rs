@@ -1,0 +1,69 @@
+//! What differs between two servers that behave the same: what they draw at
+//! random, when it was, and where they listen.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What is replaced by what, in this order.
+static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        // The head of a line of kubectl's own log.
+        (
+            r"(?m)^[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] ",
+            "LOG ",
+        ),
+        (r"https://127\.0\.0\.1:\d+", "SERVER"),
+        (r"\b127\.0\.0\.1:\d+", "SERVER"),
+        (
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+            "UID",
+        ),
+        (
+            r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[-+]\d{4}( UTC)?|Z)?",
+            "TIME",
+        ),
+        (
+            r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [-+]\d{4}",
+            "TIME",
+        ),
+        (r#"(?i)(resource ?version"?: *"?)\d+"#, "${1}VERSION"),
+        // Of a Service.
+        (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
+        (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
+        (r"/tmp/[-\w./]+", "FILE"),
+        // An age, and the width that it gives to its column.
+        (r"\b(\d+[dhm])*\d+m?s\b", "AGE"),
+        (r"[ \t]{2,}", "  "),
+        (r"(?m) +$", ""),
+    ]
+    .into_iter()
+    .map(|(pattern, with)| (Regex::new(pattern).unwrap(), with))
+    .collect()
+});
+
+/// Puts words in place of what differs anyway.
+pub(crate) fn normal(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (pattern, with) in RULES.iter() {
+        text = pattern.replace_all(&text, *with).into_owned();
+    }
+    text
+}
+
+#[test]
+fn chance_and_time_are_left_out() {
+    for (text, expected) in [
+        ("NAME   AGE\na      12s\n", "NAME  AGE\na  AGE\n"),
+        ("a   2m3s   x  \n", "a  AGE  x\n"),
+        (r#"resourceVersion: "123""#, r#"resourceVersion: "VERSION""#),
+        (
+            r#"{"resourceVersion":"123","uid":"3f2c9d0e-1b1a-4c57-9c44-0123456789ab"}"#,
+            r#"{"resourceVersion":"VERSION","uid":"UID"}"#,
+        ),
+        ("at 2026-01-02T03:04:05Z", "at TIME"),
+        ("images/v1.2.3 5 items", "images/v1.2.3 5 items"),
+    ] {
+        assert_eq!(normal(text), expected);
+    }
+}

@@ -1,0 +1,5 @@
+//! Clients that people use, unchanged, against the embedded API server. Whatever
+//! is expected of it is what a kube-apiserver answers to the same client at the
+//! same time.
+
+mod kubectl;
