@@ -31,7 +31,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // Of a Service.
         (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
-        (r"/tmp/[-\w./]+", "FILE"),
+        // In the folder of either server.
+        (r"/[-\w./]*/reeve-(real|embedded)-[-\w./]+", "FILE"),
         // An age, and the width that it gives to its column.
         (r"\b(\d+[dhm])*\d+m?s\b", "AGE"),
         (r"[ \t]{2,}", "  "),
