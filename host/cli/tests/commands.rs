@@ -14,6 +14,7 @@ expect:
     - {of: Plugin, type: Ready, status: \"False\", reason: NotAComponent}
 ";
 
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [
@@ -60,7 +61,7 @@ fn an_error_is_told_once_and_says_where() {
         ),
         (
             scenario("key.yaml"),
-            "key.yaml:3:3: unknown field `objets`, expected one of config, files, objects, component\n\
+            "key.yaml:3:3: unknown field `objets`, expected one of config, files, objects, component, cluster\n\
              3 |   objets: []\n  \
                |   ^\n",
         ),
@@ -72,7 +73,7 @@ fn an_error_is_told_once_and_says_where() {
         ),
         (
             scenario("open.yaml"),
-            "open.yaml:1:7: unclosed bracket '['\n\
+            "open.yaml:1:7: expected string scalar\n\
              1 | name: [\n  \
                |       ^\n",
         ),

@@ -37,11 +37,12 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
             .start()
     });
     let server = server.await??;
-    let admin = Cluster::new(client(&server.kubeconfig()).await?);
+    let admin_client = client(&server.kubeconfig()).await?;
+    let admin = Cluster::new(admin_client.clone());
     let engine = Engine::new(EngineConfig::default())?;
     let plugins = prepare(&admin, &engine).await?;
     let agent_client = client(&server.kubeconfig_of(AGENT)?).await?;
-    let applies = applies(&admin, &plugins).await?;
+    let applies = applies(&admin_client, &plugins).await?;
     let (mut bare, mut full, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         let loop_time = bare_loop(&agent_client, &applies).await?;
@@ -181,13 +182,13 @@ async fn apply(admin: &Cluster, object: &Value) -> Result<()> {
 }
 
 /// What the agent will send, computed beforehand by the same components.
-async fn applies(admin: &Cluster, plugins: &[Loaded]) -> Result<Vec<Send>> {
+async fn applies(client: &kube::Client, plugins: &[Loaded]) -> Result<Vec<Send>> {
     let profile_kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
     let resource = ApiResource::from_gvk_with_plural(
         &kube::core::GroupVersionKind::gvk("kubeflow.org", "v1", "Profile"),
         "profiles",
     );
-    let profiles: Api<DynamicObject> = Api::all_with(admin.client().clone(), &resource);
+    let profiles: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let profiles = profiles.list(&ListParams::default()).await?;
     let mut applies = Vec::new();
     for profile in profiles {

@@ -22,6 +22,7 @@ struct Api {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few of them in a test")]
 enum Request {
     Read,
     Write(Claim),

@@ -39,7 +39,10 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(?m) +$", ""),
     ]
     .into_iter()
-    .map(|(pattern, with)| (Regex::new(pattern).unwrap(), with))
+    .map(|(pattern, with)| {
+        let regex = Regex::new(pattern).unwrap_or_else(|error| unreachable!("{pattern}: {error}"));
+        (regex, with)
+    })
     .collect()
 });
 
