@@ -4,7 +4,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
 use crate::execute::Executor;
 use crate::health::Health;
+use crate::journal::Journal;
 use crate::load::Loader;
+use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
 use crate::run::Runner;
@@ -118,6 +120,7 @@ impl Agent {
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
         let (status_sender, status) = watch::channel(AgentStatus::default());
+        let journal = Journal::new(cluster.clone(), &namespace, clock.clone());
         let recorder = Recorder::new(cluster.clone(), "reeve");
         let reporter = Reporter {
             reports: reports.clone(),
@@ -138,9 +141,11 @@ impl Agent {
                 executor: Executor {
                     cluster,
                     store: store.clone(),
+                    journal,
                     metrics: metrics.clone(),
                 },
                 store,
+                memo: Arc::new(Memo::new()),
                 metrics: metrics.clone(),
                 clock: clock.clone(),
             },

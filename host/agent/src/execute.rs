@@ -2,19 +2,24 @@
 //! plugin.
 
 use crate::active::Active;
+use crate::journal::{Deed, Journal};
 use crate::metrics::{Metrics, Verb, WriteResult};
 use crate::problem::{Problem, chain};
-use reeve_api::Reason;
-use reeve_cluster::{Apply, Cluster, Delete, Object, Resource, Store, WriteError};
+use futures::{FutureExt as _, StreamExt as _};
+use reeve_api::{Operation, Reason};
+use reeve_cluster::{Apply, Cluster, Delete, Deletion, Object, Resource, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
 use reeve_core::ownership::{
     PLUGIN_LABEL, PRIMARY_ANNOTATION, Stamped, UNIT_LABEL, plugin_label, unit_label,
 };
-use reeve_core::plan::{ApplyReason, Plan, Step};
+use reeve_core::plan::{ApplyReason, Plan, Step, Wanted, Withdrawal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use tokio::time::Instant;
+
+/// Writes of one unit that are under way at once.
+const WRITES_AT_ONCE: usize = 4;
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -30,11 +35,12 @@ pub(crate) struct Executed {
 pub(crate) struct Executor {
     pub(crate) cluster: Cluster,
     pub(crate) store: Store,
+    pub(crate) journal: Journal,
     pub(crate) metrics: Metrics,
 }
 
 impl Executor {
-    /// Carries out a plan step by step. A step that fails does not keep the
+    /// Carries out a plan stage by stage. A step that fails does not keep the
     /// others from being tried, except that nothing is deleted after a failure:
     /// what replaces the deleted may be what failed. `known` are the objects that
     /// this agent has wanted for the unit before.
@@ -43,33 +49,66 @@ impl Executor {
         active: &Active,
         unit: &UnitKey,
         known: &[ObjectReference],
+        wanted: &[Wanted],
         plan: Plan,
     ) -> Executed {
         let mut executed = Executed::default();
-        for step in plan.steps {
-            match step {
-                Step::Apply {
-                    object,
-                    reason,
-                    uid,
-                } => {
-                    let known = known.contains(&object.reference);
-                    let applied = self.apply(active, &object, uid, reason, known);
-                    if let Err(problem) = applied.await {
-                        executed.problems.push(problem);
-                    } else {
-                        executed.drifted |= reason == ApplyReason::Drifted;
-                    }
+        for stage in plan.stages {
+            let failed = !executed.problems.is_empty();
+            let mut steps = Vec::with_capacity(stage.len());
+            for step in &stage {
+                if !failed || matches!(step, Step::Apply { .. }) {
+                    let work = self.carry_out(active, unit, known, wanted, step);
+                    steps.push(work.boxed());
                 }
-                Step::Delete { object, uid } if executed.problems.is_empty() => {
-                    if let Err(problem) = self.delete(active, unit, &object, &uid).await {
-                        executed.problems.push(problem);
-                    }
+            }
+            let results: Vec<Result<bool, Problem>> = futures::stream::iter(steps)
+                .buffered(WRITES_AT_ONCE)
+                .collect()
+                .await;
+            for result in results {
+                match result {
+                    Ok(drifted) => executed.drifted |= drifted,
+                    Err(problem) => executed.problems.push(problem),
                 }
-                Step::Delete { .. } => {}
             }
         }
         executed
+    }
+
+    /// Carries out one step. Returns whether a field of ours was taken back.
+    async fn carry_out(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        known: &[ObjectReference],
+        wanted: &[Wanted],
+        step: &Step,
+    ) -> Result<bool, Problem> {
+        match step {
+            Step::Apply {
+                wanted: index,
+                reason,
+                uid,
+            } => {
+                let Some(one) = wanted.get(*index) else {
+                    return Ok(false);
+                };
+                let known = known.contains(&one.stamped.reference);
+                self.apply(active, &one.stamped, uid.clone(), *reason, known)
+                    .await?;
+                Ok(*reason == ApplyReason::Drifted)
+            }
+            Step::Delete {
+                object,
+                uid,
+                reason,
+                ..
+            } => {
+                self.delete(active, unit, object, uid, *reason).await?;
+                Ok(false)
+            }
+        }
     }
 
     async fn apply(
@@ -244,16 +283,30 @@ impl Executor {
         unit: &UnitKey,
         reference: &ObjectReference,
         uid: &str,
+        reason: Withdrawal,
     ) -> Result<(), Problem> {
         let Some(live) = self.live(active, reference).await? else {
+            // It went on its own, and the watch has not said so yet.
+            self.store.observe_deleted(reference, uid);
             return Ok(());
         };
         let ours = live.uid() == uid
             && live.label(PLUGIN_LABEL) == Some(plugin_label(&unit.plugin).as_str())
             && live.label(UNIT_LABEL) == Some(unit_label(unit).as_str())
             && live.manager_fields(&active.field_manager).is_some();
-        if ours {
-            self.delete_live(active, reference, &live).await?;
+        if ours && !live.is_deleting() {
+            let deed = Deed {
+                operation: Operation::Delete,
+                unit,
+                object: &live,
+                reason: match reason {
+                    Withdrawal::Unwanted => "the plugin no longer returns it",
+                    Withdrawal::UnitEnded => "its primary is gone, or no longer selected",
+                    Withdrawal::EarlierHook => "the hook of this sync takes its place",
+                    Withdrawal::HookEnded => "the hook has ended, and its policy says so",
+                },
+            };
+            self.delete_live(active, &deed).await?;
         }
         Ok(())
     }
@@ -278,20 +331,16 @@ impl Executor {
             })
     }
 
-    async fn delete_live(
-        &self,
-        active: &Active,
-        reference: &ObjectReference,
-        live: &Object,
-    ) -> Result<(), Problem> {
-        let Some(resource) = active.resource(&reference.kind) else {
-            return Err(undeclared(reference));
-        };
+    /// Deletes an object as it was just read, and no later version of it.
+    async fn delete_live(&self, active: &Active, deed: &Deed<'_>) -> Result<(), Problem> {
+        let live = deed.object;
+        let reference = &live.reference();
+        self.journal.write(deed).await?;
         let began = Instant::now();
-        let deleted = self
+        let deletion = self
             .cluster
             .delete(Delete {
-                resource,
+                resource: live.resource(),
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
                 uid: Some(live.uid()),
@@ -300,15 +349,24 @@ impl Executor {
                 identity: Some(&active.identity),
             })
             .await;
-        self.count(active, Verb::Delete, began, deleted.as_ref().err());
-        deleted.map_err(|error| write_problem(reference, &error))?;
-        tracing::info!(object = %reference, "deleted");
+        self.count(active, Verb::Delete, began, deletion.as_ref().err());
+        let deletion = deletion.map_err(|error| write_problem(reference, &error))?;
+        // The next run must not see what this one has deleted.
+        if deletion != Deletion::Pending {
+            self.store.observe_deleted(reference, live.uid());
+        }
+        tracing::info!(object = %reference, reason = deed.reason, "deleted");
         Ok(())
     }
 
     /// Sees to it that an object does not exist, if its preconditions hold.
     /// Returns whether it was deleted.
-    pub(crate) async fn remove(&self, active: &Active, absence: &Absence) -> Result<bool, Problem> {
+    pub(crate) async fn remove(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        absence: &Absence,
+    ) -> Result<bool, Problem> {
         let Some(live) = self.live(active, &absence.object).await? else {
             return Ok(false);
         };
@@ -333,7 +391,13 @@ impl Executor {
                 ),
             ));
         }
-        self.delete_live(active, &absence.object, &live).await?;
+        let deed = Deed {
+            operation: Operation::Delete,
+            unit,
+            object: &live,
+            reason: "the plugin says that it must not exist",
+        };
+        self.delete_live(active, &deed).await?;
         Ok(true)
     }
 }

@@ -19,7 +19,9 @@ mod controller;
 mod delivery;
 mod execute;
 mod health;
+mod journal;
 mod load;
+mod memo;
 mod metrics;
 mod plugin;
 mod problem;
@@ -29,6 +31,7 @@ mod reporter;
 mod rights;
 mod run;
 mod status;
+mod sync_status;
 mod view;
 
 pub use agent::{Agent, AgentConfig};

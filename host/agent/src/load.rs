@@ -32,9 +32,14 @@ pub(crate) struct Loader {
 
 /// The digest that makes two loads one.
 pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
+    // What does not concern loading must not cause a load.
+    let policy = PluginSpec {
+        suspend: false,
+        ..policy.clone()
+    };
     // Serialising our own type cannot fail; an empty text would only mean one
     // reload less.
-    let policy = serde_json::to_vec(policy).unwrap_or_default();
+    let policy = serde_json::to_vec(&policy).unwrap_or_default();
     LoadKey {
         component: package.digest,
         settings: Digest::of_parts([&package.config[..], &policy[..]]),

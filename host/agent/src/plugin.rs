@@ -3,17 +3,20 @@
 use crate::active::Active;
 use crate::problem::Problem;
 use crate::rights::Rights;
+use crate::run::{Sync, approve_command};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
 use reeve_api::{
     ConditionType, PluginSource, PluginSpec, PluginStatus, Reason, UnitCounts, condition,
-    set_condition,
+    remove_condition, set_condition,
 };
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Event;
 use reeve_core::ownership::unit_label;
+use reeve_core::prune::{Guard, Policy, Token};
 use reeve_core::{Digest, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -50,6 +53,12 @@ pub(crate) struct PluginState {
     pub(crate) labels: HashMap<String, ObjectReference>,
     /// Objects by the unit label that they carry.
     pub(crate) owned: HashMap<String, BTreeSet<ObjectReference>>,
+    /// What keeps it from deleting a cluster.
+    pub(crate) guard: Arc<Mutex<Guard>>,
+    /// Held deletions that a person has approved.
+    pub(crate) approvals: Arc<[Token]>,
+    /// The last request of a person to run all units.
+    pub(crate) requested: Option<String>,
     /// Conditions as last reported, for their times of transition.
     pub(crate) conditions: Vec<Condition>,
     /// The status as last reported.
@@ -78,6 +87,10 @@ pub(crate) struct UnitState {
     pub(crate) events: Vec<Event>,
     /// What keeps it from being ready.
     pub(crate) problem: Option<Problem>,
+    /// How far its last revision is.
+    pub(crate) sync: Sync,
+    /// Since when the object that the sync waits for is waited for.
+    pub(crate) blocked_since: Option<(ObjectReference, Timestamp)>,
 }
 
 /// How a unit is.
@@ -141,6 +154,9 @@ impl PluginState {
             units: HashMap::new(),
             labels: HashMap::new(),
             owned: HashMap::new(),
+            guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
+            approvals: Arc::default(),
+            requested: None,
             conditions: Vec::new(),
             reported: None,
         }
@@ -260,6 +276,13 @@ impl PluginState {
                 problem.message,
             );
         }
+        if self.is_suspended() {
+            let message = format!(
+                "{}; suspended by spec.suspend, nothing is written until it is false",
+                ready_message(&counts)
+            );
+            set(ConditionType::Ready, "False", Reason::Suspended, message);
+        }
         let blocked = self.problem.as_ref().filter(|problem| {
             matches!(
                 problem.reason,
@@ -292,6 +315,7 @@ impl PluginState {
                 "not known before the manifest is".to_owned(),
             ),
         }
+        self.set_progress(&mut conditions, &counts, now);
         self.conditions.clone_from(&conditions);
         let active = self.active.as_ref();
         PluginStatus {
@@ -306,6 +330,80 @@ impl PluginState {
             }),
             units: active.map(|_| counts),
             conditions,
+        }
+    }
+}
+
+impl PluginState {
+    /// Whether the policy pauses it.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.policy.as_ref().is_some_and(|(spec, _)| spec.suspend)
+    }
+
+    /// What of all units waits for a person's word.
+    fn set_held(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let Some(hold) = self.guard.lock().hold() else {
+            remove_condition(conditions, ConditionType::DeletionsHeld);
+            return;
+        };
+        let command = approve_command(&self.name, &hold.token);
+        let new = condition(
+            ConditionType::DeletionsHeld.as_str(),
+            "True",
+            Reason::DeletionHeld.to_string(),
+            format!("{hold}: {command}"),
+            self.policy.as_ref().and_then(|(_, generation)| *generation),
+            now,
+        );
+        set_condition(conditions, new);
+    }
+
+    /// The two conditions that stand only while they are true.
+    fn set_progress(&self, conditions: &mut Vec<Condition>, counts: &UnitCounts, now: Timestamp) {
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let waiting = counts.total - counts.ready;
+        let progress = match &self.problem {
+            _ if self.is_suspended() => None,
+            Some(problem) if problem.retries || self.loading.is_some() => Some((
+                ConditionType::Reconciling,
+                problem.reason,
+                problem.message.clone(),
+            )),
+            Some(problem) => Some((
+                ConditionType::Stalled,
+                problem.reason,
+                problem.message.clone(),
+            )),
+            None if self.active.is_none() || self.loading.is_some() => Some((
+                ConditionType::Reconciling,
+                Reason::Loading,
+                "the component is being loaded".to_owned(),
+            )),
+            None if waiting > 0 => Some((
+                ConditionType::Reconciling,
+                Reason::UnitsNotReady,
+                ready_message(counts),
+            )),
+            None => None,
+        };
+        self.set_held(conditions, now);
+        for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
+            match &progress {
+                Some((holds, reason, message)) if *holds == kind => {
+                    let new = condition(
+                        kind.as_str(),
+                        "True",
+                        reason.to_string(),
+                        message.clone(),
+                        generation,
+                        now,
+                    );
+                    set_condition(conditions, new);
+                }
+                _ => {
+                    remove_condition(conditions, kind);
+                }
+            }
         }
     }
 }

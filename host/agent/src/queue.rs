@@ -1,8 +1,9 @@
 //! Which unit runs next.
 //!
 //! A unit is queued at most once, runs at most once at a time, and runs once more
-//! when it is added while it runs. Plugins take turns, so that one with many
-//! units cannot starve another.
+//! when it is added while it runs. Plugins take turns, and none may hold all of
+//! the room, so that one with many or slow units cannot starve another. What a
+//! person asked for goes first.
 
 use crate::metrics::Metrics;
 use reeve_core::UnitKey;
@@ -22,6 +23,8 @@ pub(crate) struct Queue {
     queued: HashMap<UnitKey, Instant>,
     /// Units that run, and how long they had been ready.
     running: HashMap<UnitKey, Duration>,
+    /// How many run, by plugin.
+    busy: HashMap<Arc<str>, usize>,
     /// Units that were added while they ran.
     again: HashSet<UnitKey>,
     /// Units that are due later, soonest first.
@@ -41,19 +44,41 @@ impl Queue {
 
     /// Lets a unit run as soon as it can. A delay that it had is forgotten.
     pub(crate) fn add(&mut self, unit: UnitKey) {
+        self.enqueue(unit, false);
+    }
+
+    /// Lets a unit run before all others: a person waits for it.
+    pub(crate) fn add_first(&mut self, unit: UnitKey) {
+        self.enqueue(unit, true);
+    }
+
+    fn enqueue(&mut self, unit: UnitKey, first: bool) {
         self.forget_delay(&unit);
         if self.running.contains_key(&unit) {
             self.again.insert(unit);
-        } else if !self.queued.contains_key(&unit) {
-            self.queued.insert(unit.clone(), Instant::now());
-            let plugin = unit.plugin.clone();
-            self.metrics.queued(&plugin);
-            let units = self.ready.entry(plugin.clone()).or_default();
-            if units.is_empty() {
+            return;
+        }
+        let plugin = unit.plugin.clone();
+        let units = self.ready.entry(plugin.clone()).or_default();
+        let had_none = units.is_empty();
+        let waits = self.queued.contains_key(&unit);
+        if first {
+            if waits {
+                units.retain(|queued| *queued != unit);
+            }
+            units.push_front(unit.clone());
+            self.turns.retain(|turn| *turn != plugin);
+            self.turns.push_front(plugin.clone());
+        } else if !waits {
+            units.push_back(unit.clone());
+            if had_none {
                 self.turns.push_back(plugin.clone());
             }
-            units.push_back(unit);
-            self.metrics.depth(&plugin, units.len());
+        }
+        self.metrics.depth(&plugin, units.len());
+        if !waits {
+            self.metrics.queued(&plugin);
+            self.queued.insert(unit, Instant::now());
         }
     }
 
@@ -72,25 +97,29 @@ impl Queue {
         self.delayed.first().map(|(at, _)| *at)
     }
 
-    /// Takes the next unit, which then counts as running.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<UnitKey> {
+    /// Takes the next unit, which then counts as running, of a plugin of which
+    /// fewer than `share` run.
+    pub(crate) fn take(&mut self, now: Instant, share: usize) -> Option<UnitKey> {
         while self.next_due().is_some_and(|at| at <= now) {
             if let Some((_, unit)) = self.delayed.pop_first() {
                 self.due.remove(&unit);
                 self.add(unit);
             }
         }
-        let plugin = self.turns.pop_front()?;
+        let may_run = |plugin: &Arc<str>| self.busy.get(plugin).is_none_or(|busy| *busy < share);
+        let turn = self.turns.iter().position(may_run)?;
+        let plugin = self.turns.remove(turn)?;
         let units = self.ready.get_mut(&plugin)?;
         let unit = units.pop_front()?;
         self.metrics.depth(&plugin, units.len());
         if units.is_empty() {
             self.ready.remove(&plugin);
         } else {
-            self.turns.push_back(plugin);
+            self.turns.push_back(plugin.clone());
         }
         let ready = self.queued.remove(&unit).unwrap_or(now);
         let waited = now.saturating_duration_since(ready);
+        *self.busy.entry(plugin).or_default() += 1;
         self.running.insert(unit.clone(), waited);
         Some(unit)
     }
@@ -103,7 +132,14 @@ impl Queue {
     /// Ends a run. Returns whether the unit was added in the meantime, in which
     /// case it is queued again.
     pub(crate) fn done(&mut self, unit: &UnitKey) -> bool {
-        self.running.remove(unit);
+        if self.running.remove(unit).is_some()
+            && let Some(busy) = self.busy.get_mut(&unit.plugin)
+        {
+            *busy -= 1;
+            if *busy == 0 {
+                self.busy.remove(&unit.plugin);
+            }
+        }
         let again = self.again.remove(unit);
         if again {
             self.add(unit.clone());
@@ -148,11 +184,13 @@ impl Queue {
 mod tests {
     use super::*;
     use reeve_core::{GroupVersionKind, ObjectReference};
-    use std::time::Duration;
-
     fn unit(plugin: &str, name: &str) -> UnitKey {
         let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
         UnitKey::new(plugin, ObjectReference::new(kind, None, name))
+    }
+
+    fn take(queue: &mut Queue, now: Instant) -> Option<UnitKey> {
+        queue.take(now, usize::MAX)
     }
 
     #[test]
@@ -161,12 +199,12 @@ mod tests {
         let now = Instant::now();
         queue.add(unit("p", "a"));
         queue.add(unit("p", "a"));
-        assert_eq!(queue.take(now), Some(unit("p", "a")));
-        assert_eq!(queue.take(now), None);
+        assert_eq!(take(&mut queue, now), Some(unit("p", "a")));
+        assert_eq!(take(&mut queue, now), None);
         queue.add(unit("p", "a"));
-        assert_eq!(queue.take(now), None, "it runs already");
+        assert_eq!(take(&mut queue, now), None, "it runs already");
         assert!(queue.done(&unit("p", "a")));
-        assert_eq!(queue.take(now), Some(unit("p", "a")));
+        assert_eq!(take(&mut queue, now), Some(unit("p", "a")));
         assert!(!queue.done(&unit("p", "a")));
         assert!(queue.is_idle());
     }
@@ -178,10 +216,49 @@ mod tests {
             queue.add(unit("many", name));
         }
         queue.add(unit("one", "1"));
-        let order: Vec<_> = std::iter::from_fn(|| queue.take(Instant::now()))
+        let order: Vec<_> = std::iter::from_fn(|| take(&mut queue, Instant::now()))
             .map(|unit| format!("{}{}", unit.plugin, unit.primary.name))
             .collect();
         assert_eq!(order, ["many1", "one1", "many2", "many3"]);
+    }
+
+    #[test]
+    fn a_person_goes_first() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for name in ["1", "2"] {
+            queue.add(unit("many", name));
+            queue.add(unit("other", name));
+        }
+        queue.add_first(unit("other", "2"));
+        queue.add_first(unit("third", "1"));
+        let order: Vec<_> = std::iter::from_fn(|| take(&mut queue, now))
+            .map(|unit| format!("{}{}", unit.plugin, unit.primary.name))
+            .collect();
+        assert_eq!(order, ["third1", "other2", "many1", "other1", "many2"]);
+        assert!(queue.ready.is_empty() && queue.queued.is_empty());
+    }
+
+    #[test]
+    fn no_plugin_holds_all_of_the_room() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for name in ["1", "2", "3"] {
+            queue.add(unit("slow", name));
+        }
+        let next = |queue: &mut Queue| queue.take(now, 2);
+        assert_eq!(next(&mut queue), Some(unit("slow", "1")));
+        assert_eq!(next(&mut queue), Some(unit("slow", "2")));
+        assert_eq!(next(&mut queue), None, "two of it run");
+        queue.add(unit("quick", "1"));
+        assert_eq!(next(&mut queue), Some(unit("quick", "1")));
+        queue.done(&unit("slow", "1"));
+        assert_eq!(next(&mut queue), Some(unit("slow", "3")));
+        for name in ["2", "3"] {
+            queue.done(&unit("slow", name));
+        }
+        queue.done(&unit("quick", "1"));
+        assert!(queue.busy.is_empty());
     }
 
     #[test]
@@ -194,8 +271,8 @@ mod tests {
         assert_eq!(queue.next_due(), Some(later(5)));
         queue.add_at(unit("p", "a"), later(2));
         assert_eq!(queue.next_due(), Some(later(2)));
-        assert_eq!(queue.take(now), None);
-        assert_eq!(queue.take(later(2)), Some(unit("p", "a")));
+        assert_eq!(take(&mut queue, now), None);
+        assert_eq!(take(&mut queue, later(2)), Some(unit("p", "a")));
         queue.done(&unit("p", "a"));
         queue.add_at(unit("p", "a"), later(9));
         queue.add(unit("p", "a"));
@@ -208,13 +285,13 @@ mod tests {
         let now = Instant::now();
         queue.add(unit("p", "a"));
         queue.remove(&unit("p", "a"));
-        assert_eq!(queue.take(now), None);
+        assert_eq!(take(&mut queue, now), None);
         queue.add(unit("p", "b"));
-        queue.take(now);
+        take(&mut queue, now);
         queue.add(unit("p", "b"));
         queue.remove(&unit("p", "b"));
         assert!(!queue.done(&unit("p", "b")));
         queue.add(unit("p", "c"));
-        assert_eq!(queue.take(now), Some(unit("p", "c")));
+        assert_eq!(take(&mut queue, now), Some(unit("p", "c")));
     }
 }

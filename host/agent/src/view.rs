@@ -2,6 +2,7 @@
 //! every question recorded.
 
 use crate::active::Active;
+use crate::memo::Answers;
 use crate::reads::Read;
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
@@ -10,9 +11,9 @@ use reeve_cluster::{Answer, Object, Snapshot, WatchHandle, WatchState};
 use reeve_core::manifest::ReadRule;
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
-use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use reeve_core::{Digest, GroupVersionKind, ObjectReference, UnitKey};
 use reeve_engine::{Document, ListQuery, ReadError, SourceError, View};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The view of one call.
@@ -21,7 +22,7 @@ pub(crate) struct CallView {
     active: Arc<Active>,
     primary: Arc<ObjectReference>,
     now: Timestamp,
-    reads: Mutex<HashSet<Read>>,
+    reads: Mutex<Answers>,
 }
 
 impl CallView {
@@ -40,13 +41,66 @@ impl CallView {
         }
     }
 
-    /// What has been asked so far.
-    pub(crate) fn reads(&self) -> HashSet<Read> {
+    /// What has been asked so far, with digests of what was told.
+    pub(crate) fn reads(&self) -> Answers {
         self.reads.lock().clone()
     }
 
-    fn record(&self, read: Read) {
-        self.reads.lock().insert(read);
+    /// Digest of what a read is told in this view.
+    pub(crate) fn told(&self, read: &Read) -> Digest {
+        match read {
+            Read::Object(object, projection) => digest_object(&self.object(object, projection)),
+            Read::List {
+                kind,
+                namespace,
+                selector,
+                projection: Some(projection),
+            } => digest_list(&self.objects(kind, namespace.as_deref(), selector, projection)),
+            Read::List {
+                kind,
+                namespace,
+                selector,
+                projection: None,
+            } => digest_keys(&self.keys(kind, namespace.as_deref(), selector)),
+            Read::Clock => Digest::of(&self.now.as_nanosecond().to_le_bytes()),
+        }
+    }
+
+    fn record(&self, read: Read, told: Digest) {
+        self.reads.lock().insert(read, told);
+    }
+
+    fn object(
+        &self,
+        object: &ObjectReference,
+        projection: &Projection,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let found = self.lookup(object)?;
+        Ok(found.map(|found| show(&found, projection)))
+    }
+
+    fn objects(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        selector: &Selector,
+        projection: &Projection,
+    ) -> Result<Vec<Bytes>, ReadError> {
+        let objects = self.select(kind, namespace, selector)?;
+        Ok(objects
+            .iter()
+            .map(|object| show(object, projection))
+            .collect())
+    }
+
+    fn keys(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<ObjectReference>, ReadError> {
+        let objects = self.select(kind, namespace, selector)?;
+        Ok(objects.iter().map(|object| object.reference()).collect())
     }
 
     /// The rules for a kind, each with its watches.
@@ -107,11 +161,11 @@ impl CallView {
 
     fn select(
         &self,
-        query: &ListQuery,
+        kind: &GroupVersionKind,
+        namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<Arc<Object>>, ReadError> {
-        let namespace = query.namespace.as_deref();
-        for (rule, watches) in self.rules(&query.kind) {
+        for (rule, watches) in self.rules(kind) {
             let same_selector = rule.selector.is_empty() || rule.selector == *selector;
             if !rule.names.is_empty() || !same_selector || !self.covers(rule, namespace) {
                 continue;
@@ -128,7 +182,7 @@ impl CallView {
                             found.insert((reference.namespace, reference.name), object);
                         }
                     }
-                    Answer::NotSynced(state) => return Err(unseen(&query.kind, &state)),
+                    Answer::NotSynced(state) => return Err(unseen(kind, &state)),
                     Answer::Absent | Answer::NotWatched => {}
                 }
             }
@@ -140,7 +194,7 @@ impl CallView {
             namespace.map_or_else(|| "all namespaces".to_owned(), |n| format!("namespace {n}"));
         Err(ReadError::Undeclared(format!(
             "list of {} in {place}: no entry of the manifest's `reads` covers all of it",
-            query.kind
+            kind
         )))
     }
 }
@@ -152,43 +206,44 @@ impl View for CallView {
         projection: &[String],
     ) -> Result<Option<Bytes>, ReadError> {
         let projection = parse_projection(projection)?;
+        let answer = self.object(object, &projection);
         // Also what cannot be answered is an input: the plugin runs again when it
         // can.
-        self.record(Read::Object(object.clone(), projection.clone()));
-        let found = self.lookup(object)?;
-        Ok(found.map(|found| show(&found, &projection)))
+        let told = digest_object(&answer);
+        self.record(Read::Object(object.clone(), projection), told);
+        answer
     }
 
     fn list(&self, query: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
         let projection = parse_projection(&query.projection)?;
         let selector = parse_selector(&query.selector)?;
-        self.record(Read::List {
+        let namespace = query.namespace.as_deref();
+        let answer = self.objects(&query.kind, namespace, &selector, &projection);
+        let read = Read::List {
             kind: query.kind.clone(),
             namespace: query.namespace.clone(),
-            selector: selector.clone(),
-            projection: Some(projection.clone()),
-        });
-        let objects = self.select(query, &selector)?;
-        Ok(objects
-            .iter()
-            .map(|object| show(object, &projection))
-            .collect())
+            selector,
+            projection: Some(projection),
+        };
+        self.record(read, digest_list(&answer));
+        answer
     }
 
     fn list_keys(&self, query: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
         let selector = parse_selector(&query.selector)?;
-        self.record(Read::List {
+        let answer = self.keys(&query.kind, query.namespace.as_deref(), &selector);
+        let read = Read::List {
             kind: query.kind.clone(),
             namespace: query.namespace.clone(),
-            selector: selector.clone(),
+            selector,
             projection: None,
-        });
-        let objects = self.select(query, &selector)?;
-        Ok(objects.iter().map(|object| object.reference()).collect())
+        };
+        self.record(read, digest_keys(&answer));
+        answer
     }
 
     fn now(&self) -> u64 {
-        self.record(Read::Clock);
+        self.record(Read::Clock, self.told(&Read::Clock));
         u64::try_from(self.now.as_millisecond()).unwrap_or(0)
     }
 
@@ -197,6 +252,39 @@ impl View for CallView {
             "{name}: the manifest declares no such source"
         )))
     }
+}
+
+fn digest_object(answer: &Result<Option<Bytes>, ReadError>) -> Digest {
+    match answer {
+        Ok(Some(bytes)) => Digest::of_parts([b"found".as_slice(), bytes]),
+        Ok(None) => Digest::of(b"absent"),
+        Err(error) => digest_error(error),
+    }
+}
+
+fn digest_list(answer: &Result<Vec<Bytes>, ReadError>) -> Digest {
+    match answer {
+        Ok(objects) => Digest::of_parts(objects.iter().map(|bytes| &**bytes)),
+        Err(error) => digest_error(error),
+    }
+}
+
+fn digest_keys(answer: &Result<Vec<ObjectReference>, ReadError>) -> Digest {
+    match answer {
+        Ok(objects) => {
+            let names = objects.iter().flat_map(|object| {
+                let namespace = object.namespace.as_deref().unwrap_or_default();
+                [namespace.as_bytes(), object.name.as_bytes()]
+            });
+            Digest::of_parts(names)
+        }
+        Err(error) => digest_error(error),
+    }
+}
+
+/// Which of the four answers it is, and its words: the guest sees both.
+fn digest_error(error: &ReadError) -> Digest {
+    Digest::of_parts([b"error".as_slice(), format!("{error:?}").as_bytes()])
 }
 
 /// Why a watch that covers a question cannot answer it.

@@ -13,6 +13,14 @@ pub enum ConditionType {
     Loaded,
     /// On a `Plugin`: nothing that the manifest asks for is missing.
     Granted,
+    /// Work is under way or will be tried again. Present only while that is so, as
+    /// kstatus expects of it.
+    Reconciling,
+    /// On a `Plugin`: deletions wait for a person. Present only while that is so.
+    DeletionsHeld,
+    /// Nothing more happens until somebody changes something. Present only while
+    /// that is so, as kstatus expects of it.
+    Stalled,
 }
 
 /// Reasons of conditions that the agent sets: the stable, machine-readable half
@@ -53,6 +61,10 @@ pub enum Reason {
     ServiceAccountUnusable,
     /// RBAC lacks a rule.
     Forbidden,
+    /// The policy says to pause.
+    Suspended,
+    /// Units are in trouble, or have not run yet.
+    UnitsNotReady,
     /// Everything asked for is granted.
     AllGranted,
     /// The API server does not answer.
@@ -77,8 +89,16 @@ pub enum Reason {
     Conflict,
     /// The namespace of an object does not exist, or is going.
     NamespaceAbsent,
+    /// An object is not healthy yet, and is waited for.
+    Waiting,
+    /// An object has failed by its own account.
+    Degraded,
+    /// A hook has failed, and with it the sync.
+    HookFailed,
     /// A deletion was held back.
     DeletionHeld,
+    /// The journal could not be written, and so nothing was deleted.
+    JournalFailed,
 }
 
 impl ConditionType {
@@ -88,6 +108,9 @@ impl ConditionType {
             Self::Ready => "Ready",
             Self::Loaded => "Loaded",
             Self::Granted => "Granted",
+            Self::Reconciling => "Reconciling",
+            Self::Stalled => "Stalled",
+            Self::DeletionsHeld => "DeletionsHeld",
         }
     }
 }
@@ -149,6 +172,13 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> boo
     let changed = *old != new;
     *old = new;
     changed
+}
+
+/// Takes a condition away. Returns whether it was there.
+pub fn remove_condition(conditions: &mut Vec<Condition>, kind: ConditionType) -> bool {
+    let before = conditions.len();
+    conditions.retain(|condition| condition.type_ != kind.as_str());
+    conditions.len() != before
 }
 
 #[cfg(test)]

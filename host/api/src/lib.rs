@@ -4,12 +4,14 @@
 //! description in the CRD.
 
 mod condition;
+mod journal;
 mod plugin;
 mod unit;
 
-pub use condition::{ConditionType, Reason, condition, set_condition};
+pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
+pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plugin::{LimitOverrides, Plugin, PluginSource, PluginSpec, PluginStatus, UnitCounts};
-pub use unit::{PrimaryReference, Unit, UnitSpec, UnitStatus};
+pub use unit::{BlockedBy, HookStatus, PrimaryReference, SyncStatus, Unit, UnitSpec, UnitStatus};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -22,9 +24,16 @@ pub const VERSION: &str = "v1alpha1";
 /// Label on a ConfigMap: `"true"` makes it a plugin.
 pub const PLUGIN_CONFIG_MAP_LABEL: &str = "reeve.dev/plugin";
 
+/// Annotation on a `Plugin`, set by a person: tokens of held deletions that may
+/// go, separated by commas.
+pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
+/// Annotation on a `Plugin` or a primary, set by a person: any change of its value
+/// runs the plugin's units, or that unit, at once.
+pub const RECONCILE_ANNOTATION: &str = "reeve.dev/reconcile-at";
+
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![Plugin::crd(), Unit::crd()]
+    vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()]
 }
 
 #[cfg(test)]
@@ -38,7 +47,8 @@ mod tests {
             names,
             [
                 Some("plugins.reeve.dev".to_owned()),
-                Some("units.reeve.dev".to_owned())
+                Some("units.reeve.dev".to_owned()),
+                Some("journalentries.reeve.dev".to_owned())
             ]
         );
     }

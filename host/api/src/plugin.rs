@@ -37,6 +37,10 @@ pub struct PluginSpec {
     /// Limits of each call, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitOverrides>,
+    /// Pauses the plugin: it stays loaded, but no unit runs and nothing of it is
+    /// written until this is false again. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
 }
 
 /// Limits of one call, where they differ from the defaults.
@@ -87,7 +91,8 @@ pub struct PluginStatus {
     /// Counts of its units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<UnitCounts>,
-    /// `Ready`, `Loaded` and `Granted`.
+    /// `Ready`, `Loaded` and `Granted`, and while they hold `Reconciling` and
+    /// `Stalled`.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }

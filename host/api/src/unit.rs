@@ -60,7 +60,68 @@ pub struct UnitStatus {
     /// Failures in a row.
     #[serde(default)]
     pub failures: u32,
+    /// How far the newest desired revision is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncStatus>,
     /// `Ready`, and what the plugin reports.
     #[serde(default)]
     pub conditions: Vec<Condition>,
+}
+
+/// How far a desired revision of a unit is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncStatus {
+    /// Digest of the desired objects, `sha256:` and 64 hexadecimal digits.
+    pub revision: String,
+    /// `Applying`, `Waiting` (something must be healthy before the rest is
+    /// applied), `Applied` (all is applied, not all is healthy), `Complete`, or
+    /// `Failed` (a hook failed).
+    pub progress: String,
+    /// Whether this revision was complete once. What differs since then is drift:
+    /// it is repaired, and no hook runs for it.
+    #[serde(default)]
+    pub settled: bool,
+    /// What is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<BlockedBy>,
+    /// Hooks of this revision, by phase and object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookStatus>,
+}
+
+/// What a sync waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedBy {
+    /// Phase of the object: `PreSync`, `Sync` or `PostSync`.
+    pub phase: String,
+    /// Its wave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<i64>,
+    /// The object, as kind, namespace and name.
+    pub object: String,
+    /// How it is, such as `Progressing`, `Degraded` or `Suspended`.
+    pub status: String,
+    /// Why, for people.
+    pub reason: String,
+    /// Since when it has been waited for without an end (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// How far one hook is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookStatus {
+    /// Phase and object.
+    pub name: String,
+    /// `Pending`, `Running`, `Succeeded` or `Failed`.
+    pub state: String,
+    /// Uid of the object that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 mod actors;
 mod cluster;
+mod connection;
 mod crds;
 mod dev;
 mod logging;
@@ -9,6 +10,7 @@ mod output;
 mod run;
 mod signal;
 mod test;
+mod undo;
 
 use clap::{Parser, Subcommand};
 use reeve_core::chain;
@@ -37,6 +39,7 @@ enum Command {
     Run(run::RunArgs),
     Cluster(cluster::ClusterArgs),
     Test(test::TestArgs),
+    Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
 }
 
@@ -58,6 +61,10 @@ fn main() -> ExitCode {
         Command::Test(args) => {
             logging::init("error", false);
             test::run(args)
+        }
+        Command::Undo(args) => {
+            logging::init("error", false);
+            with_runtime(undo::run(args))
         }
         Command::Crds(args) => crds::run(&args),
     };

@@ -38,6 +38,16 @@ pub struct ObjectError {
     source: serde_json::Error,
 }
 
+impl ObjectError {
+    /// What came instead of a list of objects.
+    pub(crate) fn of_list(resource: &Resource, source: serde_json::Error) -> Self {
+        Self {
+            resource: resource.to_string(),
+            source,
+        }
+    }
+}
+
 /// One entry of an object's `managedFields`, without its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -101,6 +101,12 @@ impl Call {
         self
     }
 
+    /// Says which form of answer is wanted, instead of plain JSON.
+    pub(crate) fn accept(mut self, form: &str) -> Self {
+        self.headers.push((header::ACCEPT, form.to_owned()));
+        self
+    }
+
     pub(crate) fn body(mut self, content_type: &str, body: Vec<u8>) -> Self {
         self.headers
             .push((header::CONTENT_TYPE, content_type.to_owned()));
@@ -130,10 +136,10 @@ impl Call {
     }
 
     fn into_request(self) -> Result<Request<Body>, http::Error> {
-        let mut request = Request::builder()
-            .method(self.method)
-            .uri(self.target)
-            .header(header::ACCEPT, "application/json");
+        let mut request = Request::builder().method(self.method).uri(self.target);
+        if !self.headers.iter().any(|(name, _)| name == header::ACCEPT) {
+            request = request.header(header::ACCEPT, "application/json");
+        }
         for (name, value) in self.headers {
             request = request.header(name, HeaderValue::try_from(value)?);
         }

@@ -62,6 +62,13 @@ impl<'a> Annotations<'a> {
     }
 }
 
+impl<'a> From<&'a BTreeMap<String, String>> for Annotations<'a> {
+    fn from(annotations: &'a BTreeMap<String, String>) -> Self {
+        let pairs = annotations.iter();
+        pairs.map(|(key, value)| (&**key, &**value)).collect()
+    }
+}
+
 impl<'a> FromIterator<(&'a str, &'a str)> for Annotations<'a> {
     fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(pairs: T) -> Self {
         Self(pairs.into_iter().collect())

@@ -218,6 +218,7 @@ pub fn agent_base(namespace: &str, agent: Subject<'_>) -> Vec<Value> {
             "resourceNames": [LEASE],
             "verbs": ["get", "update"],
         },
+        rule("reeve.dev", "journalentries", &["list", "create", "delete"]),
     ]);
     let wide = json!([
         rule("", "events", &["create"]),

@@ -38,13 +38,14 @@ mod sealed;
 mod stateful_set;
 
 pub use gate::{DEFAULT_WAVE_TIMEOUT, Gate, gate};
+pub use kinds::is_static;
 pub use observed::{Applied, Observation, observation};
 pub use options::{HEALTH_ANNOTATION, Overrides};
 pub use rule::{Rule, RuleError, RuleText};
 
 use jiff::Timestamp;
 use object::Object;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -52,7 +53,7 @@ use std::time::Duration;
 /// How an object is doing. In this order, the last is the worst: a group of
 /// objects is as well as the worst of it (Argo CD's order, with `Terminating`
 /// beside `Progressing`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum HealthStatus {
     /// It does what it is for.
     Healthy,

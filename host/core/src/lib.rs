@@ -15,6 +15,7 @@ pub mod failure;
 pub mod grant;
 pub mod health;
 pub mod ignore;
+pub mod journal;
 pub mod kind;
 pub mod manifest;
 pub mod outcome;

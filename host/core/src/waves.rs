@@ -31,6 +31,6 @@ pub use deletion::{Deletion, deletion};
 pub use dependency::{Dependency, DependencyError, Place};
 pub use hook::{Hook, HookDeletePolicy, HookState, Phase, hook_name};
 pub use options::{ApplyMode, Options, Refresh, Removal, Role};
-pub use order::{Mode, Notice, OrderError, Sequence, order};
+pub use order::{Mode, Notice, Open, OrderError, Sequence, order};
 pub use slots::{Member, Step};
 pub use sync_options::{CompareOptions, Propagation, SyncOptions};

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use reeve_core::health::Gate;
 use reeve_core::kind::{GroupVersionKind, ObjectReference};
 use reeve_core::ownership::{Owner, PRIMARY_ANNOTATION, PRUNE_ANNOTATION, Stamped};
-use reeve_core::plan::{Observed, Step, is_precious, plan as decide};
+use reeve_core::plan::{Hooks, Observed, Plan, Situation, Step, Wanted, plan as decide};
 use reeve_core::unit::UnitKey;
+use reeve_core::waves::{Member, Mode, order};
 use reeve_ssa::Schema;
 use reeve_ssa::typed::field_set;
 use serde_json::{Value, json};
@@ -15,75 +17,105 @@ use crate::choices::Choices;
 const KINDS: &[&str] = &["ConfigMap", "Secret", "Namespace", "PersistentVolumeClaim"];
 const NAMES: &[&str] = &["a", "b", "c"];
 
-/// The input decides what is desired and what is there.
+/// Rounds in which every plan of so few objects must be carried out.
+const ROUNDS: usize = 50;
+
+/// The input decides what is desired, in which waves, and what is there.
 ///
-/// No object is written twice or deleted while it is desired; nothing is deleted
-/// that belongs to others, is precious without permission, or was only forgotten;
-/// and when the plan has been carried out, there is nothing left to do.
+/// No object is written twice in one plan or deleted while it is desired; nothing
+/// is deleted that is not provably the unit's; no wave is applied before those
+/// before it are; and carrying out plan after plan comes to an end, after which
+/// there is nothing left to do.
 pub fn plan(input: &[u8]) {
     let mut choices = Choices::new(input);
     let owner = owner("p");
     let desired = desired(&mut choices, &owner);
-    let observed = observed(&mut choices, &desired);
-    let meant = choices.one_in(2);
-    let plan = decide(&owner, desired.clone(), &observed, meant);
+    let mut observed = observed(&mut choices, &desired);
+    let settled = choices.one_in(4);
+    for _ in 0..ROUNDS {
+        let plan = next(&owner, &desired, &observed, settled);
+        check(&owner, &desired, &observed, &plan);
+        // What was being deleted is gone at the next look.
+        observed.retain(|object| !object.deleting);
+        if plan.is_empty() {
+            let again = next(&owner, &desired, &observed, settled);
+            if again.is_empty() {
+                return;
+            }
+        }
+        observed = carried_out(&observed, &desired, &plan);
+    }
+    panic!("{ROUNDS} plans have not come to an end");
+}
 
-    let wanted: BTreeSet<String> = desired.iter().map(|d| d.reference.to_string()).collect();
+fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool) -> Plan {
+    let members: Vec<Member> = desired.iter().map(|one| one.member.clone()).collect();
+    let Ok(sequence) = order(&members, Mode::Waves) else {
+        panic!("waves alone always have an order");
+    };
+    decide(&Situation {
+        owner,
+        wanted: desired,
+        sequence: &sequence,
+        observed,
+        gate: &|_, _| Gate::Pass,
+        hooks: &Hooks::new(),
+        settled,
+    })
+}
+
+fn check(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) {
     let there: HashMap<String, &Observed> = observed
         .iter()
         .map(|object| (object.reference.to_string(), object))
         .collect();
+    let wanted: BTreeSet<String> = desired
+        .iter()
+        .map(|one| one.stamped.reference.to_string())
+        .collect();
     let mut touched = BTreeSet::new();
-    for step in &plan.steps {
+    for step in plan.steps() {
         match step {
-            Step::Apply { object, uid, .. } => {
-                let name = object.reference.to_string();
-                assert!(wanted.contains(&name), "{name} is not desired");
+            Step::Apply { wanted, uid, .. } => {
+                let name = desired[*wanted].stamped.reference.to_string();
                 if let Some(uid) = uid {
                     assert_eq!(there.get(&name).map(|object| &object.uid), Some(uid));
                 }
                 assert!(touched.insert(name.clone()), "{name} twice");
             }
-            Step::Delete { object, uid } => {
+            Step::Delete { object, uid, .. } => {
                 let name = object.to_string();
                 assert!(!wanted.contains(&name), "{name} is desired");
-                assert!(!desired.is_empty() || meant, "an empty set was not meant");
                 let found = there.get(&name);
-                assert!(found.is_some_and(|o| may_go(o, &owner, uid)), "{name}");
+                assert!(found.is_some_and(|o| may_go(o, owner, uid)), "{name}");
                 assert!(touched.insert(name.clone()), "{name} twice");
             }
         }
     }
-    let after = carried_out(&observed, &plan.steps);
-    let again = decide(&owner, desired, &after, meant);
-    assert_eq!(again.steps, [], "not settled after {:?}", plan.steps);
 }
 
-/// Whether this is ours, is there, and may be deleted.
+/// Whether this is ours, and is there.
 fn may_go(object: &Observed, owner: &Owner, uid: &str) -> bool {
-    let annotation = |name| object.annotations.get(name).map(String::as_str);
-    let ours = annotation(PRIMARY_ANNOTATION).is_none_or(|id| id == owner.unit.id());
-    let permitted = annotation(PRUNE_ANNOTATION) == Some("allow");
-    ours && object.owned_fields.is_some()
-        && object.uid == uid
-        && !object.deleting
-        && (permitted || !is_precious(&object.reference.kind))
+    let annotation = object.annotations.get(PRIMARY_ANNOTATION);
+    let ours = annotation.is_none_or(|id| *id == owner.unit.id());
+    ours && object.owned_fields.is_some() && object.uid == uid && !object.deleting
 }
 
 /// The cluster after the steps, as it would be observed.
-fn carried_out(observed: &[Observed], steps: &[Step]) -> Vec<Observed> {
+fn carried_out(observed: &[Observed], desired: &[Wanted], plan: &Plan) -> Vec<Observed> {
     let mut after: BTreeMap<String, Observed> = observed
         .iter()
         .map(|object| (object.reference.to_string(), object.clone()))
         .collect();
-    for step in steps {
+    for step in plan.steps() {
         match step {
-            Step::Apply { object, uid, .. } => {
-                let mut now = as_observed(object);
+            Step::Apply { wanted, uid, .. } => {
+                let stamped = &desired[*wanted].stamped;
+                let mut now = as_observed(stamped);
                 if let Some(uid) = uid {
                     now.uid.clone_from(uid);
                 }
-                after.insert(object.reference.to_string(), now);
+                after.insert(stamped.reference.to_string(), now);
             }
             Step::Delete { object, .. } => {
                 after.remove(&object.to_string());
@@ -101,8 +133,8 @@ fn owner(plugin: &str) -> Owner {
     }
 }
 
-fn desired(choices: &mut Choices<'_>, owner: &Owner) -> Vec<Stamped> {
-    let mut out: BTreeMap<String, Stamped> = BTreeMap::new();
+fn desired(choices: &mut Choices<'_>, owner: &Owner) -> Vec<Wanted> {
+    let mut out: BTreeMap<String, Wanted> = BTreeMap::new();
     for _ in 0..choices.below(5) {
         let reference = reference(choices);
         let mut body = json!({
@@ -112,15 +144,21 @@ fn desired(choices: &mut Choices<'_>, owner: &Owner) -> Vec<Stamped> {
         if choices.one_in(2) {
             body["data"] = json!({choices.text(): choices.text()});
         }
+        if choices.one_in(2) {
+            let wave = choices.pick(&["-1", "0", "1", "2", "no number"]);
+            body["metadata"]["annotations"] = json!({"reeve.dev/wave": wave});
+        }
+        let (member, _) = Member::of(reference.clone(), &body);
         let stamped = owner.stamp(reference, body);
-        out.insert(stamped.reference.to_string(), stamped);
+        let name = stamped.reference.to_string();
+        out.insert(name, Wanted { stamped, member });
     }
     out.into_values().collect()
 }
 
-fn observed(choices: &mut Choices<'_>, desired: &[Stamped]) -> Vec<Observed> {
+fn observed(choices: &mut Choices<'_>, desired: &[Wanted]) -> Vec<Observed> {
     let mut out: BTreeMap<String, Observed> = BTreeMap::new();
-    for stamped in desired {
+    for stamped in desired.iter().map(|one| &one.stamped) {
         if choices.one_in(2) {
             out.insert(stamped.reference.to_string(), as_observed(stamped));
         }
@@ -161,7 +199,10 @@ fn reference(choices: &mut Choices<'_>) -> ObjectReference {
 /// The object as it is after `stamped` was applied and nobody touched it.
 fn as_observed(stamped: &Stamped) -> Observed {
     let annotations = stamped.body["metadata"]["annotations"].as_object();
-    let owned = field_set(&Schema::untyped(), &stamped.body);
+    let kind = &stamped.reference.kind;
+    let untyped = Schema::untyped();
+    let schema = reeve_ssa::builtin::schema(&kind.group, &kind.version, &kind.kind);
+    let owned = field_set(schema.unwrap_or(&untyped), &stamped.body);
     Observed {
         reference: stamped.reference.clone(),
         uid: format!("uid-{}", stamped.reference.name),
@@ -171,6 +212,7 @@ fn as_observed(stamped: &Stamped) -> Observed {
             .map(|(name, value)| (name.clone(), text(value)))
             .collect(),
         owned_fields: Some(owned.to_fields_v1()),
+        generation: None,
         deleting: false,
         owners: vec!["u".to_owned()],
     }

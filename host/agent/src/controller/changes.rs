@@ -3,9 +3,12 @@
 use super::{Controller, Route};
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::reads::Side;
-use reeve_api::Plugin;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION};
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
+use reeve_core::health;
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
+use reeve_core::prune::Token;
 use reeve_core::{ObjectReference, UnitKey};
 use std::sync::Arc;
 
@@ -112,6 +115,19 @@ impl Controller {
             }
             return;
         };
+        let annotation = |name: &str| parsed.metadata.annotations.as_ref()?.get(name).cloned();
+        let approvals = annotation(APPROVE_DELETION_ANNOTATION);
+        let requested = annotation(RECONCILE_ANNOTATION);
+        let first_look = plugin.policy.is_none();
+        let approved = plugin.approve(approvals.as_deref(), self.clock.now());
+        let asked = plugin.requested != requested && !first_look;
+        plugin.requested = requested;
+        if approved || asked {
+            for primary in plugin.units.keys() {
+                self.state.queue.add_first(plugin.unit(primary));
+            }
+        }
+        let was_suspended = plugin.is_suspended();
         let policy = (parsed.spec, parsed.metadata.generation);
         let changed = plugin.policy.as_ref() != Some(&policy);
         // Who follows goes by what the leader reports.
@@ -123,6 +139,11 @@ impl Controller {
             plugin.reported = Some(status);
         }
         plugin.policy = Some(policy);
+        if was_suspended && !plugin.is_suspended() {
+            for primary in plugin.units.keys() {
+                self.state.queue.add(plugin.unit(primary));
+            }
+        }
         if changed {
             plugin.load_failures = 0;
             self.mark_stale(&name);
@@ -159,6 +180,14 @@ impl Controller {
                     .is_some_and(|u| u.present);
                 state.ensure_unit(&unit).present = true;
                 let projection = &active.manifest.primary().projection;
+                let asked = old.as_ref().is_some_and(|old| {
+                    old.annotation(RECONCILE_ANNOTATION) != new.annotation(RECONCILE_ANNOTATION)
+                });
+                if asked {
+                    self.state.queue.add_first(unit);
+                    self.mark_stale(plugin);
+                    return;
+                }
                 let same = known
                     && old.as_ref().is_some_and(|old| {
                         old.is_deleting() == new.is_deleting()
@@ -195,8 +224,12 @@ impl Controller {
             owned.insert(change.reference.clone());
         }
         // What we wrote ourselves needs no answer, unless it moved the object from
-        // one unit to another.
-        if change.own_write && old == new {
+        // one unit to another; nor does what is none of our business.
+        let ours = || {
+            let manager = state.active.as_ref().map(|active| &*active.field_manager);
+            concerns_owner(change, manager.unwrap_or_default())
+        };
+        if old == new && (change.own_write || !ours()) {
             return;
         }
         let mut units: Vec<UnitKey> = Vec::new();
@@ -234,7 +267,54 @@ impl Controller {
     }
 }
 
+/// Whether a change of an owned object can change what is done about it. For
+/// kinds that nothing works on that is our part of it alone: the usage in the
+/// status of a ResourceQuota is nobody's drift.
+fn concerns_owner(change: &ObjectChange, manager: &str) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return true;
+    };
+    let same = old.uid() == new.uid()
+        && old.is_deleting() == new.is_deleting()
+        && health::is_static(new.kind())
+        && old.manager_fields(manager) == new.manager_fields(manager)
+        && old.annotations() == new.annotations();
+    !same
+}
+
 impl PluginState {
+    /// Takes in what a person has approved. Returns whether it is new.
+    fn approve(&mut self, text: Option<&str>, now: Timestamp) -> bool {
+        let tokens: Arc<[Token]> = text
+            .into_iter()
+            .flat_map(|text| text.split(','))
+            .filter_map(|token| match token.trim().parse() {
+                Ok(token) => Some(token),
+                Err(error) => {
+                    tracing::warn!(plugin = %self.name, %error, "approval not understood");
+                    None
+                }
+            })
+            .collect();
+        if tokens == self.approvals {
+            return false;
+        }
+        for token in tokens
+            .iter()
+            .filter(|token| !self.approvals.contains(token))
+        {
+            // A token of one unit's hold is checked with that unit.
+            match self.guard.lock().approve(token, now) {
+                Ok(count) => {
+                    tracing::info!(plugin = %self.name, count, %token, "held deletions approved");
+                }
+                Err(error) => tracing::debug!(plugin = %self.name, %error, "approval of a unit"),
+            }
+        }
+        self.approvals = tokens;
+        true
+    }
+
     /// The unit that an object's annotation names, if it is of our primary's kind.
     pub(super) fn orphan(&self, object: &Object) -> Option<UnitKey> {
         let active = self.active.as_ref()?;

@@ -9,6 +9,7 @@ use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
+use crate::sync_status;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, PluginSpec, Reason};
 use reeve_cluster::{Object, WatchHandle, WatchState};
@@ -201,6 +202,22 @@ impl Controller {
             }
         }
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
+        for unit in &units {
+            let object = snapshot.get_in(
+                self.own.units.spec(),
+                Some(&self.loader.namespace),
+                &unit_object_name(unit),
+            );
+            let status = object.found().and_then(|object| {
+                let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
+                sync_status::read(&unit.status?.sync?)
+            });
+            if let (Some(sync), Some(state)) = (status, plugin.units.get_mut(&*unit.primary))
+                && state.sync.revision.is_none()
+            {
+                state.sync = sync;
+            }
+        }
         let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
         self.drop_unit_objects(name, &names);
         for unit in units {
@@ -341,6 +358,7 @@ impl Controller {
     /// Ends whatever runs or loads for a plugin.
     fn halt(&mut self, name: &Arc<str>) {
         self.unroute(name);
+        self.runner.memo.forget_plugin(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };

@@ -5,6 +5,7 @@ use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, EventReport, Report, UnitReport};
 use crate::status::{AgentStatus, PluginReport, UnitSummary};
+use crate::sync_status;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
     ConditionType, PrimaryReference, Reason, UnitSpec, UnitStatus, condition, set_condition,
@@ -175,6 +176,13 @@ pub(super) fn unit_object_name(unit: &UnitKey) -> String {
     format!("{}{}", unit_object_prefix(&unit.plugin), unit_label(unit))
 }
 
+/// Types of conditions of a unit that a plugin cannot set.
+const OWN_CONDITIONS: [ConditionType; 3] = [
+    ConditionType::Ready,
+    ConditionType::Reconciling,
+    ConditionType::Stalled,
+];
+
 pub(super) fn set_unit_conditions(
     state: &mut UnitState,
     problems: &[Problem],
@@ -208,9 +216,20 @@ pub(super) fn set_unit_conditions(
         }
     };
     set_condition(&mut state.conditions, ready);
+    if let [first, ..] = problems {
+        let kind = if problems.iter().any(|problem| problem.retries) {
+            ConditionType::Reconciling
+        } else {
+            ConditionType::Stalled
+        };
+        wanted.push(kind.as_str());
+        let (reason, message) = (first.reason.to_string(), first.message.clone());
+        let progress = condition(kind.as_str(), "True", reason, message, None, now);
+        set_condition(&mut state.conditions, progress);
+    }
     for report in reported {
-        // Ready is ours to say.
-        if report.kind == ConditionType::Ready.as_str() {
+        // These are ours to say.
+        if OWN_CONDITIONS.iter().any(|own| own.as_str() == report.kind) {
             continue;
         }
         wanted.push(&report.kind);
@@ -265,6 +284,10 @@ pub(super) fn unit_report(
         status: UnitStatus {
             digest,
             failures: state.failures,
+            sync: sync_status::write(
+                &state.sync,
+                state.blocked_since.as_ref().map(|(_, since)| *since),
+            ),
             conditions: state.conditions.clone(),
         },
     }

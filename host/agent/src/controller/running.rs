@@ -12,6 +12,7 @@ use reeve_api::Reason;
 use reeve_core::UnitKey;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -23,16 +24,26 @@ const NAMESPACE_DELAY: Duration = Duration::from_secs(10);
 impl Controller {
     pub(super) fn start_runs(&mut self) {
         while self.state.runs < self.concurrency && self.may_run() {
-            let Some(unit) = self.state.queue.take(Instant::now()) else {
-                return;
+            // Room that one plugin leaves to the others, if there are others.
+            let share = match self.state.plugins.len() {
+                0 | 1 => self.concurrency,
+                _ => (self.concurrency * 3).div_ceil(4),
             };
             let now = Instant::now();
+            let Some(unit) = self.state.queue.take(now, share) else {
+                return;
+            };
             let plugin = self.state.plugins.get_mut(&unit.plugin);
             let Some((plugin, active)) = plugin.and_then(|p| p.active.clone().map(|a| (p, a)))
             else {
                 self.state.queue.done(&unit);
                 continue;
             };
+            // It is queued again when the plugin goes on.
+            if plugin.is_suspended() {
+                self.state.queue.done(&unit);
+                continue;
+            }
             if let Some(rights) = &mut plugin.rights
                 && !rights.admit(&unit, now)
             {
@@ -45,6 +56,14 @@ impl Controller {
                     .map(|state| state.desired.clone())
                     .unwrap_or_default(),
                 owned: plugin.owned_by(&unit),
+                sync: plugin
+                    .units
+                    .get(&*unit.primary)
+                    .map(|state| state.sync.clone())
+                    .unwrap_or_default(),
+                guard: plugin.guard.clone(),
+                approvals: plugin.approvals.clone(),
+                plugin_owns: plugin.owned.values().map(BTreeSet::len).sum(),
                 unit: unit.clone(),
                 active: active.clone(),
             };
@@ -219,6 +238,19 @@ impl Controller {
         if ran.drifted {
             state.repaired(Instant::now());
         }
+        if ran.again {
+            self.state.queue.add(unit.clone());
+        }
+        let now = self.clock.now();
+        if let Some(sync) = ran.sync {
+            let blocker = sync.blocked.as_ref().map(|blocked| &blocked.object);
+            let known = state.blocked_since.take();
+            state.blocked_since = blocker.map(|object| match known {
+                Some((known, since)) if known == *object => (known, since),
+                _ => (object.clone(), now),
+            });
+            state.sync = sync;
+        }
         if let Next::After(delay) = ran.next {
             self.state
                 .queue
@@ -260,7 +292,9 @@ impl Controller {
             state.events = ran.events;
         }
         let name = unit_object_name(unit);
-        let says_something = !ran.problems.is_empty() || !ran.conditions.is_empty();
+        let says_something = !ran.problems.is_empty()
+            || !ran.conditions.is_empty()
+            || (state.sync.is_durable() && !gone);
         if says_something {
             let now = self.clock.now();
             set_unit_conditions(state, &ran.problems, &ran.conditions, now);

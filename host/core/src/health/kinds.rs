@@ -129,6 +129,46 @@ pub(super) fn reports_generation(group: &str, kind: &str) -> bool {
         })
 }
 
+/// Kinds that nothing works on: they are healthy as soon as they exist, and their
+/// status, where they have one, says nothing about that.
+const STATIC: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "LimitRange",
+            "ResourceQuota",
+            "Secret",
+            "ServiceAccount",
+        ],
+    ),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("coordination.k8s.io", &["Lease"]),
+    ("networking.k8s.io", &["IngressClass", "NetworkPolicy"]),
+    (
+        "rbac.authorization.k8s.io",
+        &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    ),
+    ("scheduling.k8s.io", &["PriorityClass"]),
+    ("storage.k8s.io", &["StorageClass"]),
+];
+
+/// Whether an object of this kind is healthy by existing, so that nobody needs to
+/// look into it.
+pub fn is_static(kind: &GroupVersionKind) -> bool {
+    let mut groups = STATIC.iter();
+    groups.any(|(group, kinds)| *group == kind.group && kinds.contains(&kind.kind.as_str()))
+}
+
 /// Group and kind of everything that has a rule.
 #[cfg(test)]
 pub(super) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -145,5 +185,31 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(sorted, known().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_nothing_works_on_has_no_rule_and_is_healthy() {
+        for (group, kinds) in STATIC {
+            for kind in *kinds {
+                assert!(!known().any(|rule| rule == (*group, *kind)), "{kind}");
+                let version = if group.is_empty() { "v1" } else { "x/v1" };
+                let object = serde_json::json!({"apiVersion": version.replace('x', group),
+                    "kind": kind, "metadata": {"name": "a"}});
+                let context = Context::at(jiff::Timestamp::UNIX_EPOCH);
+                let verdict = health(Object(&object), &context);
+                assert_eq!(
+                    verdict.status,
+                    super::super::HealthStatus::Healthy,
+                    "{kind}"
+                );
+                let kind = GroupVersionKind::new(*group, "v1", *kind);
+                assert!(is_static(&kind));
+            }
+        }
+        assert!(!is_static(&GroupVersionKind::new(
+            "apps",
+            "v1",
+            "Deployment"
+        )));
     }
 }

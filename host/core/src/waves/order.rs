@@ -40,6 +40,17 @@ pub struct Sequence {
     waits: BTreeMap<ObjectReference, BTreeSet<ObjectReference>>,
 }
 
+/// Something that may be started or waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open<'a> {
+    /// Its phase.
+    pub phase: Phase,
+    /// Its wave; none where waves do not order.
+    pub wave: Option<i64>,
+    /// The object.
+    pub object: &'a ObjectReference,
+}
+
 /// Something about the order that is not as it looks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
@@ -224,30 +235,35 @@ pub fn order(members: &[Member], mode: Mode) -> Result<Sequence, OrderError> {
 
 impl Sequence {
     /// What may be started or waited for now, given what is done: applied,
-    /// observed and healthy.
+    /// observed and healthy, in the phase that is asked about.
     ///
     /// By waves that is what is left of the first step that is not done; by
     /// dependencies, whatever of the first such phase waits for nothing.
-    pub fn startable(&self, done: impl Fn(&ObjectReference) -> bool) -> Vec<&ObjectReference> {
-        let open = |step: &&Step| step.objects().any(|object| !done(object));
-        let Some(first) = self.steps.iter().find(open) else {
+    pub fn startable(&self, done: impl Fn(Phase, &ObjectReference) -> bool) -> Vec<Open<'_>> {
+        let is_open = |step: &&Step| step.objects().any(|object| !done(step.phase, object));
+        let Some(first) = self.steps.iter().find(is_open) else {
             return Vec::new();
         };
-        match self.mode {
-            Mode::Waves | Mode::WavesOnly => first.objects().filter(|one| !done(one)).collect(),
-            Mode::Dependencies => self
-                .steps
-                .iter()
-                .filter(|step| step.phase == first.phase)
-                .flat_map(Step::objects)
-                .filter(|one| !done(one))
-                .filter(|one| {
-                    self.waits
-                        .get(one)
-                        .is_none_or(|waits| waits.iter().all(&done))
-                })
-                .collect(),
-        }
+        let phase = first.phase;
+        let waits_for_nothing = |object: &ObjectReference| {
+            let waits = self.waits.get(object);
+            waits.is_none_or(|waits| waits.iter().all(|on| done(phase, on)))
+        };
+        let steps: &[Step] = match self.mode {
+            Mode::Waves | Mode::WavesOnly => std::slice::from_ref(first),
+            Mode::Dependencies => &self.steps,
+        };
+        let steps = steps.iter().filter(|step| step.phase == phase);
+        steps
+            .flat_map(|step| step.objects().map(move |object| (step.wave, object)))
+            .filter(|(_, object)| !done(phase, object))
+            .filter(|(_, object)| self.mode != Mode::Dependencies || waits_for_nothing(object))
+            .map(|(wave, object)| Open {
+                phase,
+                wave,
+                object,
+            })
+            .collect()
     }
 
     /// What does not start as long as `object` is not healthy, in order.

@@ -216,7 +216,15 @@ fn a_degraded_operator_holds_up_what_the_mode_says() {
                     .iter()
                     .any(|(name, _, wave, _)| *name == one.name && *wave <= -2)
         };
-        assert_eq!(names(sequence.startable(healthy)), ["gpu-operator"]);
+        assert_eq!(
+            names(
+                sequence
+                    .startable(|_, one| healthy(one))
+                    .iter()
+                    .map(|open| open.object)
+            ),
+            ["gpu-operator"]
+        );
     }
     let held = ordered(Mode::Dependencies);
     let held = names(held.held_by(&gpu_operator));
@@ -276,10 +284,15 @@ fn old_health_does_not_pass_the_gate() {
             };
             gate(Some(&object), Some(applied), &context) == Gate::Pass
         };
-        names(sequence.startable(passes))
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
+        names(
+            sequence
+                .startable(|_, one| passes(one))
+                .iter()
+                .map(|open| open.object),
+        )
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
     };
     for (otel, expected) in [
         (live("v1", "v1", "Healthy"), "splunk-otel"),

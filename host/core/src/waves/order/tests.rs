@@ -346,7 +346,8 @@ fn what_may_start_follows_from_what_is_done() {
         let joined = |found: Vec<&ObjectReference>| -> String {
             found.iter().map(|one| one.name.as_str()).collect()
         };
-        let startable = sequence.startable(|one| done.contains(&one.name));
+        let open = sequence.startable(|_, one| done.contains(&one.name));
+        let startable: Vec<_> = open.into_iter().map(|open| open.object).collect();
         assert_eq!(joined(startable), expected, "{mode:?} after {done}");
         let a = &members[0].reference;
         assert_eq!(joined(sequence.held_by(a)), held, "{mode:?}");
@@ -458,7 +459,7 @@ proptest! {
                 }
             }
         }
-        prop_assert!(sequence.startable(|_| true).is_empty());
+        prop_assert!(sequence.startable(|_, _| true).is_empty());
     }
 
     #[test]
@@ -469,8 +470,8 @@ proptest! {
         };
         let mut done = BTreeSet::new();
         loop {
-            let next: Vec<_> = sequence.startable(|one| done.contains(one))
-                .into_iter().cloned().collect();
+            let next: Vec<_> = sequence.startable(|_, one| done.contains(one))
+                .into_iter().map(|open| open.object.clone()).collect();
             if next.is_empty() {
                 break;
             }

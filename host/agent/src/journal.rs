@@ -1,0 +1,191 @@
+//! Writes down what is about to be deleted or overwritten.
+//!
+//! An entry is in the cluster before the deletion is sent: what cannot be written
+//! down is not deleted.
+
+use crate::controller::own_resource;
+use crate::problem::{Problem, chain};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
+use reeve_api::{GROUP, JournalEntrySpec, Operation, PrimaryReference, Reason, VERSION};
+use reeve_cluster::{Cluster, Create, Delete, Object, Resource, WriteError};
+use reeve_core::journal::{MAX_ENTRIES, keep};
+use reeve_core::{Digest, ObjectReference, UnitKey};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// zstd's own default: entries are written seldom, and read even less.
+const COMPRESSION: i32 = 3;
+
+/// Field manager of entries.
+const FIELD_MANAGER: &str = "reeve";
+
+/// The journal of one agent's namespace; clones share it.
+#[derive(Clone)]
+pub(crate) struct Journal(Arc<Shared>);
+
+struct Shared {
+    cluster: Cluster,
+    entries: Resource,
+    namespace: String,
+    clock: Arc<dyn crate::Clock>,
+    /// Names of the entries that exist, oldest first; none before they were
+    /// listed.
+    names: Mutex<Option<BTreeSet<String>>>,
+    /// One list is enough.
+    listing: tokio::sync::Mutex<()>,
+}
+
+/// What is about to happen to an object.
+pub(crate) struct Deed<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) unit: &'a UnitKey,
+    pub(crate) object: &'a Object,
+    pub(crate) reason: &'a str,
+}
+
+impl Journal {
+    pub(crate) fn new(cluster: Cluster, namespace: &str, clock: Arc<dyn crate::Clock>) -> Self {
+        Self(Arc::new(Shared {
+            cluster,
+            entries: own_resource(GROUP, VERSION, "JournalEntry", "journalentries"),
+            namespace: namespace.to_owned(),
+            clock,
+            names: Mutex::new(None),
+            listing: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Writes down what is about to happen. Only when this has succeeded may it
+    /// happen.
+    pub(crate) async fn write(&self, deed: &Deed<'_>) -> Result<(), Problem> {
+        let problem = |error: &dyn std::error::Error| {
+            Problem::passing(
+                Reason::JournalFailed,
+                format!(
+                    "{} is left as it is, since it cannot be written to the journal before: {}",
+                    deed.object.reference(),
+                    chain(error)
+                ),
+            )
+        };
+        self.learn().await.map_err(|error| problem(&error))?;
+        let (name, spec) = self.entry(deed);
+        let body = json!({
+            "apiVersion": self.0.entries.kind.api_version(),
+            "kind": self.0.entries.kind.kind,
+            "metadata": {"name": name, "namespace": self.0.namespace},
+            "spec": spec,
+        });
+        let create = Create {
+            resource: &self.0.entries,
+            namespace: Some(&self.0.namespace),
+            name: &name,
+            body: &body,
+            manager: FIELD_MANAGER,
+        };
+        match self.0.cluster.create(create).await {
+            // The same deed, written down by an attempt whose answer was lost.
+            Ok(_) | Err(WriteError::Precondition { .. }) => {}
+            Err(error) => return Err(problem(&error)),
+        }
+        self.forget_old(name).await;
+        Ok(())
+    }
+
+    /// Name and content of an entry.
+    fn entry(&self, deed: &Deed<'_>) -> (String, JournalEntrySpec) {
+        let object = deed.object;
+        let kept = keep(&object.value());
+        let content = kept.content.and_then(|content| {
+            let compressed = zstd::bulk::compress(content.to_string().as_bytes(), COMPRESSION);
+            Some(STANDARD.encode(compressed.ok()?))
+        });
+        let mut omitted = kept.omitted;
+        if content.is_none() && omitted.is_empty() {
+            omitted.push(String::new());
+        }
+        let mut spec = JournalEntrySpec {
+            operation: deed.operation,
+            plugin: deed.unit.plugin.to_string(),
+            primary: reference(&deed.unit.primary, ""),
+            object: reference(&object.reference(), object.uid()),
+            reason: deed.reason.to_owned(),
+            content,
+            omitted,
+        };
+        // Names sort by time. The same version of the same object is one entry.
+        let digest = Digest::of_parts([
+            object.uid().as_bytes(),
+            object.resource_version().as_bytes(),
+            format!("{:?}", deed.operation).as_bytes(),
+        ]);
+        let seconds = self.0.clock.now().as_second();
+        let name = format!("{seconds:012}-{}", digest.short());
+        // etcd's limit is on the whole request.
+        if spec
+            .content
+            .as_ref()
+            .is_some_and(|c| c.len() > reeve_core::journal::MAX_CONTENT)
+        {
+            spec.content = None;
+            spec.omitted = vec![String::new()];
+        }
+        (name, spec)
+    }
+
+    /// Lists what is there, once.
+    async fn learn(&self) -> Result<(), reeve_cluster::read::ReadError> {
+        let _listing = self.0.listing.lock().await;
+        if self.0.names.lock().is_some() {
+            return Ok(());
+        }
+        let (entries, namespace) = (&self.0.entries, &self.0.namespace);
+        let names = self.0.cluster.names(entries, namespace).await?;
+        *self.0.names.lock() = Some(names.into_iter().collect());
+        Ok(())
+    }
+
+    /// Deletes the oldest entries beyond the bound. One that cannot be deleted is
+    /// tried again with the next entry.
+    async fn forget_old(&self, newest: String) {
+        let surplus: Vec<String> = {
+            let mut names = self.0.names.lock();
+            let names = names.get_or_insert_default();
+            names.insert(newest);
+            let surplus = names.len().saturating_sub(MAX_ENTRIES);
+            names.iter().take(surplus).cloned().collect()
+        };
+        for name in surplus {
+            let delete = Delete {
+                resource: &self.0.entries,
+                namespace: Some(&self.0.namespace),
+                name: &name,
+                uid: None,
+                resource_version: None,
+                dry_run: false,
+                identity: None,
+            };
+            if let Err(error) = self.0.cluster.delete(delete).await {
+                let error = chain(&error);
+                tracing::warn!(entry = name, error, "old journal entry not deleted");
+                return;
+            }
+            if let Some(names) = self.0.names.lock().as_mut() {
+                names.remove(&name);
+            }
+        }
+    }
+}
+
+fn reference(object: &ObjectReference, uid: &str) -> PrimaryReference {
+    PrimaryReference {
+        api_version: object.kind.api_version(),
+        kind: object.kind.kind.clone(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+        uid: uid.to_owned(),
+    }
+}

@@ -1,0 +1,263 @@
+//! Answers that need not be asked for again.
+//!
+//! A call is a pure function of what it was given and what it read. Where both
+//! are as they were, so is the answer, and the guest is not called. Only answers
+//! are remembered, not failures: they are rare, and a retry is meant to ask.
+
+use crate::active::LoadKey;
+use crate::reads::Read;
+use parking_lot::Mutex;
+use reeve_core::{Desired, Digest, UnitKey};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Bytes of remembered answers. A call costs tens of microseconds, so that
+/// forgetting one is cheap, while memory is what an agent is judged by.
+const MEMO_BYTES: usize = 8 * 1024 * 1024;
+
+/// What an entry takes besides its objects: its key, its digests, its place.
+const ENTRY_BYTES: usize = 512;
+
+/// Answers by unit, the least recently used forgotten first.
+pub(crate) struct Memo {
+    answers: Mutex<Answered>,
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct Answered {
+    by_unit: HashMap<UnitKey, (u64, Arc<Remembered>)>,
+    /// Units by the number of their last use.
+    by_use: BTreeMap<u64, UnitKey>,
+    uses: u64,
+    bytes: usize,
+}
+
+/// One answer, and what it is the answer to.
+pub(crate) struct Remembered {
+    /// What the guest was given.
+    given: Digest,
+    /// What it read, and what it was told.
+    pub(crate) reads: Answers,
+    /// What it answered, checked.
+    pub(crate) desired: Desired,
+    bytes: usize,
+}
+
+/// Everything that a call has read, with the digest of what it was told.
+pub(crate) type Answers = HashMap<Read, Digest>;
+
+impl Answered {
+    fn get(&mut self, unit: &UnitKey) -> Option<Arc<Remembered>> {
+        let (used, remembered) = self.by_unit.get_mut(unit)?;
+        self.by_use.remove(used);
+        self.uses += 1;
+        *used = self.uses;
+        self.by_use.insert(self.uses, unit.clone());
+        Some(remembered.clone())
+    }
+
+    fn insert(&mut self, unit: UnitKey, remembered: Arc<Remembered>) {
+        self.remove(&unit);
+        self.uses += 1;
+        self.bytes += remembered.bytes;
+        self.by_use.insert(self.uses, unit.clone());
+        self.by_unit.insert(unit, (self.uses, remembered));
+    }
+
+    fn remove(&mut self, unit: &UnitKey) {
+        if let Some((used, remembered)) = self.by_unit.remove(unit) {
+            self.by_use.remove(&used);
+            self.bytes -= remembered.bytes;
+        }
+    }
+
+    fn shrink(&mut self, capacity: usize) {
+        while self.bytes > capacity
+            && let Some((_, unit)) = self.by_use.pop_first()
+        {
+            self.remove(&unit);
+        }
+    }
+}
+
+/// Digest of all that a guest is given besides what it asks for: which component
+/// under which configuration and policy, and the primary. The generation of the
+/// contract is part of the component.
+pub(crate) fn given(key: &LoadKey, primary: &[u8]) -> Digest {
+    Digest::of_parts([
+        key.component.hex().as_bytes(),
+        key.settings.hex().as_bytes(),
+        primary,
+    ])
+}
+
+impl Memo {
+    pub(crate) fn new() -> Self {
+        Self::with_capacity(MEMO_BYTES)
+    }
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self {
+            answers: Mutex::default(),
+            capacity,
+        }
+    }
+
+    /// The answer to equal inputs. `answer` says what a read would be told now.
+    pub(crate) fn recall(
+        &self,
+        unit: &UnitKey,
+        given: &Digest,
+        mut answer: impl FnMut(&Read) -> Digest,
+    ) -> Option<Arc<Remembered>> {
+        let remembered = self.answers.lock().get(unit)?;
+        let same = remembered.given == *given
+            && remembered
+                .reads
+                .iter()
+                .all(|(read, told)| answer(read) == *told);
+        same.then_some(remembered)
+    }
+
+    /// Remembers the answer of a unit, in the place of an earlier one. An answer
+    /// that depends on the time is not remembered: no two instants are equal.
+    pub(crate) fn remember(&self, unit: &UnitKey, given: Digest, reads: Answers, desired: Desired) {
+        if reads.contains_key(&Read::Clock) {
+            self.answers.lock().remove(unit);
+            return;
+        }
+        let objects = desired.objects.iter();
+        let size: usize = objects.map(|object| weight_of(&object.body)).sum();
+        let bytes = ENTRY_BYTES + size + reads.len() * ENTRY_BYTES / 4;
+        let remembered = Arc::new(Remembered {
+            given,
+            reads,
+            desired,
+            bytes,
+        });
+        let mut answers = self.answers.lock();
+        answers.insert(unit.clone(), remembered);
+        answers.shrink(self.capacity);
+    }
+
+    /// Forgets the answers of a plugin.
+    pub(crate) fn forget_plugin(&self, plugin: &str) {
+        let mut answers = self.answers.lock();
+        let units = answers.by_unit.keys();
+        let gone: Vec<UnitKey> = units
+            .filter(|unit| *unit.plugin == *plugin)
+            .cloned()
+            .collect();
+        for unit in gone {
+            answers.remove(&unit);
+        }
+    }
+}
+
+/// Bytes that a value takes in memory, roughly: each node, and its text.
+fn weight_of(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    const NODE: usize = 40;
+    NODE + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight_of).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| NODE + key.len() + weight_of(value))
+            .sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_core::desired::DesiredObject;
+    use reeve_core::outcome::Next;
+    use reeve_core::projection::Projection;
+    use reeve_core::{GroupVersionKind, ObjectReference};
+    use serde_json::json;
+
+    fn reference(name: &str) -> ObjectReference {
+        ObjectReference::new(GroupVersionKind::new("", "v1", "ConfigMap"), None, name)
+    }
+
+    fn unit(plugin: &str, name: &str) -> UnitKey {
+        UnitKey::new(plugin, reference(name))
+    }
+
+    fn desired(data: &str) -> Desired {
+        Desired {
+            objects: vec![DesiredObject {
+                reference: reference("a"),
+                body: json!({"data": {"a": data}}),
+            }],
+            absent: vec![],
+            conditions: vec![],
+            events: vec![],
+            next: Next::OnChange,
+            empty_is_meant: false,
+        }
+    }
+
+    fn read(name: &str) -> Read {
+        Read::Object(reference(name), Projection::default())
+    }
+
+    #[test]
+    fn equal_inputs_are_recognised_and_others_are_not() {
+        let memo = Memo::new();
+        let (primary, other) = (Digest::of(b"1"), Digest::of(b"2"));
+        let told = Digest::of(b"told");
+        let reads: Answers = [(read("x"), told)].into();
+        memo.remember(&unit("p", "a"), primary, reads, desired("1"));
+        let recall = |unit: &UnitKey, given, told| memo.recall(unit, &given, |_| told).is_some();
+        assert!(recall(&unit("p", "a"), primary, told));
+        assert!(!recall(&unit("p", "a"), other, told), "another primary");
+        assert!(!recall(&unit("p", "a"), primary, other), "another answer");
+        assert!(!recall(&unit("p", "b"), primary, told), "another unit");
+    }
+
+    #[test]
+    fn the_time_is_never_the_same() {
+        let memo = Memo::new();
+        let given = Digest::of(b"1");
+        memo.remember(&unit("p", "a"), given, Answers::new(), desired("1"));
+        let reads: Answers = [(Read::Clock, Digest::of(b""))].into();
+        memo.remember(&unit("p", "a"), given, reads, desired("2"));
+        let recalled = memo.recall(&unit("p", "a"), &given, |_| Digest::of(b""));
+        assert!(recalled.is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let memo = Memo::with_capacity(64 * 1024);
+        let given = Digest::of(b"1");
+        for number in 0..1000 {
+            let unit = unit("p", &number.to_string());
+            memo.remember(&unit, given, Answers::new(), desired(&"x".repeat(1024)));
+        }
+        let answers = memo.answers.lock();
+        assert!(answers.bytes <= 64 * 1024);
+        let kept: usize = answers.by_unit.values().map(|(_, one)| one.bytes).sum();
+        assert_eq!(answers.bytes, kept);
+        assert_eq!(answers.by_unit.len(), answers.by_use.len());
+        assert!(
+            answers.by_unit.contains_key(&unit("p", "999")),
+            "the newest stays"
+        );
+    }
+
+    #[test]
+    fn a_plugin_is_forgotten_alone() {
+        let memo = Memo::new();
+        let given = Digest::of(b"1");
+        for plugin in ["p", "q"] {
+            memo.remember(&unit(plugin, "a"), given, Answers::new(), desired("1"));
+        }
+        memo.forget_plugin("p");
+        let there = |plugin| memo.recall(&unit(plugin, "a"), &given, |_| given).is_some();
+        assert_eq!((there("p"), there("q")), (false, true));
+    }
+}

@@ -1,0 +1,117 @@
+//! Asking a plugin what should be, or remembering what it would say.
+
+use super::{Ran, Runner};
+use crate::active::Active;
+use crate::memo;
+use crate::problem::Problem;
+use crate::view::CallView;
+use bytes::Bytes;
+use reeve_api::Reason;
+use reeve_cluster::{Object, Snapshot};
+use reeve_core::{Desired, Failure, UnitKey};
+use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+impl Runner {
+    /// Asks the plugin, or remembers what it would say.
+    pub(super) async fn ask(
+        &self,
+        unit: &UnitKey,
+        active: &Arc<Active>,
+        snapshot: &Snapshot,
+        primary: &Object,
+        ran: &mut Ran,
+    ) -> Result<Desired, Problem> {
+        let seen = active.manifest.primary().projection.apply(&primary.value());
+        let seen = Bytes::from(seen.to_string());
+        let view = Arc::new(CallView::new(
+            snapshot.clone(),
+            active.clone(),
+            unit,
+            self.clock.now(),
+        ));
+        let given = memo::given(&active.key, &seen);
+        if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
+            ran.reads = Some(answer.reads.keys().cloned().collect());
+            ran.remembered = true;
+            return Ok(answer.desired.clone());
+        }
+        let request = Request {
+            primary: seen,
+            config: active.config.clone(),
+            facts: Vec::new(),
+        };
+        let began = Instant::now();
+        let called = active
+            .component
+            .reconcile(request, view.clone(), &active.limits)
+            .await;
+        self.metrics.called(&unit.plugin, began.elapsed());
+        let reads = view.reads();
+        ran.reads = Some(reads.keys().cloned().collect());
+        let outcome = match called {
+            Ok(called) => {
+                log_lines(unit, &called.logs, called.logs_dropped);
+                called.value.map_err(failure_problem)?
+            }
+            Err(fault) => {
+                log_lines(unit, &fault.logs, fault.logs_dropped);
+                return Err(fault_problem(&fault));
+            }
+        };
+        let namespaced = |kind: &_| active.resource(kind).is_some_and(|r| r.namespaced);
+        let desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
+            .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
+        self.memo.remember(unit, given, reads, desired.clone());
+        Ok(desired)
+    }
+}
+
+fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {
+    for line in lines {
+        let (plugin, primary) = (&unit.plugin, &unit.primary);
+        let text = &line.message;
+        match line.level {
+            Level::Debug => {
+                tracing::debug!(target: "reeve::plugin", %plugin, %primary, text, "plugin says")
+            }
+            Level::Info => {
+                tracing::info!(target: "reeve::plugin", %plugin, %primary, text, "plugin says")
+            }
+            Level::Warn => {
+                tracing::warn!(target: "reeve::plugin", %plugin, %primary, text, "plugin says")
+            }
+            Level::Error => {
+                tracing::error!(target: "reeve::plugin", %plugin, %primary, text, "plugin says")
+            }
+        }
+    }
+    if dropped {
+        tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, "log lines dropped, the plugin's limit is reached");
+    }
+}
+
+fn fault_problem(fault: &Fault) -> Problem {
+    let reason = match *fault.kind {
+        FaultKind::Trap { .. } | FaultKind::Exit { .. } | FaultKind::MalformedResult { .. } => {
+            Reason::Trapped
+        }
+        FaultKind::Refused { .. } => Reason::OutcomeRefused,
+        FaultKind::Host { .. } => Reason::Retrying,
+        _ => Reason::LimitExceeded,
+    };
+    Problem {
+        reason,
+        message: fault.to_string(),
+        retries: fault.retries(),
+    }
+}
+
+fn failure_problem(failure: Failure) -> Problem {
+    match failure {
+        Failure::Retry(message) => Problem::passing(Reason::Retrying, message),
+        Failure::Terminal(message) => Problem::lasting(Reason::Terminal, message),
+        Failure::NotReady(message) => Problem::lasting(Reason::NotReady, message),
+    }
+}

@@ -1,0 +1,100 @@
+//! What the store knows of the objects of a unit, as plans need it.
+
+use crate::active::Active;
+use k8s_openapi::jiff::Timestamp;
+use reeve_cluster::{Object, Snapshot};
+use reeve_core::health::{self, Applied, Context, Gate, HealthStatus, Overrides, Rule};
+use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL};
+use reeve_core::plan::Observed;
+use reeve_core::{GroupVersionKind, ObjectReference};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The objects that carry a unit's label, and what was observed of them.
+pub(super) struct Observation {
+    pub(super) observed: Vec<Observed>,
+    objects: HashMap<ObjectReference, Arc<Object>>,
+    now: Timestamp,
+}
+
+impl Observation {
+    /// Looks at `candidates`; what does not carry `label` is left out.
+    pub(super) fn of(
+        active: &Active,
+        snapshot: &Snapshot,
+        candidates: &BTreeSet<ObjectReference>,
+        label: &str,
+        now: Timestamp,
+    ) -> Self {
+        let mut observed = Vec::with_capacity(candidates.len());
+        let mut objects = HashMap::with_capacity(candidates.len());
+        for reference in candidates {
+            let Some(object) = find(active, snapshot, reference) else {
+                continue;
+            };
+            if object.label(UNIT_LABEL) != Some(label) {
+                continue;
+            }
+            observed.push(Observed {
+                reference: object.reference(),
+                uid: object.uid().to_owned(),
+                annotations: object.annotations(),
+                owned_fields: object.manager_fields(&active.field_manager),
+                generation: object.generation(),
+                deleting: object.is_deleting(),
+                owners: object.owners().map(str::to_owned).collect(),
+            });
+            objects.insert(object.reference(), object);
+        }
+        Self {
+            observed,
+            objects,
+            now,
+        }
+    }
+
+    /// Whether an object lets the next step begin.
+    pub(super) fn gate(&self, observed: &Observed, applied: Option<Applied<'_>>) -> Gate {
+        let Some(object) = self.objects.get(&observed.reference) else {
+            return health::gate(None, applied, &Context::at(self.now));
+        };
+        // Nothing works on these, so there is nothing to look at.
+        if health::is_static(&observed.reference.kind) && !observed.deleting {
+            let digest = observed.annotations.get(APPLIED_ANNOTATION);
+            let ours = applied.is_none_or(|applied| digest.is_some_and(|d| d == applied.digest));
+            if ours {
+                return Gate::Pass;
+            }
+        }
+        let live = object.value();
+        let said = applied.map_or(&live, |applied| applied.body);
+        let rule = match Rule::of(said) {
+            Ok(rule) => rule,
+            Err(error) => {
+                return Gate::Wait {
+                    status: HealthStatus::Unknown,
+                    reason: format!("its health rule cannot be used: {error}"),
+                    recheck_after: None,
+                };
+            }
+        };
+        let context = Context {
+            overrides: Overrides::of(said).0,
+            rule: rule.as_ref(),
+            ..Context::at(self.now)
+        };
+        health::gate(Some(&live), applied, &context)
+    }
+}
+
+fn find(active: &Active, snapshot: &Snapshot, reference: &ObjectReference) -> Option<Arc<Object>> {
+    let same = |kind: &GroupVersionKind| *kind == reference.kind;
+    let watches = active.watches.owned.iter();
+    watches
+        .filter(|watch| same(&watch.spec().resource.kind))
+        .find_map(|watch| {
+            let namespace = reference.namespace.as_deref();
+            let found = snapshot.get_in(watch.spec(), namespace, &reference.name);
+            found.found()
+        })
+}

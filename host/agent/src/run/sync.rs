@@ -1,0 +1,282 @@
+//! Bringing the cluster to what a plugin wants, as far as it may go now.
+
+use super::observe::Observation;
+use super::{Ran, Run, Runner};
+use crate::active::Active;
+use crate::problem::Problem;
+use reeve_api::Reason;
+use reeve_core::health::HealthStatus;
+use reeve_core::outcome::Next;
+use reeve_core::ownership::{Owner, unit_label};
+use reeve_core::plan::{
+    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Wanted, Withdrawal,
+};
+use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
+use reeve_core::waves::{HookState, Member, Mode, Sequence, order};
+use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
+use std::collections::BTreeSet;
+
+/// Rounds of planning and applying within one run. Objects that are healthy by
+/// existing let wave after wave pass at once; a set of objects has no more waves
+/// than objects, and this many only if somebody means harm.
+const MAX_ROUNDS: usize = 1000;
+
+/// How far a desired revision has come; what is remembered of a unit between
+/// runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sync {
+    /// The revision; none before the first answer.
+    pub(crate) revision: Option<Digest>,
+    /// Whether it was complete once.
+    pub(crate) settled: bool,
+    /// How far its hooks are.
+    pub(crate) hooks: Hooks,
+    /// How far it is now.
+    pub(crate) progress: Progress,
+    /// What it waits for.
+    pub(crate) blocked: Option<Blocked>,
+}
+
+impl Sync {
+    /// Whether a restart must find it again.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.hooks
+            .values()
+            .any(|state| *state != HookState::Pending)
+    }
+}
+
+impl Runner {
+    /// Plans and applies until nothing may be done now, or something fails.
+    pub(super) async fn bring_about(&self, run: &Run, uid: &str, desired: Desired, ran: &mut Ran) {
+        let Run { unit, active, .. } = run;
+        let owner = Owner {
+            unit: unit.clone(),
+            uid: uid.to_owned(),
+        };
+        let (wanted, warnings) = wanted(&owner, desired.objects);
+        for warning in warnings {
+            tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, warning, "annotation not understood");
+        }
+        let members: Vec<Member> = wanted.iter().map(|one| one.member.clone()).collect();
+        let sequence = match order(&members, Mode::default()) {
+            Ok(sequence) => sequence,
+            Err(error) => {
+                let problem = Problem::lasting(Reason::OutcomeRefused, error.to_string());
+                ran.problems.push(problem);
+                return;
+            }
+        };
+        for notice in &sequence.notices {
+            tracing::debug!(plugin = %unit.plugin, primary = %unit.primary, %notice, "order");
+        }
+        let revision = reeve_core::plan::revision(&wanted);
+        let mut sync = run.sync.clone();
+        if sync.revision != Some(revision) {
+            sync = Sync {
+                revision: Some(revision),
+                ..Sync::default()
+            };
+        }
+        let empty_not_meant = wanted.is_empty() && !desired.empty_is_meant;
+        let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
+        candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
+        for _ in 0..MAX_ROUNDS {
+            let looked = self.look(active, unit, &candidates);
+            let plan = next(&owner, &wanted, &sequence, &looked, &sync);
+            sync.hooks.clone_from(&plan.hooks);
+            sync.progress = plan.progress;
+            sync.blocked.clone_from(&plan.blocked);
+            sync.settled |= plan.progress == Progress::Complete;
+            let (plan, holds) = self.guarded(run, plan, empty_not_meant);
+            ran.problems = plan.refusals.iter().map(refusal_problem).collect();
+            ran.problems
+                .extend(holds.iter().map(|hold| hold_problem(unit, hold)));
+            if let Some(after) = plan.recheck_after {
+                ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
+            }
+            if plan.is_empty() {
+                let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
+                self.metrics.unchanged(&unit.plugin, unchanged);
+                ran.problems.extend(waiting_problem(&sync));
+                ran.sync = Some(sync);
+                return;
+            }
+            let executed = self
+                .executor
+                .execute(active, unit, &run.known, &wanted, plan)
+                .await;
+            ran.drifted |= executed.drifted;
+            if !executed.problems.is_empty() {
+                ran.problems.splice(0..0, executed.problems);
+                ran.sync = Some(sync);
+                return;
+            }
+        }
+        let message = format!("{MAX_ROUNDS} rounds of applying have not come to an end");
+        ran.problems
+            .push(Problem::passing(Reason::ApplyFailed, message));
+        ran.sync = Some(sync);
+    }
+
+    pub(super) fn look(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        candidates: &BTreeSet<ObjectReference>,
+    ) -> Observation {
+        let snapshot = self.store.snapshot();
+        let label = unit_label(unit);
+        Observation::of(active, &snapshot, candidates, &label, self.clock.now())
+    }
+
+    /// Takes out of a plan the deletions that are held.
+    pub(super) fn guarded(
+        &self,
+        run: &Run,
+        mut plan: Plan,
+        empty_not_meant: bool,
+    ) -> (Plan, Vec<Hold>) {
+        let mut cause = Cause::Withdrawn;
+        let mut candidates = Vec::new();
+        for step in plan.steps() {
+            if let Step::Delete {
+                object,
+                uid,
+                reason: reason @ (Withdrawal::Unwanted | Withdrawal::UnitEnded),
+                removal,
+            } = step
+            {
+                if *reason == Withdrawal::UnitEnded {
+                    cause = Cause::Ended;
+                }
+                candidates.push(Candidate {
+                    reference: object.clone(),
+                    uid: uid.clone(),
+                    removal: *removal,
+                });
+            }
+        }
+        if candidates.is_empty() {
+            return (plan, Vec::new());
+        }
+        let request = Request {
+            unit: &run.unit,
+            cause,
+            candidates,
+            unit_owns: run.owned.len(),
+            plugin_owns: run.plugin_owns,
+            empty_not_meant,
+        };
+        let verdict = run
+            .guard
+            .lock()
+            .review(request, &run.approvals, self.clock.now());
+        let may_go = |wanted: &ObjectReference, wanted_uid: &str| {
+            let mut allowed = verdict.delete.iter();
+            allowed.any(|one| one.reference == *wanted && one.uid == wanted_uid)
+        };
+        for stage in &mut plan.stages {
+            stage.retain(|step| match step {
+                Step::Delete {
+                    object,
+                    uid,
+                    reason: Withdrawal::Unwanted | Withdrawal::UnitEnded,
+                    ..
+                } => may_go(object, uid),
+                _ => true,
+            });
+        }
+        plan.stages.retain(|stage| !stage.is_empty());
+        (plan, verdict.holds)
+    }
+}
+
+fn next(
+    owner: &Owner,
+    wanted: &[Wanted],
+    sequence: &Sequence,
+    looked: &Observation,
+    sync: &Sync,
+) -> Plan {
+    reeve_core::plan(&Situation {
+        owner,
+        wanted,
+        sequence,
+        observed: &looked.observed,
+        gate: &|observed, applied| looked.gate(observed, applied),
+        hooks: &sync.hooks,
+        settled: sync.settled,
+    })
+}
+
+/// The desired objects as they are sent, and what in their annotations is not
+/// understood.
+fn wanted(owner: &Owner, objects: Vec<reeve_core::DesiredObject>) -> (Vec<Wanted>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let wanted = objects
+        .into_iter()
+        .map(|object| {
+            let (member, unclear) = Member::of(object.reference.clone(), &object.body);
+            let name = &object.reference;
+            warnings.extend(unclear.iter().map(|warning| format!("{name}: {warning}")));
+            Wanted {
+                stamped: owner.stamp(object.reference, object.body),
+                member,
+            }
+        })
+        .collect();
+    (wanted, warnings)
+}
+
+/// What keeps a unit from being ready although everything that may be applied is.
+fn waiting_problem(sync: &Sync) -> Option<Problem> {
+    let blocked = sync.blocked.as_ref()?;
+    let Blocked {
+        phase,
+        wave,
+        object,
+        status,
+        reason,
+    } = blocked;
+    let place = match wave {
+        Some(wave) => format!("{phase} wave {wave}"),
+        None => phase.to_string(),
+    };
+    let (what, held) = match sync.progress {
+        Progress::Complete => return None,
+        Progress::Failed => (
+            Reason::HookFailed,
+            "; nothing more is applied for this revision",
+        ),
+        Progress::Waiting => (Reason::Waiting, "; what comes after it waits"),
+        Progress::Applying | Progress::Applied => (Reason::Waiting, ""),
+    };
+    let what = match status {
+        HealthStatus::Degraded if what == Reason::Waiting => Reason::Degraded,
+        _ => what,
+    };
+    let message = format!("{place}: {object} is {status}: {reason}{held}");
+    Some(Problem::lasting(what, message))
+}
+
+pub(super) fn refusal_problem(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::OtherUnit { .. } => Problem::lasting(Reason::Conflict, refusal.to_string()),
+    }
+}
+
+pub(super) fn hold_problem(unit: &UnitKey, hold: &Hold) -> Problem {
+    Problem::lasting(
+        Reason::DeletionHeld,
+        format!("{hold}: {}", approve_command(&unit.plugin, &hold.token)),
+    )
+}
+
+/// The command that lets held deletions go.
+pub(crate) fn approve_command(plugin: &str, token: &Token) -> String {
+    format!(
+        "`kubectl annotate plugin {plugin} --overwrite {}={token}` in the agent's namespace",
+        reeve_api::APPROVE_DELETION_ANNOTATION
+    )
+}

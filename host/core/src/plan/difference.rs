@@ -1,0 +1,36 @@
+//! Whether an apply would change anything, decided without asking.
+
+use super::Observed;
+use crate::ownership::{APPLIED_ANNOTATION, Stamped};
+
+/// Why an object is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyReason {
+    /// Nothing of ours was observed there. What may be there belongs to somebody
+    /// else, so conflicts are not forced.
+    Absent,
+    /// The plugin wants something else than before.
+    Changed,
+    /// Somebody took a field that is ours.
+    Drifted,
+}
+
+/// Why `stamped` has to be sent to an object of ours, if it has to be: we sent
+/// something else before, or a field of it is no longer ours. A field that is
+/// ours but differs was changed by admission or defaulting, and is settled.
+pub(super) fn difference(stamped: &Stamped, object: &Observed) -> Option<ApplyReason> {
+    if object.annotations.get(APPLIED_ANNOTATION) != Some(&stamped.applied) {
+        return Some(ApplyReason::Changed);
+    }
+    let owned = object.owned_fields.as_ref()?;
+    let schema = reeve_ssa::builtin::schema(
+        &stamped.reference.kind.group,
+        &stamped.reference.kind.version,
+        &stamped.reference.kind.kind,
+    );
+    let covered = match schema {
+        Some(schema) => reeve_ssa::covers_typed(schema, owned, &stamped.body),
+        None => reeve_ssa::covers(owned, &stamped.body),
+    };
+    (!covered).then_some(ApplyReason::Drifted)
+}

@@ -1,0 +1,85 @@
+//! What was observed of the objects of a unit.
+
+use super::{Refusal, Situation};
+use crate::kind::ObjectReference;
+use crate::ownership::{Owner, PRIMARY_ANNOTATION};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// What was observed of one object that carries a unit's labels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// The object.
+    pub reference: ObjectReference,
+    /// Its uid.
+    pub uid: String,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// `fieldsV1` of our manager's `Apply` entry; none when there is no such
+    /// entry, and so no proof that we made it.
+    pub owned_fields: Option<Value>,
+    /// `metadata.generation`; kinds without a specification have none.
+    pub generation: Option<i64>,
+    /// Whether it is being deleted already.
+    pub deleting: bool,
+    /// Uids of its ownerReferences.
+    pub owners: Vec<String>,
+}
+
+/// What makes two references one object, whatever version they were read in.
+pub(super) type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+
+pub(super) fn identity(reference: &ObjectReference) -> Identity<'_> {
+    (
+        &reference.kind.group,
+        &reference.kind.kind,
+        reference.namespace.as_deref(),
+        &reference.name,
+    )
+}
+
+/// The observed objects that are provably the unit's.
+pub(super) struct Live<'a>(HashMap<Identity<'a>, &'a Observed>);
+
+impl<'a> Live<'a> {
+    pub(super) fn of(situation: &Situation<'a>, refusals: &mut Vec<Refusal>) -> Self {
+        Self::owned(situation.owner, situation.observed, refusals)
+    }
+
+    pub(super) fn owned(
+        owner: &Owner,
+        observed: &'a [Observed],
+        refusals: &mut Vec<Refusal>,
+    ) -> Self {
+        let id = owner.unit.id();
+        let mut live = HashMap::with_capacity(observed.len());
+        for object in observed {
+            // Anybody may write our labels on an object. Without fields that our
+            // manager applied it is not ours, and none of our business.
+            if object.owned_fields.is_none() {
+                continue;
+            }
+            let annotated = object.annotations.get(PRIMARY_ANNOTATION);
+            if let Some(other) = annotated.filter(|other| **other != id) {
+                refusals.push(Refusal::OtherUnit {
+                    object: object.reference.clone(),
+                    owner: other.clone(),
+                });
+            } else {
+                live.insert(identity(&object.reference), object);
+            }
+        }
+        Self(live)
+    }
+
+    pub(super) fn get(&self, reference: &ObjectReference) -> Option<&'a Observed> {
+        self.0.get(&identity(reference)).copied()
+    }
+
+    /// All of them, ordered by name.
+    pub(super) fn all(&self) -> Vec<&'a Observed> {
+        let mut all: Vec<&Observed> = self.0.values().copied().collect();
+        all.sort_by(|a, b| a.reference.cmp(&b.reference));
+        all
+    }
+}

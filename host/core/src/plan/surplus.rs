@@ -1,0 +1,165 @@
+//! What a unit has and no longer wants: what of it goes now, and what stays until
+//! somebody says so.
+
+use super::observed::{Identity, Live, identity};
+use super::{Observed, Plan, Progress, Step};
+use crate::annotations::Annotations;
+use crate::kind::{GroupVersionKind, ObjectReference};
+use crate::ownership::PRUNE_ANNOTATION;
+use crate::waves::{self, Member, Options, Removal};
+use std::collections::HashMap;
+
+/// Why an object is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// The plugin no longer returns it.
+    Unwanted,
+    /// Its unit has ended.
+    UnitEnded,
+    /// The hook of an earlier sync makes room for that of this one.
+    EarlierHook,
+    /// The hook has ended, and its policy says so.
+    HookEnded,
+}
+
+/// Kinds whose deletion takes data of others with it.
+const PRECIOUS: [(&str, &str); 4] = [
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// Whether deleting this kind needs permission.
+pub fn is_precious(kind: &GroupVersionKind) -> bool {
+    PRECIOUS.contains(&(kind.group.as_str(), kind.kind.as_str()))
+}
+
+/// Adds the deletion of what is no longer wanted. Nothing goes before what may
+/// take its place is applied, and nothing when a hook has failed. Whether so much
+/// may go is for [`crate::prune::Guard`] to say.
+pub(super) fn withdraw(live: &Live<'_>, wanted: &HashMap<Identity<'_>, usize>, plan: &mut Plan) {
+    let surplus: Vec<&Observed> = live
+        .all()
+        .into_iter()
+        .filter(|object| !wanted.contains_key(&identity(&object.reference)))
+        .collect();
+    if surplus.is_empty() || plan.progress == Progress::Failed {
+        return;
+    }
+    // While a sync waits in a step, what belongs to later ones may still be
+    // needed.
+    let reached = match plan.progress {
+        Progress::Waiting => plan.blocked.as_ref().map(|blocked| blocked.wave),
+        _ if plan.waiting > 0 => return,
+        _ => None,
+    };
+    let reached = reached.map(|wave| wave.unwrap_or(i64::MIN));
+    let everything_well = plan.progress == Progress::Complete;
+    let (members, by_name) = members(surplus);
+    let order = waves::deletion(&members);
+    let mut steps = order.steps;
+    if everything_well {
+        steps.extend(order.last);
+    }
+    delete(
+        &by_name,
+        steps,
+        |options| reached.is_none_or(|reached| options.wave <= reached),
+        Withdrawal::Unwanted,
+        plan,
+    );
+}
+
+/// Adds the deletion of all that is left of a unit that has ended.
+pub(super) fn end(live: &Live<'_>, plan: &mut Plan) {
+    let (members, by_name) = members(live.all());
+    let order = waves::deletion(&members);
+    let mut steps = order.last;
+    steps.extend(order.steps);
+    delete(&by_name, steps, |_| true, Withdrawal::UnitEnded, plan);
+    if !plan.is_empty() {
+        plan.progress = Progress::Applying;
+    } else if live.all().iter().any(|object| object.deleting) {
+        plan.progress = Progress::Waiting;
+    }
+}
+
+/// Adds the first step of a deletion that is not gone yet. Within it, kinds go in
+/// the order of their groups.
+fn delete(
+    surplus: &ByName<'_>,
+    steps: Vec<waves::Step>,
+    may_go: impl Fn(&Options) -> bool,
+    reason: Withdrawal,
+    plan: &mut Plan,
+) {
+    for step in steps {
+        let mut here = false;
+        for group in step.groups {
+            let mut stage = Vec::new();
+            for reference in group {
+                let Some((object, options)) = surplus.get(&reference) else {
+                    continue;
+                };
+                let removal = removal(object, options, reason);
+                if !may_go(options) || removal == Removal::Never {
+                    continue;
+                }
+                here = true;
+                if !object.deleting {
+                    stage.push(Step::Delete {
+                        object: reference,
+                        uid: object.uid.clone(),
+                        reason,
+                        removal,
+                    });
+                }
+            }
+            if !stage.is_empty() {
+                plan.stages.push(stage);
+            }
+        }
+        if here {
+            return;
+        }
+    }
+}
+
+/// What an object says about being deleted for a reason.
+fn removal(object: &Observed, options: &Options, reason: Withdrawal) -> Removal {
+    let said = match reason {
+        Withdrawal::UnitEnded => options.delete,
+        _ => options.prune,
+    };
+    let allowed = object
+        .annotations
+        .get(PRUNE_ANNOTATION)
+        .is_some_and(|value| value == "allow");
+    if allowed && said == Removal::Unsaid {
+        Removal::Permitted
+    } else {
+        said
+    }
+}
+
+type ByName<'a> = HashMap<ObjectReference, (&'a Observed, Options)>;
+
+/// Objects as far as order is concerned. What was said about a live object stands
+/// in its annotations; what its body defines is not kept, and a definition goes
+/// after all else by its kind.
+fn members<'a>(objects: Vec<&'a Observed>) -> (Vec<Member>, ByName<'a>) {
+    let mut members = Vec::with_capacity(objects.len());
+    let mut by_name = HashMap::with_capacity(objects.len());
+    for object in objects {
+        let annotations = Annotations::from(&object.annotations);
+        let (options, _) = Options::from_annotations(&annotations);
+        members.push(Member {
+            reference: object.reference.clone(),
+            options: options.clone(),
+            defines: None,
+        });
+        by_name.insert(object.reference.clone(), (object, options));
+    }
+    (members, by_name)
+}
