@@ -1,0 +1,22 @@
+//! How faithful the embedded API server is: the same requests, sent as they are
+//! to it and to a real kube-apiserver, must be answered alike.
+//!
+//! `corpus/*.yaml` are written by hand, one file a behaviour. `generate` makes
+//! further ones out of `generated.yaml`, prints its seed, and shrinks what is
+//! answered differently to a scenario for the corpus. What may differ, and why,
+//! is in `accepted.yaml` and nowhere else.
+//!
+//! `REEVE_FAITHFUL=crud/` runs only the scenarios whose names begin so, and
+//! `REEVE_SEED=7` other generated ones.
+
+mod accepted;
+mod compare;
+mod corpus;
+mod exchange;
+mod generate;
+mod normal;
+mod play;
+mod predict;
+mod servers;
+mod shrink;
+mod suite;

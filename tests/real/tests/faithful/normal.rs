@@ -1,0 +1,512 @@
+//! Answers without what two servers cannot have in common: uids, times, versions,
+//! names and addresses that they chose.
+//!
+//! What is replaced is numbered in the order in which it shows up, so that two
+//! answers stay different when one server sent the same version twice and the
+//! other two versions.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use k8s_openapi::jiff::Timestamp;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use crate::corpus;
+use crate::exchange::Answer;
+use crate::play::Outcome;
+
+/// The headers that callers act upon. `date`, lengths and ids of requests are
+/// left out.
+const HEADERS: &[&str] = &[
+    "content-type",
+    "content-encoding",
+    "warning",
+    "retry-after",
+    "www-authenticate",
+    "allow",
+    "cache-control",
+    "location",
+    "vary",
+];
+
+/// How a refusal names the prefix of a generated name.
+const BAD_PREFIX: &str = "metadata.generateName: Invalid value: \"";
+/// How many letters a server adds to a prefix.
+const SUFFIX: usize = 5;
+
+/// Times this near were given by the server; others by the caller.
+const NEAR: i64 = 4 * 3600;
+
+static UUID: LazyLock<Regex> =
+    LazyLock::new(|| pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
+/// Where messages name versions.
+static VERSION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(in record \(|current: |too old resource version: \d+ \()(\d+)"));
+/// Addresses and ports that a server chooses from its ranges.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.(0\.0|96\.\d+)\.\d+\b"));
+static NODE_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r":3[0-2]\d{3}/"));
+static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+[smhdy])+$"));
+
+#[expect(clippy::unwrap_used, reason = "patterns are literals")]
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).unwrap()
+}
+
+/// What one server has called things so far.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    uids: BTreeMap<String, usize>,
+    versions: BTreeMap<String, usize>,
+    /// The versions that each object was seen in.
+    seen: BTreeMap<String, Vec<String>>,
+    made: BTreeMap<String, String>,
+    ports: BTreeMap<i64, usize>,
+}
+
+impl Names {
+    /// What a step came to, in the form that is compared.
+    pub(crate) fn normal(&mut self, outcome: &Outcome) -> Value {
+        match outcome {
+            Outcome::Answer(answer) => self.answer(answer),
+            Outcome::Events(events, ended) => {
+                let events: Vec<Value> = events
+                    .iter()
+                    .map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line)))
+                    .filter(|event| !is_chance(event))
+                    .map(|event| self.event(event))
+                    .collect();
+                json!({"events": events, "ended": ended})
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) -> Value {
+        let mut headers = Map::new();
+        for (name, value) in &answer.headers {
+            if HEADERS.contains(&name.as_str())
+                && let Some(values) = headers
+                    .entry(name.clone())
+                    .or_insert_with(|| json!([]))
+                    .as_array_mut()
+            {
+                values.push(json!(value));
+            }
+        }
+        let zipped = answer
+            .headers
+            .iter()
+            .any(|(name, value)| name == "content-encoding" && value == "gzip");
+        let bytes = if zipped {
+            let mut bytes = Vec::new();
+            match flate2::read::GzDecoder::new(&*answer.body).read_to_end(&mut bytes) {
+                Ok(_) => bytes,
+                Err(error) => error.to_string().into_bytes(),
+            }
+        } else {
+            answer.body.to_vec()
+        };
+        let is_yaml = answer
+            .headers
+            .iter()
+            .any(|(name, value)| name == "content-type" && value == "application/yaml");
+        let body = match serde_json::from_slice::<Value>(&bytes) {
+            Ok(body) if body.is_object() => self.body(body),
+            _ if is_yaml => match corpus::parse(&String::from_utf8_lossy(&bytes)) {
+                Ok(body) => self.body(body),
+                Err(error) => json!(error.to_string()),
+            },
+            _ => {
+                let text = String::from_utf8_lossy(&bytes);
+                json!(self.text(&text))
+            }
+        };
+        json!({"status": answer.status, "headers": headers, "body": body})
+    }
+
+    fn event(&mut self, mut event: Value) -> Value {
+        // A bookmark may be of any version.
+        if event["type"] == "BOOKMARK" {
+            event["object"]["metadata"]["resourceVersion"] = json!("<some version>");
+        }
+        let body = event["object"].take();
+        event["object"] = self.body(body);
+        event
+    }
+
+    /// The top of an answer, where lists and tables have versions of their own.
+    fn body(&mut self, mut body: Value) -> Value {
+        let kind = body["kind"].as_str().unwrap_or_default();
+        let is_table = kind == "Table";
+        let is_list = kind.ends_with("List") || is_table;
+        if is_list && let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            if metadata.contains_key("resourceVersion") {
+                metadata.insert("resourceVersion".to_owned(), json!("<some version>"));
+            }
+            if let Some(Value::String(token)) = metadata.get("continue").cloned()
+                && !token.is_empty()
+            {
+                metadata.insert("continue".to_owned(), readable(&token));
+            }
+        }
+        if is_table {
+            hide_ages(&mut body);
+        }
+        self.learn(&body);
+        self.value(&mut body, "");
+        match body["reason"].as_str() {
+            Some("Invalid") => sort_complaints(&mut body),
+            // Who owns what is found out in any order.
+            Some("Conflict") => {
+                sort_causes(&mut body);
+            }
+            _ => {}
+        }
+        body
+    }
+
+    /// Finds the names that the server made up.
+    fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                let text = |field: &str| fields.get(field).and_then(Value::as_str);
+                if let (Some(prefix), Some(name)) = (text("generateName"), text("name")) {
+                    self.learn_name(prefix, name);
+                }
+                // A refused one is in the message.
+                if let Some(message) = text("message")
+                    && let Some((_, rest)) = message.split_once(BAD_PREFIX)
+                    && let Some((prefix, _)) = rest.split_once('"')
+                    && let Some(name) = value.pointer("/details/name").and_then(Value::as_str)
+                {
+                    self.learn_name(prefix, name);
+                }
+                fields.values().for_each(|value| self.learn(value));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            _ => {}
+        }
+    }
+
+    /// Says whether an object is in the version that it was last seen in. Counted for
+    /// each object by itself, so that one difference does not make all that follow
+    /// it different.
+    fn version_of(&mut self, metadata: &mut Map<String, Value>) {
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+        let (Some(uid), Some(version)) = (text("uid"), text("resourceVersion")) else {
+            return;
+        };
+        let (uid, version) = (uid.to_owned(), version.to_owned());
+        numbered(&mut self.versions, version.clone());
+        let seen = self.seen.entry(uid).or_default();
+        let shown = match seen.iter().rev().position(|known| *known == version) {
+            None => {
+                seen.push(version);
+                "<new version>".to_owned()
+            }
+            Some(0) => "<same version>".to_owned(),
+            Some(back) => format!("<{back} versions back>"),
+        };
+        metadata.insert("resourceVersion".to_owned(), json!(shown));
+    }
+
+    fn learn_name(&mut self, prefix: &str, name: &str) {
+        // A long prefix is cut off.
+        let kept = name.len().saturating_sub(SUFFIX);
+        if prefix
+            .get(..kept)
+            .is_some_and(|kept| name.starts_with(kept))
+        {
+            let (kept, number) = (&name[..kept], self.made.len());
+            self.made
+                .entry(name.to_owned())
+                .or_insert_with(|| format!("{kept}<generated {number}>"));
+        }
+    }
+
+    #[expect(
+        clippy::collapsible_match,
+        reason = "other versions are not for the arms below"
+    )]
+    fn value(&mut self, value: &mut Value, key: &str) {
+        match value {
+            Value::Object(fields) => {
+                self.version_of(fields);
+                // Owners are told by uid also in the keys of sets of fields.
+                for (key, mut value) in std::mem::take(fields) {
+                    if key == "managedFields" {
+                        order_of_owners(&mut value);
+                    }
+                    self.value(&mut value, &key);
+                    let key = if UUID.is_match(&key) {
+                        self.text(&key)
+                    } else {
+                        key
+                    };
+                    fields.insert(key, value);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, key)),
+            Value::String(text) if key == "resourceVersion" && !text.is_empty() => {
+                if text.bytes().all(|byte| byte.is_ascii_digit()) {
+                    let number = numbered(&mut self.versions, text.clone());
+                    *text = format!("<version {number}>");
+                }
+            }
+            Value::String(text) if key == "token" && text.len() > 40 => {
+                *text = "<token>".to_owned();
+            }
+            Value::String(text) => *text = self.text(text),
+            Value::Number(port) if matches!(key, "nodePort" | "healthCheckNodePort") => {
+                if let Some(port) = port.as_i64().filter(|port| (30_000..32_768).contains(port)) {
+                    *value = json!(format!("<port {}>", numbered(&mut self.ports, port)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let text = sorted_json(text);
+        let mut text = UUID
+            .replace_all(&text, |found: &Captures<'_>| {
+                format!("<uid {}>", numbered(&mut self.uids, found[0].to_owned()))
+            })
+            .into_owned();
+        text = TIME
+            .replace_all(&text, |found: &Captures<'_>| near(&found[0]))
+            .into_owned();
+        text = VERSION
+            .replace_all(&text, |found: &Captures<'_>| {
+                let shown = match self.versions.get(&found[2]) {
+                    Some(number) => format!("<version {number}>"),
+                    None => "<some version>".to_owned(),
+                };
+                format!("{}{shown}", &found[1])
+            })
+            .into_owned();
+        text = ADDRESS.replace_all(&text, "<address>").into_owned();
+        text = NODE_PORT.replace_all(&text, ":<port>/").into_owned();
+        for (name, shown) in &self.made {
+            text = text.replace(name, shown);
+        }
+        text
+    }
+}
+
+/// The text with the JSON in it in the order of its keys, and without versions: the
+/// real server writes the fields of built-in kinds in the order of its types.
+fn sorted_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '[', '"']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) => {
+                rest = &from[values.byte_offset()..];
+                match value {
+                    // JSON in quotes.
+                    Value::String(inner) if inner.starts_with('{') => {
+                        out.push_str(&json!(sorted_json(&inner)).to_string());
+                    }
+                    Value::String(_) => out.push_str(&from[..values.byte_offset()]),
+                    mut value => {
+                        hide_versions(&mut value);
+                        out.push_str(&value.to_string());
+                    }
+                }
+            }
+            _ => {
+                out.push_str(&from[..1]);
+                rest = &from[1..];
+            }
+        }
+    }
+    out + rest
+}
+
+fn hide_versions(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(version) if key == "resourceVersion" => {
+                        *version = "<some version>".to_owned();
+                    }
+                    other => hide_versions(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(hide_versions),
+        _ => {}
+    }
+}
+
+fn numbered<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
+    let next = known.len();
+    *known.entry(key).or_insert(next)
+}
+
+/// A time, unless the caller gave it.
+fn near(text: &str) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
+    match text.parse::<Timestamp>() {
+        Ok(time) if (time.as_second() - now).abs() < NEAR => {
+            let fraction = if text.contains('.') {
+                " with fraction"
+            } else {
+                ""
+            };
+            format!("<time{fraction}>")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Owners are listed by time, and whether a second passes between two requests is
+/// chance. That a server keeps its own order is checked here; then the order is
+/// taken away.
+fn order_of_owners(entries: &mut Value) {
+    let Value::Array(entries) = entries else {
+        return;
+    };
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let by_time = |entry: &Value| {
+        (
+            text(entry, "operation"),
+            text(entry, "time"),
+            text(entry, "manager"),
+            text(entry, "apiVersion"),
+            text(entry, "subresource"),
+        )
+    };
+    let ordered = entries.is_sorted_by_key(by_time);
+    entries.sort_by_key(|entry| {
+        (
+            text(entry, "operation"),
+            text(entry, "manager"),
+            text(entry, "apiVersion"),
+            text(entry, "subresource"),
+        )
+    });
+    if !ordered {
+        entries.push(json!("not ordered by operation, time and manager"));
+    }
+}
+
+/// A bookmark that tells of nothing but the passing of time.
+fn is_chance(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && event.pointer("/object/metadata/annotations").is_none()
+}
+
+/// A continue token, without the version.
+fn readable(token: &str) -> Value {
+    let bytes = URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(mut token) => {
+            token["rv"] = json!("<some version>");
+            token
+        }
+        Err(_) => json!("<unreadable>"),
+    }
+}
+
+/// In which order a schema is gone through is chance in the real server; the
+/// complaints of built-in kinds keep theirs.
+fn sort_complaints(status: &mut Value) {
+    let custom = status.pointer("/details/group").and_then(Value::as_str);
+    if !custom.is_some_and(|group| group.ends_with(".example.com") || group == DEFINITIONS) {
+        return;
+    }
+    if sort_causes(status) > 1 {
+        // The message says the same.
+        status["message"] = json!("<the causes>");
+    }
+}
+
+/// Sorts the causes of a refusal; the answer is how many there are.
+fn sort_causes(status: &mut Value) -> usize {
+    let causes = status
+        .pointer_mut("/details/causes")
+        .and_then(Value::as_array_mut);
+    causes.map_or(0, |causes| {
+        causes.sort_by_key(ToString::to_string);
+        causes.len()
+    })
+}
+
+const DEFINITIONS: &str = "apiextensions.k8s.io";
+
+/// How old an object is depends on when one looks.
+fn hide_ages(table: &mut Value) {
+    for row in table["rows"].as_array_mut().into_iter().flatten() {
+        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+            if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
+                *cell = json!("<age>");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
+    fn check(value: Value, expected: Value) {
+        let mut names = Names::default();
+        assert_eq!(names.body(value), expected);
+    }
+
+    #[test]
+    fn what_servers_choose_is_numbered() {
+        let (a, b) = (
+            "00000000-0000-4000-8000-000000000001",
+            "00000000-0000-4000-8000-000000000002",
+        );
+        check(
+            json!({"metadata": {"uid": a, "resourceVersion": "7"}, "message": format!("{b} is not {a}")}),
+            json!({"metadata": {"uid": "<uid 1>", "resourceVersion": "<new version>"}, "message": "<uid 0> is not <uid 1>"}),
+        );
+        check(
+            json!({"metadata": {"generateName": "a-", "name": "a-xyzzy"}, "message": "a-xyzzy"}),
+            json!({"metadata": {"generateName": "a-", "name": "a-<generated 0>"}, "message": "a-<generated 0>"}),
+        );
+        check(
+            json!({"kind": "PodList", "metadata": {"resourceVersion": "9"}}),
+            json!({"kind": "PodList", "metadata": {"resourceVersion": "<some version>"}}),
+        );
+    }
+
+    #[test]
+    fn times_of_the_caller_stay() {
+        check(
+            json!({"at": "2001-01-01T00:00:00Z"}),
+            json!({"at": "2001-01-01T00:00:00Z"}),
+        );
+        let now = Timestamp::now().to_string();
+        assert!(near(&now).starts_with("<time"));
+    }
+
+    #[test]
+    fn owners_out_of_order_are_told() {
+        let entry = |manager: &str, time: &str| json!({"operation": "Update", "manager": manager, "time": time});
+        let (early, late) = ("2001-01-01T00:00:00Z", "2001-01-01T00:00:01Z");
+        let mut ordered = json!([entry("b", early), entry("a", late)]);
+        order_of_owners(&mut ordered);
+        assert_eq!(ordered, json!([entry("a", late), entry("b", early)]));
+        let mut wrong = json!([entry("a", late), entry("b", early)]);
+        order_of_owners(&mut wrong);
+        assert_eq!(wrong.as_array().map(Vec::len), Some(3));
+    }
+}

@@ -1,0 +1,274 @@
+//! Plays a scenario on one server.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::corpus::{Edit, Scenario, Step};
+use crate::exchange::{Answer, Caller, Endpoint, Message, Next, Opened, Watch};
+
+/// How long to wait for an event that must come, or for a state.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How long to wait for an event that must not come.
+const SILENCE: Duration = Duration::from_millis(150);
+/// How often to look for a state.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a step came to.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// A request was answered.
+    Answer(Answer),
+    /// Events of a watch, and whether it ended.
+    Events(Vec<String>, bool),
+}
+
+/// What was saved, and the namespace.
+struct Scope<'a> {
+    namespace: &'a str,
+    saved: BTreeMap<String, Value>,
+}
+
+/// Sends the requests of a scenario, in `namespace`, which is made first.
+pub(crate) async fn play(
+    endpoint: &Endpoint,
+    scenario: &Scenario,
+    namespace: &str,
+) -> Result<Vec<Outcome>> {
+    let mut player = Player::new(endpoint, namespace).await?;
+    let mut outcomes = Vec::with_capacity(scenario.steps.len());
+    for step in &scenario.steps {
+        let outcome = player.step(step).await;
+        outcomes.push(outcome.with_context(|| format!("{}: {}", scenario.name, step.title()))?);
+    }
+    Ok(outcomes)
+}
+
+/// Somebody who plays steps, one after the other.
+pub(crate) struct Player<'a> {
+    endpoint: &'a Endpoint,
+    caller: Caller,
+    watches: BTreeMap<String, Watch>,
+    scope: Scope<'a>,
+}
+
+impl<'a> Player<'a> {
+    pub(crate) async fn new(endpoint: &'a Endpoint, namespace: &'a str) -> Result<Self> {
+        let mut caller = Caller::new(endpoint);
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let made = caller
+            .send(&Message {
+                method: "POST".to_owned(),
+                path: "/api/v1/namespaces".to_owned(),
+                headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+                body: object.to_string().into(),
+            })
+            .await?;
+        if made.status != 201 {
+            bail!("namespace {namespace} cannot be made: {:?}", made.body);
+        }
+        Ok(Self {
+            endpoint,
+            caller,
+            watches: BTreeMap::new(),
+            scope: Scope {
+                namespace,
+                saved: BTreeMap::new(),
+            },
+        })
+    }
+
+    /// Reads one object beside the scenario, without leaving a trace in it.
+    pub(crate) async fn look(&mut self, path: &str) -> Result<Option<Value>> {
+        let path = self.scope.text(path);
+        let answer = self
+            .caller
+            .send(&Message {
+                method: "GET".to_owned(),
+                path,
+                ..Message::default()
+            })
+            .await?;
+        Ok(match answer.status {
+            200 => Some(serde_json::from_slice(&answer.body)?),
+            _ => None,
+        })
+    }
+
+    /// A value with everything put in.
+    pub(crate) fn resolve(&self, value: &Value) -> Value {
+        self.scope.value(value)
+    }
+
+    pub(crate) async fn step(&mut self, step: &Step) -> Result<Outcome> {
+        if let Some(name) = &step.events {
+            return self.events(name, step.count).await;
+        }
+        let message = self.scope.message(step)?;
+        if let Some(name) = &step.watch {
+            return Ok(match Watch::open(self.endpoint, &message).await? {
+                Opened::Watch(watch, answer) => {
+                    self.watches.insert(name.clone(), watch);
+                    Outcome::Answer(answer)
+                }
+                Opened::Refused(answer) => Outcome::Answer(answer),
+            });
+        }
+        let answer = self.send(step, &message).await?;
+        if let Some(name) = &step.save {
+            let value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            self.scope.saved.insert(name.clone(), value);
+        }
+        Ok(Outcome::Answer(answer))
+    }
+
+    /// Sends a request, again and again where a state is waited for.
+    async fn send(&mut self, step: &Step, message: &Message) -> Result<Answer> {
+        let Some(status) = step.until else {
+            return self.caller.send(message).await;
+        };
+        let started = Instant::now();
+        loop {
+            let answer = self.caller.send(message).await?;
+            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let is = |(pointer, value): (&String, &Value)| body.pointer(pointer) == Some(value);
+            let there = answer.status == status && step.having.iter().all(is);
+            if there || started.elapsed() > PATIENCE {
+                return Ok(answer);
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    async fn events(&mut self, name: &str, count: Option<usize>) -> Result<Outcome> {
+        let Some(watch) = self.watches.get_mut(name) else {
+            // It was refused, which shows where it was opened.
+            return Ok(Outcome::Events(Vec::new(), true));
+        };
+        let mut events = Vec::new();
+        loop {
+            let enough = count.is_some_and(|count| events.len() >= count);
+            let patience = if enough { SILENCE } else { PATIENCE };
+            match watch.next(patience).await {
+                Next::Event(line) => events.push(line),
+                Next::End => return Ok(Outcome::Events(events, true)),
+                Next::Silence => return Ok(Outcome::Events(events, false)),
+            }
+        }
+    }
+}
+
+impl Scope<'_> {
+    fn message(&self, step: &Step) -> Result<Message> {
+        let (method, path) = step.target().context("a step without a method")?;
+        let headers = step.all_headers().into_iter();
+        Ok(Message {
+            method: method.to_owned(),
+            path: self.text(path),
+            headers: headers
+                .map(|(name, value)| (name, self.text(&value)))
+                .collect(),
+            body: self.body(step),
+        })
+    }
+
+    fn body(&self, step: &Step) -> Bytes {
+        if let Some((body, _)) = step.json_body() {
+            return self.value(body).to_string().into();
+        }
+        if let Some(edit) = &step.edit {
+            return self.edited(edit).to_string().into();
+        }
+        if let Some(repeat) = &step.repeat {
+            let middle = repeat.unit.repeat(repeat.times);
+            return self
+                .text(&format!("{}{middle}{}", repeat.before, repeat.after))
+                .into();
+        }
+        self.text(step.text.as_deref().unwrap_or_default()).into()
+    }
+
+    fn edited(&self, edit: &Edit) -> Value {
+        let mut value = self.saved.get(&edit.of).cloned().unwrap_or_default();
+        for pointer in &edit.remove {
+            if let Some((parent, key)) = pointer.rsplit_once('/') {
+                let parent = value.pointer_mut(parent).and_then(Value::as_object_mut);
+                parent.and_then(|parent| parent.remove(&key.replace("~1", "/")));
+            }
+        }
+        for (pointer, new) in &edit.set {
+            put(&mut value, pointer, self.value(new));
+        }
+        value
+    }
+
+    fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, value)| (self.text(key), self.value(value)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+
+    /// `text` with the namespace and what was saved put in.
+    fn text(&self, text: &str) -> String {
+        if !text.contains('$') {
+            return text.to_owned();
+        }
+        let text = text
+            .replace("${ns}", self.namespace)
+            .replace("$ns", self.namespace);
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once("${") {
+            out.push_str(before);
+            let (name, after) = after.split_once('}').unwrap_or((after, ""));
+            out.push_str(&self.saved_text(name));
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
+    fn saved_text(&self, name: &str) -> String {
+        let (name, path) = name.split_once('.').unwrap_or((name, ""));
+        let pointer: String = path.split('.').map(|part| format!("/{part}")).collect();
+        let value = self
+            .saved
+            .get(name)
+            .and_then(|value| value.pointer(&pointer));
+        match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => "absent".to_owned(),
+        }
+    }
+}
+
+/// Sets what `pointer` names, with all that has to be above it.
+pub(crate) fn put(value: &mut Value, pointer: &str, new: Value) {
+    let mut at = value;
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let index = part.parse::<usize>().ok();
+        let item = index.filter(|index| at.get(index).is_some());
+        at = match item {
+            Some(index) => &mut at[index],
+            None => {
+                if !at.is_object() {
+                    *at = json!({});
+                }
+                &mut at[part]
+            }
+        };
+    }
+    *at = new;
+}
