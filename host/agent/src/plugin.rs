@@ -53,6 +53,8 @@ pub(crate) struct PluginState {
     pub(crate) labels: HashMap<String, ObjectReference>,
     /// Objects by the unit label that they carry.
     pub(crate) owned: HashMap<String, BTreeSet<ObjectReference>>,
+    /// How many those are: asked for at each run, so not counted anew.
+    pub(crate) owned_count: usize,
     /// What keeps it from deleting a cluster.
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
@@ -154,6 +156,7 @@ impl PluginState {
             units: HashMap::new(),
             labels: HashMap::new(),
             owned: HashMap::new(),
+            owned_count: 0,
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
             approvals: Arc::default(),
             requested: None,

@@ -58,8 +58,6 @@ pub(crate) struct Run {
 pub(crate) struct Ran {
     /// What was read; none when the plugin was not called.
     pub(crate) reads: Option<HashSet<Read>>,
-    /// Whether the answer was remembered rather than asked for.
-    pub(crate) remembered: bool,
     /// When to run again although nothing has changed.
     pub(crate) next: Next,
     /// What the plugin reports.
@@ -88,7 +86,6 @@ impl Ran {
     fn empty() -> Self {
         Self {
             reads: None,
-            remembered: false,
             next: Next::OnChange,
             conditions: Vec::new(),
             events: Vec::new(),
@@ -222,9 +219,10 @@ impl Runner {
         ran.problems.extend(holds);
         // What is still going is told of by its watch, and the rest goes then.
         ran.absent = plan.is_empty() && plan.progress == Progress::Complete;
+        let acts = !plan.is_empty();
         let executed = self.executor.execute(active, unit, &[], &[], plan).await;
         ran.problems.extend(executed.problems);
-        ran.again |= !ran.absent && ran.problems.is_empty();
+        ran.again = acts && ran.problems.is_empty();
         ran
     }
 }

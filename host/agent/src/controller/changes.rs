@@ -214,14 +214,14 @@ impl Controller {
         if let Some(old) = old.as_ref().filter(|_| old != new)
             && let Some(owned) = state.owned.get_mut(old)
         {
-            owned.remove(&change.reference);
+            state.owned_count -= usize::from(owned.remove(&change.reference));
             if owned.is_empty() {
                 state.owned.remove(old);
             }
         }
         if let Some(new) = &new {
             let owned = state.owned.entry(new.clone()).or_default();
-            owned.insert(change.reference.clone());
+            state.owned_count += usize::from(owned.insert(change.reference.clone()));
         }
         // What we wrote ourselves needs no answer, unless it moved the object from
         // one unit to another; nor does what is none of our business.

@@ -186,6 +186,7 @@ impl Controller {
             plugin.ensure_unit(&unit).present = true;
         }
         plugin.owned.clear();
+        plugin.owned_count = 0;
         for watch in &active.watches.owned {
             let objects = snapshot.list_in(watch.spec(), None, &everything).found();
             for object in objects.unwrap_or_default() {
@@ -198,7 +199,7 @@ impl Controller {
                     plugin.ensure_unit(&unit);
                 }
                 let owned = plugin.owned.entry(label.to_owned()).or_default();
-                owned.insert(object.reference());
+                plugin.owned_count += usize::from(owned.insert(object.reference()));
             }
         }
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
@@ -383,6 +384,7 @@ impl Controller {
             }
         }
         plugin.owned.clear();
+        plugin.owned_count = 0;
         self.drop_unit_objects(name, &BTreeSet::new());
     }
 }

@@ -12,7 +12,6 @@ use reeve_api::Reason;
 use reeve_core::UnitKey;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -63,7 +62,7 @@ impl Controller {
                     .unwrap_or_default(),
                 guard: plugin.guard.clone(),
                 approvals: plugin.approvals.clone(),
-                plugin_owns: plugin.owned.values().map(BTreeSet::len).sum(),
+                plugin_owns: plugin.owned_count,
                 unit: unit.clone(),
                 active: active.clone(),
             };

@@ -34,7 +34,6 @@ impl Runner {
         let given = memo::given(&active.key, &seen);
         if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
             ran.reads = Some(answer.reads.keys().cloned().collect());
-            ran.remembered = true;
             return Ok(answer.desired.clone());
         }
         let request = Request {

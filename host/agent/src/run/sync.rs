@@ -81,6 +81,7 @@ impl Runner {
         let empty_not_meant = wanted.is_empty() && !desired.empty_is_meant;
         let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
+        let mut sent: BTreeSet<usize> = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             let looked = self.look(active, unit, &candidates);
             let plan = next(&owner, &wanted, &sequence, &looked, &sync);
@@ -88,7 +89,8 @@ impl Runner {
             sync.progress = plan.progress;
             sync.blocked.clone_from(&plan.blocked);
             sync.settled |= plan.progress == Progress::Complete;
-            let (plan, holds) = self.guarded(run, plan, empty_not_meant);
+            let (mut plan, holds) = self.guarded(run, plan, empty_not_meant);
+            send_once(&mut plan, &mut sent);
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
             ran.problems
                 .extend(holds.iter().map(|hold| hold_problem(unit, hold)));
@@ -192,6 +194,19 @@ impl Runner {
     }
 }
 
+/// Takes out of a plan what this run has sent before. What the API server did not
+/// take over as it was sent (a pruned field, say) differs after each apply; once a
+/// run is enough.
+fn send_once(plan: &mut Plan, sent: &mut BTreeSet<usize>) {
+    for stage in &mut plan.stages {
+        stage.retain(|step| match step {
+            Step::Apply { wanted, .. } => sent.insert(*wanted),
+            Step::Delete { .. } => true,
+        });
+    }
+    plan.stages.retain(|stage| !stage.is_empty());
+}
+
 fn next(
     owner: &Owner,
     wanted: &[Wanted],
@@ -279,4 +294,31 @@ pub(crate) fn approve_command(plugin: &str, token: &Token) -> String {
         "`kubectl annotate plugin {plugin} --overwrite {}={token}` in the agent's namespace",
         reeve_api::APPROVE_DELETION_ANNOTATION
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_core::plan::ApplyReason;
+
+    #[test]
+    fn what_differs_after_each_apply_is_sent_once_a_run() {
+        let apply = |wanted| Step::Apply {
+            wanted,
+            reason: ApplyReason::Drifted,
+            uid: None,
+        };
+        let mut sent = BTreeSet::new();
+        let mut plan = |stages: Vec<Vec<Step>>| {
+            let mut plan = Plan {
+                stages,
+                ..Plan::default()
+            };
+            send_once(&mut plan, &mut sent);
+            plan.steps().count()
+        };
+        assert_eq!(plan(vec![vec![apply(0), apply(1)]]), 2);
+        assert_eq!(plan(vec![vec![apply(0)], vec![apply(2)]]), 1);
+        assert_eq!(plan(vec![vec![apply(0), apply(1)]]), 0);
+    }
 }
