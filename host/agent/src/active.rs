@@ -6,6 +6,7 @@ use reeve_api::Reason;
 use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, WatchState};
 use reeve_core::manifest::Scope;
 use reeve_core::ownership::plugin_selector;
+use reeve_core::plan::Policy;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
@@ -30,6 +31,8 @@ pub(crate) struct Active {
     pub(crate) config: Bytes,
     /// Bounds of each call.
     pub(crate) limits: Limits,
+    /// What it may do to objects that are there already.
+    pub(crate) policy: Policy,
     /// As whom it writes.
     pub(crate) identity: Identity,
     /// Name of the ServiceAccount behind that.

@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
-use crate::execute::Executor;
+use crate::execute::{Claims, Executor, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::load::Loader;
@@ -143,6 +143,8 @@ impl Agent {
                     store: store.clone(),
                     journal,
                     metrics: metrics.clone(),
+                    claims: Claims::default(),
+                    recent: Recent::default(),
                 },
                 store,
                 memo: Arc::new(Memo::new()),

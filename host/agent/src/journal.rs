@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use reeve_api::{GROUP, JournalEntrySpec, Operation, PrimaryReference, Reason, VERSION};
 use reeve_cluster::{Cluster, Create, Delete, Object, Resource, WriteError};
-use reeve_core::journal::{MAX_ENTRIES, keep};
+use reeve_core::journal::{MAX_ENTRIES, MAX_OVERWRITES, keep};
 use reeve_core::{Digest, ObjectReference, UnitKey};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -36,6 +36,25 @@ struct Shared {
     names: Mutex<Option<BTreeSet<String>>>,
     /// One list is enough.
     listing: tokio::sync::Mutex<()>,
+}
+
+/// How the names of entries about overwrites end.
+const OVERWRITE: &str = "-overwrite";
+
+/// The entries that are too many, oldest first. Overwrites have a part of the room
+/// and no more: what was deleted must not be forgotten for them.
+fn surplus(names: &BTreeSet<String>) -> Vec<String> {
+    let overwrites = || names.iter().filter(|name| name.ends_with(OVERWRITE));
+    let too_many = overwrites().count().saturating_sub(MAX_OVERWRITES);
+    let mut surplus: Vec<String> = overwrites().take(too_many).cloned().collect();
+    let left = names.len() - surplus.len();
+    let others = names.iter().filter(|name| !surplus.contains(name));
+    let rest: Vec<String> = others
+        .take(left.saturating_sub(MAX_ENTRIES))
+        .cloned()
+        .collect();
+    surplus.extend(rest);
+    surplus
 }
 
 /// What is about to happen to an object.
@@ -123,7 +142,10 @@ impl Journal {
             format!("{:?}", deed.operation).as_bytes(),
         ]);
         let seconds = self.0.clock.now().as_second();
-        let name = format!("{seconds:012}-{}", digest.short());
+        let mut name = format!("{seconds:012}-{}", digest.short());
+        if deed.operation == Operation::Overwrite {
+            name.push_str(OVERWRITE);
+        }
         // etcd's limit is on the whole request.
         if spec
             .content
@@ -155,8 +177,7 @@ impl Journal {
             let mut names = self.0.names.lock();
             let names = names.get_or_insert_default();
             names.insert(newest);
-            let surplus = names.len().saturating_sub(MAX_ENTRIES);
-            names.iter().take(surplus).cloned().collect()
+            surplus(names)
         };
         for name in surplus {
             let delete = Delete {
@@ -187,5 +208,32 @@ fn reference(object: &ObjectReference, uid: &str) -> PrimaryReference {
         namespace: object.namespace.clone(),
         name: object.name.clone(),
         uid: uid.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overwrites_do_not_push_deletions_out() {
+        let names = |deletions: usize, overwrites: usize| -> BTreeSet<String> {
+            let deletions = (0..deletions).map(|n| format!("{n:012}-aaaa"));
+            let overwrites = (0..overwrites).map(|n| format!("{n:012}-bbbb{OVERWRITE}"));
+            deletions.chain(overwrites).collect()
+        };
+        for (deletions, overwrites, expected) in [
+            (MAX_ENTRIES, 0, 0),
+            (MAX_ENTRIES - MAX_OVERWRITES, MAX_OVERWRITES, 0),
+            (0, MAX_OVERWRITES + 2, 2),
+            (MAX_ENTRIES + 3, 0, 3),
+            (MAX_ENTRIES, MAX_OVERWRITES + 1, MAX_OVERWRITES + 1),
+        ] {
+            let found = surplus(&names(deletions, overwrites));
+            assert_eq!(found.len(), expected, "{deletions} {overwrites}");
+        }
+        let found = surplus(&names(3, MAX_OVERWRITES + 2));
+        let first = |n: usize| format!("{n:012}-bbbb{OVERWRITE}");
+        assert_eq!(found, [first(0), first(1)]);
     }
 }

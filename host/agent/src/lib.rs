@@ -24,6 +24,7 @@ mod load;
 mod memo;
 mod metrics;
 mod plugin;
+mod policy;
 mod problem;
 mod queue;
 mod reads;

@@ -6,6 +6,7 @@
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::config_schema;
 use crate::delivery::Package;
+use crate::policy;
 use crate::problem::{Problem, chain};
 use reeve_api::{LimitOverrides, PluginSpec, Reason};
 use reeve_cluster::{
@@ -56,6 +57,7 @@ impl Loader {
     ) -> Result<(Active, Vec<String>), Problem> {
         let key = key(&package, &policy);
         let limits = limits(policy.limits.as_ref());
+        let apply_policy = policy::read(&policy)?;
         let component = self
             .engine
             .load(package.component.clone())
@@ -91,6 +93,7 @@ impl Loader {
             manifest,
             config: package.config,
             limits,
+            policy: apply_policy,
             identity,
             resources,
             watches,

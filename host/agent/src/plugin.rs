@@ -1,6 +1,7 @@
 //! The state of one plugin, installed or loading or refused.
 
 use crate::active::Active;
+use crate::execute::Contested;
 use crate::problem::Problem;
 use crate::rights::Rights;
 use crate::run::{Sync, approve_command};
@@ -85,6 +86,8 @@ pub(crate) struct UnitState {
     /// one was.
     pub(crate) drifts: u32,
     pub(crate) drifted_at: Option<Instant>,
+    /// What was taken from the unit again and again, while that goes on.
+    pub(crate) fight: Option<String>,
     /// Events of the last answer.
     pub(crate) events: Vec<Event>,
     /// What keeps it from being ready.
@@ -115,7 +118,7 @@ const DRIFTS_AT_ONCE: u32 = 3;
 
 impl UnitState {
     /// Notes a repair of drift.
-    pub(crate) fn repaired(&mut self, now: Instant) {
+    fn repaired(&mut self, now: Instant) {
         let closely = self
             .drifted_at
             .is_some_and(|last| now - last < DRIFT_WINDOW.max(self.pause()));
@@ -125,6 +128,22 @@ impl UnitState {
             1
         };
         self.drifted_at = Some(now);
+    }
+
+    /// Notes what was taken back, if anything, and says for how long the unit is in a
+    /// fight with somebody, if it is.
+    pub(crate) fn fought(&mut self, contested: &[Contested], now: Instant) -> Option<Instant> {
+        if !contested.is_empty() {
+            self.repaired(now);
+            if self.drifts >= DRIFTS_AT_ONCE {
+                self.fight = Some(crate::execute::fight(contested));
+            }
+        }
+        let over = self.drifted_at? + DRIFT_WINDOW.max(self.pause());
+        if self.fight.is_some() && now >= over {
+            self.fight = None;
+        }
+        self.fight.is_some().then_some(over)
     }
 
     /// When drift is to be repaired, if not at once.

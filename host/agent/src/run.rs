@@ -8,7 +8,7 @@ pub(crate) use sync::{Sync, approve_command};
 
 use crate::active::Active;
 use crate::clock::Clock;
-use crate::execute::Executor;
+use crate::execute::{Contested, Executor, Work};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -74,8 +74,8 @@ pub(crate) struct Ran {
     pub(crate) again: bool,
     /// How far the revision is; none when there is no answer.
     pub(crate) sync: Option<Sync>,
-    /// Whether a field of ours was taken back.
-    pub(crate) drifted: bool,
+    /// Fields of ours that were taken back.
+    pub(crate) contested: Vec<Contested>,
     /// Uid of the primary, when it was there.
     pub(crate) primary_uid: Option<String>,
     /// What did not work, the worst first.
@@ -94,7 +94,7 @@ impl Ran {
             absent: false,
             again: false,
             sync: None,
-            drifted: false,
+            contested: Vec::new(),
             primary_uid: None,
             problems: Vec::new(),
         }
@@ -220,7 +220,12 @@ impl Runner {
         // What is still going is told of by its watch, and the rest goes then.
         ran.absent = plan.is_empty() && plan.progress == Progress::Complete;
         let acts = !plan.is_empty();
-        let executed = self.executor.execute(active, unit, &[], &[], plan).await;
+        let work = Work {
+            active,
+            owner: &owner,
+            known: &[],
+        };
+        let executed = self.executor.execute(work, &[], plan).await;
         ran.problems.extend(executed.problems);
         ran.again = acts && ran.problems.is_empty();
         ran

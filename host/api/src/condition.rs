@@ -18,6 +18,9 @@ pub enum ConditionType {
     Reconciling,
     /// On a `Plugin`: deletions wait for a person. Present only while that is so.
     DeletionsHeld,
+    /// On a `Unit`: somebody sets a field again and again that is the plugin's.
+    /// Present only while that is so.
+    Contested,
     /// Nothing more happens until somebody changes something. Present only while
     /// that is so, as kstatus expects of it.
     Stalled,
@@ -61,6 +64,8 @@ pub enum Reason {
     ServiceAccountUnusable,
     /// RBAC lacks a rule.
     Forbidden,
+    /// The policy in the `Plugin` cannot be followed.
+    PolicyInvalid,
     /// The policy says to pause.
     Suspended,
     /// Units are in trouble, or have not run yet.
@@ -87,6 +92,10 @@ pub enum Reason {
     ApplyFailed,
     /// Somebody else owns an object or a field.
     Conflict,
+    /// Fields are taken from the plugin again and again.
+    FieldsContested,
+    /// A field cannot be changed, and the object may not be made anew.
+    FieldImmutable,
     /// The namespace of an object does not exist, or is going.
     NamespaceAbsent,
     /// An object is not healthy yet, and is waited for.
@@ -111,6 +120,7 @@ impl ConditionType {
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
             Self::DeletionsHeld => "DeletionsHeld",
+            Self::Contested => "Contested",
         }
     }
 }

@@ -10,7 +10,10 @@ mod unit;
 
 pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
-pub use plugin::{LimitOverrides, Plugin, PluginSource, PluginSpec, PluginStatus, UnitCounts};
+pub use plugin::{
+    AdoptionPolicy, IgnoreRule, LimitOverrides, Plugin, PluginSource, PluginSpec, PluginStatus,
+    UnitCounts,
+};
 pub use unit::{BlockedBy, HookStatus, PrimaryReference, SyncStatus, Unit, UnitSpec, UnitStatus};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

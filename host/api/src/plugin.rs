@@ -41,6 +41,69 @@ pub struct PluginSpec {
     /// written until this is false again. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
+    /// Which objects that somebody else made the plugin may take over when it wants
+    /// objects of their names. Default `Never`: such an object is left alone, and
+    /// the unit says whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<AdoptionPolicy>,
+    /// Field managers whose fields become the plugin's when it takes an object over,
+    /// such as `kubectl-client-side-apply`: what they set (by anything but
+    /// server-side apply) and the plugin does not return is removed then. The fields
+    /// of all others stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub adopt_from: Vec<String>,
+    /// Whether an object is deleted and made anew when the API server refuses to
+    /// change a field of it. Default false; a single object says so with
+    /// `reeve.dev/sync-options: Force=true`. Kinds whose deletion loses data of
+    /// others need the annotation `reeve.dev/prune: allow` besides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recreate: bool,
+    /// Fields that the plugin does not get to set, whatever it returns: they are left
+    /// out of what is applied, and keep the values that they have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub ignore: Vec<IgnoreRule>,
+}
+
+/// Which objects a plugin may take over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AdoptionPolicy {
+    /// None.
+    #[default]
+    Never,
+    /// Those that nobody applies, no controller owns, and no label or annotation
+    /// shows to be a tool's.
+    IfUnowned,
+    /// All but those that another unit or plugin of Reeve has.
+    Always,
+}
+
+/// Fields of some objects that are left to others. The names are those of Argo CD's
+/// `ignoreDifferences`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IgnoreRule {
+    /// Group of the objects, a glob; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// Their kind, a glob. Both are case-sensitive.
+    pub kind: String,
+    /// Their name; any if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Their namespace; any if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// JSON Pointers (RFC 6901) to fields, such as `/spec/replicas`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub json_pointers: Vec<String>,
+    /// jq path expressions of fields, such as `.spec.containers[].image`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jq_path_expressions: Vec<String>,
+    /// Field managers whose fields are left to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managed_fields_managers: Vec<String>,
 }
 
 /// Limits of one call, where they differ from the defaults.

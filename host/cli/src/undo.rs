@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Client, ResourceExt as _};
 use reeve_api::{JournalEntry, Operation};
-use reeve_core::journal::{MAX_CONTENT, restorable};
+use reeve_core::journal::{MAX_CONTENT, put_back, restorable};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -182,8 +182,9 @@ async fn restore(
             bail!("there is an object of that name again; delete it first if the old one is wanted")
         }
         (Operation::Recreate | Operation::Overwrite, Some(live)) => {
-            let mut object = object;
-            object.metadata.resource_version = live.metadata.resource_version;
+            let live = serde_json::to_value(live)?;
+            let object: DynamicObject =
+                serde_json::from_value(put_back(&live, &content, &spec.omitted))?;
             api.replace(&reference.name, &params, &object).await?;
             Ok(if dry_run {
                 "would be put back"

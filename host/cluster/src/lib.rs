@@ -37,4 +37,4 @@ pub use review::{AccessCheck, ReviewError};
 pub use store::{
     Answer, Change, ObjectChange, Snapshot, Store, WatchHandle, WatchScope, WatchSpec, WatchState,
 };
-pub use write::{Apply, Create, WriteError};
+pub use write::{Apply, Create, SetManagers, WriteError};

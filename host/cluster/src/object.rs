@@ -252,6 +252,18 @@ impl Object {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
+    /// Its JSON, parsed, with `managedFields`.
+    pub fn whole(&self) -> Value {
+        let mut value = self.value();
+        if let Some(fields) = &self.managed_fields
+            && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            let fields = serde_json::from_str(fields).unwrap_or_default();
+            metadata.insert("managedFields".to_owned(), fields);
+        }
+        value
+    }
+
     /// The JSON array `metadata.managedFields`.
     pub fn managed_fields(&self) -> Option<&str> {
         self.managed_fields.as_deref()
@@ -357,6 +369,9 @@ mod tests {
         assert_eq!(object.owners().collect::<Vec<_>>(), ["o1", "o2"]);
         assert!(object.is_deleting());
         assert_eq!(object.value()["metadata"]["uid"], "u");
+        assert_eq!(object.value()["metadata"].get("managedFields"), None);
+        let entries = object.whole()["metadata"]["managedFields"].clone();
+        assert_eq!(entries[2]["fieldsV1"], serde_json::json!({"f:data": {}}));
         assert_eq!(
             object.manager_fields("m"),
             Some(serde_json::json!({"f:data": {}}))

@@ -2,10 +2,12 @@
 
 mod create;
 mod error;
+mod managers;
 pub(crate) mod refusal;
 
 pub use create::Create;
 pub use error::WriteError;
+pub use managers::SetManagers;
 
 use crate::cluster::Cluster;
 use crate::identity::Identity;

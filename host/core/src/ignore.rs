@@ -6,16 +6,20 @@
 //! ignored field is left out of the body of the apply, so that we never own it;
 //! where we owned it before, the first apply without it gives it up.
 
+mod annotation;
 mod jq;
 mod managed;
 mod pointer;
 mod remove;
 
+pub use annotation::{ANNOTATION, AnnotationError};
 pub use jq::JqError;
+pub(crate) use managed::locate;
 
 use crate::kind::ObjectReference;
 use jq::JqPath;
 use pointer::Pointer;
+use reeve_ssa::{FieldSet, Path};
 use remove::Location;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -161,6 +165,11 @@ impl Rule {
         &self.text
     }
 
+    /// Whether it takes the object in the cluster to know what is ignored.
+    pub fn looks_at_managers(&self) -> bool {
+        !self.text.managed_fields_managers.is_empty()
+    }
+
     /// Whether it is about this object.
     pub fn applies_to(&self, object: &ObjectReference) -> bool {
         let text = &self.text;
@@ -222,6 +231,20 @@ pub fn strip(
         removed: removed.iter().map(ToString::to_string).collect(),
         problems,
     }
+}
+
+/// Which of the fields that a manager owns are ignored: those within what
+/// [`strip`] left out of `original`.
+pub fn ignored_fields(original: &Value, removed: &[String], owned: &FieldSet) -> FieldSet {
+    let removed: Vec<Location> = removed
+        .iter()
+        .filter_map(|pointer| Pointer::parse(pointer)?.find(original))
+        .collect();
+    let is_ignored = |path: &Path| {
+        let location = locate(original, path);
+        location.is_some_and(|location| removed.iter().any(|gone| location.0.starts_with(&gone.0)))
+    };
+    owned.iter().filter(is_ignored).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@ pub const MAX_CONTENT: usize = 1024 * 1024;
 /// within what one list answers.
 pub const MAX_ENTRIES: usize = 1000;
 
+/// Of these entries, so many at most are about overwrites: whoever fights over a
+/// field must not push out what was deleted.
+pub const MAX_OVERWRITES: usize = 250;
+
 /// What is kept of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
@@ -115,9 +119,103 @@ pub fn restorable(content: &Value) -> Value {
     object
 }
 
+/// `live` with the values that it had when `content` was kept: all of its fields but
+/// the status, its labels and annotations as far as they are not ours, and nothing
+/// that was left out of the content.
+pub fn put_back(live: &Value, content: &Value, omitted: &[String]) -> Value {
+    let mut object = live.clone();
+    let kept = restorable(content);
+    let (Some(fields), Some(kept)) = (object.as_object_mut(), kept.as_object()) else {
+        return object;
+    };
+    let stays = |field: &str| {
+        matches!(field, "apiVersion" | "kind" | "metadata" | "status")
+            || omitted.contains(&format!("/{field}"))
+    };
+    fields.retain(|field, _| stays(field) || kept.contains_key(field));
+    for (field, value) in kept.iter().filter(|(field, _)| !stays(field)) {
+        // The API server gave these, and they still hold.
+        match (field.as_str(), fields.get_mut(field), value) {
+            ("spec", Some(Value::Object(spec)), Value::Object(value)) => {
+                let given = [
+                    "clusterIP",
+                    "clusterIPs",
+                    "healthCheckNodePort",
+                    "volumeName",
+                ];
+                let before = content["spec"].as_object();
+                spec.retain(|name, _| {
+                    given.contains(&name.as_str())
+                        && before.is_some_and(|before| before.contains_key(name))
+                });
+                spec.extend(value.clone());
+            }
+            _ => drop(fields.insert(field.clone(), value.clone())),
+        }
+    }
+    let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object;
+    };
+    for kind in ["labels", "annotations"] {
+        let mut entries = match metadata.remove(kind) {
+            Some(Value::Object(entries)) => entries,
+            _ => Map::new(),
+        };
+        entries.retain(|key, _| {
+            let ours = crate::ownership::HOST_OWNED.contains(&key.as_str());
+            let escaped = key.replace('~', "~0").replace('/', "~1");
+            ours || omitted.contains(&format!("/metadata/{kind}/{escaped}"))
+        });
+        let kept = kept["metadata"][kind].as_object();
+        entries.extend(
+            kept.into_iter()
+                .flatten()
+                .map(|(k, v)| (k.clone(), v.clone())),
+        );
+        if !entries.is_empty() {
+            metadata.insert(kind.to_owned(), Value::Object(entries));
+        }
+    }
+    object
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_overwritten_is_put_back_and_no_more() {
+        let live = json!({
+            "apiVersion": "v1", "kind": "Service", "status": {"x": 2},
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": "9", "finalizers": ["f"],
+                "labels": {"reeve.dev/plugin": "p", "app": "ours", "new": "x"},
+                "ownerReferences": [{"uid": "o"}]},
+            "spec": {"clusterIP": "10.0.0.1", "ports": [], "type": "NodePort"}, "extra": 1,
+        });
+        let content = json!({
+            "apiVersion": "v1", "kind": "Service", "status": {"x": 1},
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": "7",
+                "labels": {"app": "theirs"}, "annotations": {"n": "1", "reeve.dev/applied": "x"}},
+            "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]},
+        });
+        let mut expected = live.clone();
+        expected.as_object_mut().unwrap().remove("extra");
+        expected["metadata"]["labels"] = json!({"reeve.dev/plugin": "p", "app": "theirs"});
+        expected["metadata"]["annotations"] = json!({"n": "1"});
+        expected["spec"] = json!({"clusterIP": "10.0.0.1", "ports": [{"port": 80}]});
+        assert_eq!(put_back(&live, &content, &[]), expected);
+    }
+
+    #[test]
+    fn what_was_not_kept_stays() {
+        let secret = |data: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                "metadata": {"name": "a"}, "data": {"k": data}})
+        };
+        let kept = keep(&secret("old"));
+        let back = put_back(&secret("new"), &kept.content.unwrap(), &kept.omitted);
+        assert_eq!(back, secret("new"));
+    }
 
     #[test]
     fn secrets_leave_nothing_behind() {

@@ -50,6 +50,43 @@ pub fn field_manager(plugin: &str) -> String {
     format!("{}-{hash}", &name[..kept])
 }
 
+/// Length of a unit's label.
+const UNIT_LABEL_LENGTH: usize = 20;
+
+/// Field manager of what a unit contributes to objects of others:
+/// `reeve/<plugin>:<unit label>`. Each unit has its own, since an apply gives up
+/// what its manager owned and the apply does not mention.
+pub fn contributor(unit: &UnitKey) -> String {
+    format!("{}{}", contributor_prefix(&unit.plugin), unit_label(unit))
+}
+
+/// What the [`contributor`] of every unit of a plugin begins with; the unit's label
+/// follows.
+pub fn contributor_prefix(plugin: &str) -> String {
+    let mut name = field_manager(plugin);
+    if name.len() + 1 + UNIT_LABEL_LENGTH > MAX_FIELD_MANAGER {
+        let hash = Digest::of(plugin.as_bytes()).short();
+        let room = MAX_FIELD_MANAGER - UNIT_LABEL_LENGTH - 1 - hash.len() - 1;
+        name.truncate(floor_char_boundary(&name, room));
+        name = format!("{name}-{hash}");
+    }
+    name.push(':');
+    name
+}
+
+/// Whether a field manager is a [`contributor`]'s.
+pub fn is_contributor(manager: &str) -> bool {
+    managed_plugin(manager)
+        .and_then(|name| name.rsplit_once(':'))
+        .is_some_and(|(_, unit)| unit.len() == UNIT_LABEL_LENGTH)
+}
+
+/// The plugin of a field manager of ours, perhaps shortened, with the unit of a
+/// contributor behind it.
+pub fn managed_plugin(manager: &str) -> Option<&str> {
+    manager.strip_prefix("reeve/")
+}
+
 /// Value of [`PLUGIN_LABEL`] for a plugin.
 pub fn plugin_label(plugin: &str) -> String {
     if is_qualified_part(plugin) {
@@ -67,7 +104,7 @@ pub fn plugin_label(plugin: &str) -> String {
 /// Value of [`UNIT_LABEL`] for a unit: 80 bits of a hash. Should two units of a
 /// plugin ever meet in it, [`PRIMARY_ANNOTATION`] still tells them apart.
 pub fn unit_label(unit: &UnitKey) -> String {
-    Digest::of(unit.id().as_bytes()).hex()[..20].to_owned()
+    Digest::of(unit.id().as_bytes()).hex()[..UNIT_LABEL_LENGTH].to_owned()
 }
 
 /// Selector of all that a plugin owns.
@@ -118,6 +155,27 @@ impl Owner {
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
         }
+        Stamped {
+            reference,
+            body,
+            applied,
+        }
+    }
+
+    /// What is sent of a contribution to somebody's object: the fields alone. It
+    /// carries no mark of ours, and no annotation that speaks to us.
+    pub fn contribute(&self, reference: ObjectReference, mut body: Value) -> Stamped {
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
+            && let Some(annotations) = metadata
+                .get_mut("annotations")
+                .and_then(Value::as_object_mut)
+        {
+            annotations.retain(|key, _| !key.starts_with("reeve.dev/"));
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
+        let applied = Digest::of(body.to_string().as_bytes()).to_string();
         Stamped {
             reference,
             body,
@@ -215,6 +273,23 @@ mod tests {
     }
 
     #[test]
+    fn a_contribution_carries_no_mark() {
+        let (reference, mut body) = quota("alice");
+        body["metadata"]["annotations"] = json!({"reeve.dev/apply": "Contribute"});
+        let mut sent = body.clone();
+        sent["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("annotations");
+        let contribution = owner(None).contribute(reference.clone(), body.clone());
+        assert_eq!(contribution.body, sent);
+        body["metadata"]["annotations"]["theirs"] = json!("x");
+        sent["metadata"]["annotations"] = json!({"theirs": "x"});
+        let contribution = owner(None).contribute(reference, body);
+        assert_eq!(contribution.body, sent);
+    }
+
+    #[test]
     fn no_owner_reference_across_namespaces() {
         for (primary, object, expected) in [
             (None, "alice", true),
@@ -237,6 +312,18 @@ mod tests {
         assert!(is_qualified_part(&plugin_label(&long('x'))));
         assert_ne!(plugin_label(&long('x')), plugin_label(&long('y')));
         assert_ne!(field_manager(&long('x')), field_manager(&long('y')));
+        let contributor = |plugin: &str| {
+            let mut unit = owner(None).unit;
+            unit.plugin = plugin.into();
+            super::contributor(&unit)
+        };
+        for plugin in ["quotas", &"a".repeat(120), &long('x')] {
+            let name = contributor(plugin);
+            assert!(name.len() <= 128 && is_contributor(&name), "{name}");
+            assert!(name.starts_with(&contributor_prefix(plugin)), "{name}");
+            assert!(!is_contributor(&field_manager(plugin)), "{plugin}");
+        }
+        assert_ne!(contributor(&long('x')), contributor(&long('y')));
         assert_eq!(field_manager("quotas"), "reeve/quotas");
     }
 }

@@ -10,19 +10,31 @@
 //! desired state replaces an older one while that waits, never while it is being
 //! applied.
 
+mod adoption;
 mod difference;
+mod handover;
 mod observed;
+mod policy;
+mod prepare;
+mod recreate;
 mod refusal;
 mod surplus;
 mod sync;
+mod taken;
 #[cfg(test)]
 mod tests;
 
+pub use adoption::{CLIENT_SIDE_APPLY, Claim, Whose, adopted, judge};
 pub use difference::ApplyReason;
+pub use handover::handover;
 pub use observed::Observed;
+pub use policy::{Adoption, Policy};
+pub use prepare::{Ignored, Prepared, prepare};
+pub use recreate::{Recreation, recreation};
 pub use refusal::Refusal;
 pub use surplus::{Withdrawal, is_precious};
 pub use sync::{Blocked, Hooks, Progress};
+pub use taken::{Taken, taken};
 
 use crate::digest::Digest;
 use crate::health::{Applied, Gate};
@@ -40,6 +52,8 @@ pub struct Wanted {
     pub stamped: Stamped,
     /// Its reference and its options.
     pub member: Member,
+    /// What is left to others of it.
+    pub ignored: Option<Ignored>,
 }
 
 /// All that a plan follows from.
@@ -125,9 +139,12 @@ impl Plan {
 /// The revision of a desired set: what a sync is one of. It does not depend on
 /// the order in which the objects were returned.
 pub fn revision(wanted: &[Wanted]) -> Digest {
-    let mut parts: Vec<String> = wanted
-        .iter()
-        .map(|one| format!("{}\n{}", one.stamped.reference, one.stamped.applied))
+    revision_of(wanted.iter().map(|one| &one.stamped))
+}
+
+fn revision_of<'a>(stamped: impl Iterator<Item = &'a Stamped>) -> Digest {
+    let mut parts: Vec<String> = stamped
+        .map(|one| format!("{}\n{}", one.reference, one.applied))
         .collect();
     parts.sort();
     Digest::of_parts(parts.iter().map(String::as_bytes))

@@ -17,6 +17,7 @@
 //! | [`scale`] | owners of replicas across the `scale` subresource |
 //! | [`mod@predict`] | what an apply would do |
 //! | [`mod@covers`] | whether a manager owns a config |
+//! | [`handover`] | moving ownership while values stay |
 
 pub mod apply;
 pub mod builtin;
@@ -24,6 +25,7 @@ pub mod conflict;
 pub mod covers;
 mod encode;
 mod fields_v1;
+pub mod handover;
 mod identity;
 mod last_applied;
 pub mod managed;

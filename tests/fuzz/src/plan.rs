@@ -151,7 +151,15 @@ fn desired(choices: &mut Choices<'_>, owner: &Owner) -> Vec<Wanted> {
         let (member, _) = Member::of(reference.clone(), &body);
         let stamped = owner.stamp(reference, body);
         let name = stamped.reference.to_string();
-        out.insert(name, Wanted { stamped, member });
+        let ignored = None;
+        out.insert(
+            name,
+            Wanted {
+                stamped,
+                member,
+                ignored,
+            },
+        );
     }
     out.into_values().collect()
 }

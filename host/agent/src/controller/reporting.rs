@@ -177,7 +177,8 @@ pub(super) fn unit_object_name(unit: &UnitKey) -> String {
 }
 
 /// Types of conditions of a unit that a plugin cannot set.
-const OWN_CONDITIONS: [ConditionType; 3] = [
+const OWN_CONDITIONS: [ConditionType; 4] = [
+    ConditionType::Contested,
     ConditionType::Ready,
     ConditionType::Reconciling,
     ConditionType::Stalled,
@@ -227,6 +228,13 @@ pub(super) fn set_unit_conditions(
         let progress = condition(kind.as_str(), "True", reason, message, None, now);
         set_condition(&mut state.conditions, progress);
     }
+    if let Some(fight) = &state.fight {
+        let kind = ConditionType::Contested.as_str();
+        wanted.push(kind);
+        let reason = Reason::FieldsContested.to_string();
+        let contested = condition(kind, "True", reason, fight.clone(), None, now);
+        set_condition(&mut state.conditions, contested);
+    }
     for report in reported {
         // These are ours to say.
         if OWN_CONDITIONS.iter().any(|own| own.as_str() == report.kind) {
@@ -247,6 +255,15 @@ pub(super) fn set_unit_conditions(
     state
         .conditions
         .retain(|c| wanted.contains(&c.type_.as_str()));
+}
+
+/// What is recorded of a fight.
+pub(super) fn fight_event(fight: &str) -> reeve_core::outcome::Event {
+    reeve_core::outcome::Event {
+        warning: true,
+        reason: Reason::FieldsContested.to_string(),
+        message: fight.to_owned(),
+    }
 }
 
 /// That all is well, and what the plugin says nevertheless.

@@ -1,6 +1,8 @@
 //! Running units, and what follows from how a run went.
 
-use super::reporting::{event_report, set_unit_conditions, unit_object_name, unit_report};
+use super::reporting::{
+    event_report, fight_event, set_unit_conditions, unit_object_name, unit_report,
+};
 use super::{Controller, Done, JobFor, jitter};
 use crate::active::LoadKey;
 use crate::metrics::RunResult;
@@ -202,7 +204,7 @@ impl Controller {
         Some(active.key.clone())
     }
 
-    pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, ran: Ran) {
+    pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, mut ran: Ran) {
         let again = self.state.queue.done(unit);
         // Whoever leads now finds out how the unit is; this replica does when it
         // leads again.
@@ -234,8 +236,8 @@ impl Controller {
                 self.state.queue.add(unit.clone());
             }
         }
-        if ran.drifted {
-            state.repaired(Instant::now());
+        if let Some(over) = state.fought(&ran.contested, Instant::now()) {
+            self.state.queue.add_at(unit.clone(), over);
         }
         if ran.again {
             self.state.queue.add(unit.clone());
@@ -280,6 +282,8 @@ impl Controller {
         if let Some(desired) = ran.desired {
             state.desired = desired;
         }
+        ran.events
+            .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {
             for event in &ran.events {
                 if !state.events.contains(event) {
@@ -293,6 +297,7 @@ impl Controller {
         let name = unit_object_name(unit);
         let says_something = !ran.problems.is_empty()
             || !ran.conditions.is_empty()
+            || state.fight.is_some()
             || (state.sync.is_durable() && !gone);
         if says_something {
             let now = self.clock.now();

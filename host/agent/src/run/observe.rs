@@ -87,7 +87,12 @@ impl Observation {
     }
 }
 
-fn find(active: &Active, snapshot: &Snapshot, reference: &ObjectReference) -> Option<Arc<Object>> {
+/// An object that the plugin owns, as a version of the store has it.
+pub(super) fn find(
+    active: &Active,
+    snapshot: &Snapshot,
+    reference: &ObjectReference,
+) -> Option<Arc<Object>> {
     let same = |kind: &GroupVersionKind| *kind == reference.kind;
     let watches = active.watches.owned.iter();
     watches

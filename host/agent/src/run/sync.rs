@@ -1,15 +1,16 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
-use super::observe::Observation;
+use super::observe::{self, Observation};
 use super::{Ran, Run, Runner};
 use crate::active::Active;
-use crate::problem::Problem;
+use crate::execute::Work;
+use crate::problem::{Problem, chain};
 use reeve_api::Reason;
 use reeve_core::health::HealthStatus;
 use reeve_core::outcome::Next;
 use reeve_core::ownership::{Owner, unit_label};
 use reeve_core::plan::{
-    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Wanted, Withdrawal,
+    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Wanted, Withdrawal, prepare,
 };
 use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
 use reeve_core::waves::{HookState, Member, Mode, Sequence, order};
@@ -54,8 +55,22 @@ impl Runner {
             unit: unit.clone(),
             uid: uid.to_owned(),
         };
-        let (wanted, warnings) = wanted(&owner, desired.objects);
-        for warning in warnings {
+        let snapshot = self.store.snapshot();
+        let live = |reference: &ObjectReference| {
+            observe::find(active, &snapshot, reference).map(|object| object.whole())
+        };
+        let manager = &active.field_manager;
+        let prepared = prepare(&owner, manager, desired.objects, &active.policy, &live);
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let problem = Problem::lasting(Reason::OutcomeRefused, chain(&error));
+                ran.problems.push(problem);
+                return;
+            }
+        };
+        let (wanted, revision) = (prepared.wanted, prepared.revision);
+        for warning in prepared.warnings {
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, warning, "annotation not understood");
         }
         let members: Vec<Member> = wanted.iter().map(|one| one.member.clone()).collect();
@@ -70,7 +85,6 @@ impl Runner {
         for notice in &sequence.notices {
             tracing::debug!(plugin = %unit.plugin, primary = %unit.primary, %notice, "order");
         }
-        let revision = reeve_core::plan::revision(&wanted);
         let mut sync = run.sync.clone();
         if sync.revision != Some(revision) {
             sync = Sync {
@@ -104,11 +118,13 @@ impl Runner {
                 ran.sync = Some(sync);
                 return;
             }
-            let executed = self
-                .executor
-                .execute(active, unit, &run.known, &wanted, plan)
-                .await;
-            ran.drifted |= executed.drifted;
+            let work = Work {
+                active,
+                owner: &owner,
+                known: &run.known,
+            };
+            let executed = self.executor.execute(work, &wanted, plan).await;
+            ran.contested.extend(executed.contested);
             if !executed.problems.is_empty() {
                 ran.problems.splice(0..0, executed.problems);
                 ran.sync = Some(sync);
@@ -225,25 +241,6 @@ fn next(
     })
 }
 
-/// The desired objects as they are sent, and what in their annotations is not
-/// understood.
-fn wanted(owner: &Owner, objects: Vec<reeve_core::DesiredObject>) -> (Vec<Wanted>, Vec<String>) {
-    let mut warnings = Vec::new();
-    let wanted = objects
-        .into_iter()
-        .map(|object| {
-            let (member, unclear) = Member::of(object.reference.clone(), &object.body);
-            let name = &object.reference;
-            warnings.extend(unclear.iter().map(|warning| format!("{name}: {warning}")));
-            Wanted {
-                stamped: owner.stamp(object.reference, object.body),
-                member,
-            }
-        })
-        .collect();
-    (wanted, warnings)
-}
-
 /// What keeps a unit from being ready although everything that may be applied is.
 fn waiting_problem(sync: &Sync) -> Option<Problem> {
     let blocked = sync.blocked.as_ref()?;
@@ -277,7 +274,9 @@ fn waiting_problem(sync: &Sync) -> Option<Problem> {
 
 pub(super) fn refusal_problem(refusal: &Refusal) -> Problem {
     match refusal {
-        Refusal::OtherUnit { .. } => Problem::lasting(Reason::Conflict, refusal.to_string()),
+        Refusal::OtherUnit { .. } | Refusal::Held { .. } | Refusal::Foreign { .. } => {
+            Problem::lasting(Reason::Conflict, refusal.to_string())
+        }
     }
 }
 

@@ -59,7 +59,7 @@ fn leaf(object: &Value, path: &Path) -> Option<Location> {
 }
 
 /// Where a path leads in an object, if it leads anywhere.
-fn locate(object: &Value, path: &Path) -> Option<Location> {
+pub(crate) fn locate(object: &Value, path: &Path) -> Option<Location> {
     let mut value = object;
     let mut steps = Vec::with_capacity(path.0.len());
     for element in &path.0 {

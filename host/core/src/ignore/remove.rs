@@ -5,16 +5,24 @@ use std::fmt;
 
 /// One step into an object or a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Field(String),
     Item(usize),
 }
 
 /// Where something is in an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Location(pub(super) Vec<Step>);
+pub(crate) struct Location(pub(crate) Vec<Step>);
 
 impl Location {
+    /// What is there in an object.
+    pub(crate) fn get<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(object, |value, step| match step {
+            Step::Field(name) => value.get(name),
+            Step::Item(index) => value.get(index),
+        })
+    }
+
     /// Whether the object would not be this object without it.
     pub(super) fn identifies(&self) -> bool {
         let fields: Vec<_> = self

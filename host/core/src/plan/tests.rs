@@ -33,6 +33,7 @@ fn wanted(kind: &str, name: &str, annotations: &[(&str, &str)]) -> Wanted {
     Wanted {
         stamped: owner().stamp(reference, body),
         member,
+        ignored: None,
     }
 }
 

@@ -2,13 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod adoption;
 mod apply;
 mod bad_delivery;
 mod bad_outcome;
 mod endpoints;
+mod fights;
 mod identity;
+mod ignored;
+mod immutable;
 mod inputs;
 mod outage;
 mod replicas;
 mod story;
 mod swap;
+mod told;

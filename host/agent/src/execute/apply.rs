@@ -1,0 +1,214 @@
+//! Sending an object that a plan applies.
+
+use super::{Contested, Executor, Work, undeclared, write_problem};
+use crate::active::Active;
+use crate::metrics::{Verb, WriteResult};
+use crate::problem::Problem;
+use reeve_cluster::{Apply, Object, Resource, SetManagers, WriteError};
+use reeve_core::ObjectReference;
+use reeve_core::plan::{ApplyReason, Wanted, handover, taken};
+use reeve_core::waves::ApplyMode;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+impl Executor {
+    /// Applies an object. Returns which fields of it others had taken from us.
+    pub(super) async fn apply(
+        &self,
+        work: &Work<'_>,
+        one: &Wanted,
+        uid: Option<&str>,
+        reason: ApplyReason,
+    ) -> Result<Option<Contested>, Problem> {
+        let reference = &one.stamped.reference;
+        let Some(resource) = work.active.resource(&reference.kind) else {
+            return Err(undeclared(reference));
+        };
+        let mut contested = None;
+        let applied = match reason {
+            ApplyReason::Absent => self.claim(work, resource, one).await?,
+            ApplyReason::Changed | ApplyReason::Drifted => {
+                let seen = self.seen(work.active, reference);
+                let seen = seen.filter(|seen| Some(seen.uid()) == uid);
+                let Some(seen) = seen else {
+                    let message = format!("{reference} has changed since it was looked at");
+                    return Err(Problem::passing(reeve_api::Reason::ApplyFailed, message));
+                };
+                if reason == ApplyReason::Drifted {
+                    let fields =
+                        taken(&seen.whole(), &one.stamped.body, &work.active.field_manager);
+                    let object = reference.clone();
+                    contested = Some(Contested { object, fields });
+                }
+                self.change(work, resource, one, &seen).await?
+            }
+        };
+        tracing::info!(object = %reference, ?reason, "applied");
+        self.store.observe(applied);
+        Ok(contested)
+    }
+
+    /// Changes an object of ours to what is wanted. What others set of it is written
+    /// down before it is overwritten, and what is ignored is given up without being
+    /// changed.
+    pub(super) async fn change(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+        live: &Object,
+    ) -> Result<Object, Problem> {
+        let manager = &work.active.field_manager;
+        let options = &one.member.options;
+        // An object that is ours alone, which most are, has nothing to look into.
+        if one.ignored.is_some() || others(live, manager).is_some() {
+            let whole = live.whole();
+            let fields = taken(&whole, &one.stamped.body, manager);
+            self.note_overwrite(work, live, &fields).await?;
+            if let Some(entries) = handover(one, &whole, manager) {
+                self.hand_over(work, live, &entries).await?;
+            }
+        }
+        // Whoever leaves fields to others does not take one that somebody has set
+        // just now either.
+        let force = options.apply != ApplyMode::Merge;
+        let sent = self.send(work.active, resource, one, Some(live.uid()), force);
+        match sent.await {
+            Ok(applied) => Ok(applied),
+            Err(error) => self.make_anew(work, resource, one, live, &error).await,
+        }
+    }
+
+    /// Writes who owns which fields of an object. Values stay.
+    pub(super) async fn hand_over(
+        &self,
+        work: &Work<'_>,
+        live: &Object,
+        entries: &Value,
+    ) -> Result<(), Problem> {
+        let began = Instant::now();
+        let written = self
+            .cluster
+            .set_managers(SetManagers {
+                live,
+                entries,
+                manager: &work.active.field_manager,
+                identity: Some(&work.active.identity),
+            })
+            .await;
+        self.count(work.active, Verb::Apply, began, written.as_ref().err());
+        written
+            .map(drop)
+            .map_err(|error| write_problem(&live.reference(), &error))
+    }
+
+    /// Sends an apply. The uid is a precondition: an object of that name made by
+    /// somebody else since we looked is not ours to force.
+    pub(super) async fn send(
+        &self,
+        active: &Active,
+        resource: &Resource,
+        one: &Wanted,
+        uid: Option<&str>,
+        force: bool,
+    ) -> Result<Object, WriteError> {
+        let mut body = Cow::Borrowed(&one.stamped.body);
+        if let Some(uid) = uid
+            && let Some(metadata) = body.to_mut()["metadata"].as_object_mut()
+        {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        let manager = &active.field_manager;
+        let reference = &one.stamped.reference;
+        self.send_body(active, resource, reference, &body, manager, force)
+            .await
+    }
+
+    pub(super) async fn send_body(
+        &self,
+        active: &Active,
+        resource: &Resource,
+        reference: &ObjectReference,
+        body: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<Object, WriteError> {
+        let request = Apply {
+            resource,
+            namespace: reference.namespace.as_deref(),
+            name: &reference.name,
+            body,
+            manager,
+            force,
+            dry_run: false,
+            identity: Some(&active.identity),
+        };
+        let began = Instant::now();
+        let applied = self.cluster.apply(request).await;
+        self.count(active, Verb::Apply, began, applied.as_ref().err());
+        applied
+    }
+
+    pub(super) fn count(
+        &self,
+        active: &Active,
+        verb: Verb,
+        began: Instant,
+        error: Option<&WriteError>,
+    ) {
+        let result = error.map_or(WriteResult::Success, WriteResult::of);
+        self.metrics
+            .wrote(&active.plugin, verb, result, began.elapsed());
+    }
+
+    /// Gives up all that a manager applied to an object. Applying nothing removes
+    /// what only it owns.
+    pub(super) async fn release(
+        &self,
+        active: &Active,
+        live: &Object,
+        manager: &str,
+    ) -> Result<Object, Problem> {
+        let reference = &live.reference();
+        let mut metadata = json!({"name": reference.name, "uid": live.uid()});
+        if let Some(namespace) = &reference.namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        let nothing = json!({
+            "apiVersion": reference.kind.api_version(),
+            "kind": reference.kind.kind,
+            "metadata": metadata,
+        });
+        self.send_body(active, live.resource(), reference, &nothing, manager, false)
+            .await
+            .map_err(|error| write_problem(reference, &error))
+    }
+
+    /// An object that the plugin owns, as it was seen last.
+    fn seen(&self, active: &Active, reference: &ObjectReference) -> Option<Arc<Object>> {
+        let snapshot = self.store.snapshot();
+        let mut watches = active.watches.owned.iter();
+        watches.find_map(|watch| {
+            let spec = watch.spec();
+            let namespace = reference.namespace.as_deref();
+            let found = (spec.resource.kind == reference.kind)
+                .then(|| snapshot.get_in(spec, namespace, &reference.name).found());
+            found.flatten()
+        })
+    }
+}
+
+/// Who else owns fields of an object, if anybody. Its status does not count.
+pub(super) fn others(object: &Object, own_manager: &str) -> Option<String> {
+    let mut names: Vec<String> = object
+        .managers()
+        .into_iter()
+        .filter(|entry| entry.manager != own_manager && entry.subresource != "status")
+        .map(|entry| format!("{:?}", entry.manager))
+        .collect();
+    names.sort();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
+}

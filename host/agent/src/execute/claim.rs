@@ -1,0 +1,181 @@
+//! Making an object that is not there, or taking over one that is.
+
+use super::apply::others;
+use super::{Executor, Work, write_problem};
+use crate::active::Active;
+use crate::journal::Deed;
+use crate::problem::Problem;
+use reeve_api::{Operation, Reason};
+use reeve_cluster::{Object, Resource, WriteError};
+use reeve_core::ownership::PRIMARY_ANNOTATION;
+use reeve_core::plan::{Claim, Refusal, Wanted, Whose, adopted, judge};
+use reeve_core::{ObjectReference, UnitKey};
+
+impl Executor {
+    /// Applies an object where nothing carries our labels. What is there all the
+    /// same is judged: ours, to be taken over, or not for us.
+    ///
+    /// An object that this agent has never applied is tried without asking first,
+    /// since it is nearly always absent; if it turns out to be somebody's, it is
+    /// given back at once.
+    pub(super) async fn claim(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+    ) -> Result<Object, Problem> {
+        let active = work.active;
+        let reference = &one.stamped.reference;
+        let _claiming = self
+            .claims
+            .open(reference, &work.owner.unit)
+            .map_err(|holder| held(work, reference, &holder.id()))?;
+        self.check_holder(work, reference)?;
+        if !work.known.contains(reference) {
+            match self.send(active, resource, one, None, false).await {
+                Ok(applied) if others(&applied, &active.field_manager).is_none() => {
+                    return Ok(applied);
+                }
+                Ok(applied) => return self.tried(work, resource, one, applied).await,
+                // Perhaps ours, with our labels edited away; perhaps somebody's, to
+                // be told as such.
+                Err(WriteError::Conflict { .. } | WriteError::Invalid { .. }) => {}
+                Err(error) => return Err(write_problem(reference, &error)),
+            }
+        }
+        let Some(live) = self.live(active, reference).await? else {
+            let sent = self.send(active, resource, one, None, false).await;
+            return sent.map_err(|error| write_problem(reference, &error));
+        };
+        match self.judge(work, reference, &live, false)? {
+            Whose::Ours => self.change(work, resource, one, &live).await,
+            _ => self.adopt(work, resource, one, &live).await,
+        }
+    }
+
+    /// Goes on with an object that was there, as was found when it had been applied.
+    async fn tried(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+        applied: Object,
+    ) -> Result<Object, Problem> {
+        match self.judge(work, &one.stamped.reference, &applied, true) {
+            Ok(_) => self.adopt(work, resource, one, &applied).await,
+            Err(problem) => {
+                let manager = &work.active.field_manager;
+                self.release(work.active, &applied, manager).await?;
+                Err(problem)
+            }
+        }
+    }
+
+    /// Takes over an object: what the listed managers own of it becomes ours, so that
+    /// what of it we do not want goes, and the rest is set as wanted.
+    async fn adopt(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+        live: &Object,
+    ) -> Result<Object, Problem> {
+        let reference = &one.stamped.reference;
+        self.journal
+            .write(&Deed {
+                operation: Operation::Overwrite,
+                unit: &work.owner.unit,
+                object: live,
+                reason: "it is taken over by the plugin, as spec.adoption of its Plugin says",
+            })
+            .await?;
+        let claim = self.claim_of(work, false);
+        let migrate = one.member.options.sync.client_side_apply_migration == Some(true);
+        let api_version = reference.kind.api_version();
+        if let Some(entries) = adopted(&claim, &live.whole(), &api_version, migrate) {
+            self.hand_over(work, live, &entries).await?;
+        }
+        let uid = Some(live.uid());
+        tracing::info!(object = %reference, "taken over");
+        match self.send(work.active, resource, one, uid, true).await {
+            Ok(applied) => Ok(applied),
+            Err(error) => self.make_anew(work, resource, one, live, &error).await,
+        }
+    }
+
+    /// Whose a live object is; a refusal is a problem.
+    fn judge(
+        &self,
+        work: &Work<'_>,
+        reference: &ObjectReference,
+        live: &Object,
+        just_applied: bool,
+    ) -> Result<Whose, Problem> {
+        if live.is_deleting() {
+            let message = format!("{reference} is being deleted, and made anew when it is gone");
+            return Err(Problem::passing(Reason::Waiting, message));
+        }
+        let claim = self.claim_of(work, just_applied);
+        match judge(&claim, reference, &live.whole()) {
+            Whose::Refused(refusal) => Err(refused(&refusal)),
+            whose => Ok(whose),
+        }
+    }
+
+    fn claim_of<'a>(&self, work: &Work<'a>, just_applied: bool) -> Claim<'a> {
+        Claim {
+            owner: work.owner,
+            manager: &work.active.field_manager,
+            policy: &work.active.policy,
+            just_applied,
+        }
+    }
+
+    /// Both units of a plugin have one field manager, so the API server would not
+    /// see a conflict between them.
+    fn check_holder(&self, work: &Work<'_>, reference: &ObjectReference) -> Result<(), Problem> {
+        match self.held_by_another_unit(work.active, &work.owner.unit, reference) {
+            Some(holder) => Err(held(work, reference, &holder)),
+            None => Ok(()),
+        }
+    }
+
+    /// The primary of another unit of the same plugin that has this object.
+    fn held_by_another_unit(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        reference: &ObjectReference,
+    ) -> Option<String> {
+        let own = unit.id();
+        let snapshot = self.store.snapshot();
+        let watches = active.watches.owned.iter();
+        watches
+            .filter(|watch| watch.spec().resource.kind == reference.kind)
+            .filter_map(|watch| {
+                let namespace = reference.namespace.as_deref();
+                snapshot
+                    .get_in(watch.spec(), namespace, &reference.name)
+                    .found()
+            })
+            .filter(|held| held.manager_fields(&active.field_manager).is_some())
+            .filter_map(|held| held.annotation(PRIMARY_ANNOTATION))
+            .find(|holder| *holder != own)
+    }
+}
+
+fn held(work: &Work<'_>, object: &ObjectReference, holder_primary: &str) -> Problem {
+    let unit = &work.owner.unit;
+    refused(&Refusal::Held {
+        object: object.clone(),
+        plugin: unit.plugin.to_string(),
+        primary: unit.id(),
+        holder: unit.plugin.to_string(),
+        holder_primary: holder_primary.to_owned(),
+    })
+}
+
+/// Whoever holds an object may give it up where we do not watch.
+fn refused(refusal: &Refusal) -> Problem {
+    Problem::passing(Reason::Conflict, refusal.to_string())
+}

@@ -1,0 +1,272 @@
+//! Objects of all kinds of owners, and who gets them.
+
+use super::*;
+use crate::kind::GroupVersionKind;
+use crate::unit::UnitKey;
+use serde_json::json;
+
+fn owner() -> Owner {
+    let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
+    Owner {
+        unit: UnitKey::new("quotas", ObjectReference::new(kind, None, "alice")),
+        uid: "u-alice".into(),
+    }
+}
+
+fn reference() -> ObjectReference {
+    let kind = GroupVersionKind::new("", "v1", "ConfigMap");
+    ObjectReference::new(kind, Some("alice".into()), "c")
+}
+
+fn entry(manager: &str, operation: &str) -> Value {
+    json!({"manager": manager, "operation": operation, "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:k": {}}}})
+}
+
+fn object(mut metadata: Value, managers: &[Value]) -> Value {
+    metadata["name"] = json!("c");
+    metadata["managedFields"] = json!(managers);
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+fn judged(live: &Value, policy: &Policy, just_applied: bool) -> Whose {
+    let owner = owner();
+    let claim = Claim {
+        owner: &owner,
+        manager: "reeve/quotas",
+        policy,
+        just_applied,
+    };
+    judge(&claim, &reference(), live)
+}
+
+fn check(live: &Value, adoption: Adoption, from: &[&str], expected: &str) {
+    let policy = Policy {
+        adoption,
+        adopt_from: from.iter().map(|name| (*name).to_owned()).collect(),
+        ..Policy::default()
+    };
+    let said = match judged(live, &policy, false) {
+        Whose::Ours => "ours".to_owned(),
+        Whose::Adoptable => "adoptable".to_owned(),
+        Whose::Refused(refusal) => refusal.to_string(),
+    };
+    assert_eq!(said, expected, "{adoption}: {live}");
+}
+
+const PRIMARY: &str = "Profile.kubeflow.org//alice";
+
+#[test]
+fn the_primary_is_named_as_units_are() {
+    assert_eq!(owner().unit.id(), PRIMARY);
+}
+
+#[test]
+fn what_our_manager_applied_for_this_unit_is_ours() {
+    let ours = [entry("reeve/quotas", "Apply")];
+    let annotated = json!({"annotations": {PRIMARY_ANNOTATION: PRIMARY}});
+    let owned = json!({"ownerReferences": [{"uid": "u-alice", "controller": true}]});
+    let labelled = json!({"labels": {UNIT_LABEL: unit_label(&owner().unit)}});
+    for metadata in [annotated, owned, labelled] {
+        check(
+            &object(metadata.clone(), &ours),
+            Adoption::Never,
+            &[],
+            "ours",
+        );
+        // Marks prove nothing by themselves.
+        let forged = object(metadata, &[entry("kubectl-create", "Update")]);
+        let whose = judged(&forged, &Policy::default(), false);
+        assert!(matches!(whose, Whose::Refused(_)), "{whose:?}");
+    }
+}
+
+#[test]
+fn what_another_unit_has_stays_its_own_under_every_policy() {
+    let metadata = json!({"annotations": {PRIMARY_ANNOTATION: "Profile.kubeflow.org//bob"}});
+    for (manager, holder) in [("reeve/quotas", "quotas"), ("reeve/limits", "limits")] {
+        let live = object(metadata.clone(), &[entry(manager, "Apply")]);
+        for adoption in [Adoption::Never, Adoption::IfUnowned, Adoption::Always] {
+            let expected = format!(
+                "ConfigMap alice/c is wanted by plugin quotas for {PRIMARY}, and held by plugin \
+                 {holder} for Profile.kubeflow.org//bob, which had it first; it is left alone. \
+                 Return another name for each"
+            );
+            check(&live, adoption, &[], &expected);
+        }
+    }
+}
+
+#[test]
+fn owned_is_what_a_tool_finds_again() {
+    let update = [entry("manager", "Update")];
+    let applied = [entry("argocd-controller", "Apply")];
+    let client_side = [entry(CLIENT_SIDE_APPLY, "Update")];
+    let last_applied = json!({"annotations": {LAST_APPLIED: "{}"}});
+    let controlled = json!({"ownerReferences":
+        [{"kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": true}]});
+    for (live, from, sign) in [
+        (
+            object(controlled, &update),
+            &[][..],
+            "ReplicaSet r controls it",
+        ),
+        (
+            object(
+                json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}),
+                &update,
+            ),
+            &[],
+            "its label app.kubernetes.io/managed-by is Helm",
+        ),
+        (
+            object(
+                json!({"annotations": {"meta.helm.sh/release-name": "web"}}),
+                &update,
+            ),
+            &[],
+            "its annotation meta.helm.sh/release-name is web",
+        ),
+        (
+            object(json!({}), &applied),
+            &[],
+            "\"argocd-controller\" applies it",
+        ),
+        (
+            object(last_applied, &client_side),
+            &["helm"],
+            "kubectl applies it from the client",
+        ),
+    ] {
+        for (adoption, advice) in [(Adoption::Never, "Always"), (Adoption::IfUnowned, "Always")] {
+            let expected = format!(
+                "ConfigMap alice/c exists already and is not this unit's: {sign}; it is left \
+                 alone. Set spec.adoption of Plugin quotas to {advice} (it is {adoption}) to take \
+                 it over, delete it, or return another name"
+            );
+            check(&live, adoption, from, &expected);
+        }
+        check(&live, Adoption::Always, from, "adoptable");
+    }
+}
+
+#[test]
+fn unowned_is_what_somebody_only_made_or_edited() {
+    let mut status = entry("kubelet", "Apply");
+    status["subresource"] = json!("status");
+    let client_side = object(
+        json!({"annotations": {LAST_APPLIED: "{}"}}),
+        &[entry(CLIENT_SIDE_APPLY, "Update")],
+    );
+    for (live, from) in [
+        (
+            object(json!({}), &[entry("kubectl-create", "Update"), status]),
+            &[][..],
+        ),
+        (object(json!({}), &[]), &[]),
+        (
+            object(
+                json!({}),
+                &[entry("reeve/other:0123456789abcdef0123", "Apply")],
+            ),
+            &[],
+        ),
+        (
+            object(
+                json!({"ownerReferences": [
+                    {"kind": "Profile", "name": "alice", "uid": "u-alice", "controller": true},
+                    {"kind": "Node", "name": "n", "uid": "u-n"},
+                ]}),
+                &[entry("profile-controller", "Update")],
+            ),
+            &[],
+        ),
+        (client_side, &[CLIENT_SIDE_APPLY]),
+    ] {
+        check(&live, Adoption::IfUnowned, from, "adoptable");
+        let never = Policy {
+            adopt_from: from.iter().map(|name| (*name).to_owned()).collect(),
+            ..Policy::default()
+        };
+        let whose = judged(&live, &never, false);
+        let Whose::Refused(refusal) = whose else {
+            panic!("{live}");
+        };
+        assert!(
+            refusal
+                .to_string()
+                .contains("IfUnowned or Always (it is Never)"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn the_marks_of_a_first_try_are_not_counted() {
+    let metadata = json!({
+        "labels": {PLUGIN_LABEL: "quotas"}, "annotations": {PRIMARY_ANNOTATION: PRIMARY},
+    });
+    let both = [
+        entry("reeve/quotas", "Apply"),
+        entry("kubectl-create", "Update"),
+    ];
+    let live = object(metadata, &both);
+    assert_eq!(judged(&live, &Policy::default(), false), Whose::Ours);
+    let Whose::Refused(refusal) = judged(&live, &Policy::default(), true) else {
+        panic!("{live}");
+    };
+    let text = refusal.to_string();
+    assert!(
+        text.contains("\"kubectl-create\" owns fields of it"),
+        "{text}"
+    );
+    let adopting = Policy {
+        adoption: Adoption::IfUnowned,
+        ..Policy::default()
+    };
+    assert_eq!(judged(&live, &adopting, true), Whose::Adoptable);
+}
+
+#[test]
+fn only_updates_of_the_listed_move() {
+    let policy = Policy {
+        adopt_from: vec!["helm".into()],
+        ..Policy::default()
+    };
+    let owner = owner();
+    let claim = Claim {
+        owner: &owner,
+        manager: "reeve/quotas",
+        policy: &policy,
+        just_applied: false,
+    };
+    let live = object(
+        json!({}),
+        &[
+            entry("helm", "Update"),
+            entry("helm", "Apply"),
+            entry(CLIENT_SIDE_APPLY, "Update"),
+        ],
+    );
+    for (migrate, left) in [
+        (
+            false,
+            &[
+                "helm Apply",
+                "kubectl-client-side-apply Update",
+                "reeve/quotas Apply",
+            ][..],
+        ),
+        (true, &["helm Apply", "reeve/quotas Apply"]),
+    ] {
+        let after = adopted(&claim, &live, "v1", migrate).unwrap();
+        let after = ManagedFields::parse(Some(&after)).unwrap();
+        let names: Vec<String> = after
+            .iter()
+            .map(|(id, _)| format!("{} {}", id.manager, id.operation.as_str()))
+            .collect();
+        assert_eq!(names, left);
+    }
+    let none = object(json!({}), &[entry("other", "Update")]);
+    assert_eq!(adopted(&claim, &none, "v1", true), None);
+}

@@ -1,0 +1,208 @@
+//! Objects that were there before the plugin wanted them.
+
+use crate::told::{self, PLUGIN, config_map, journal, managers, tell, world};
+use kube::api::PostParams;
+use reeve_it::World;
+use serde_json::{Value, json};
+
+/// Creates an object by a manager that does not apply.
+async fn create(world: &World, object: &Value, manager: &str) {
+    let params = PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
+    };
+    let body = serde_json::from_value(object.clone()).unwrap();
+    world.api(object).create(&params, &body).await.unwrap();
+}
+
+async fn tenant(world: &World, name: &str) {
+    world.tenant(name, &[]).await;
+    world.settle().await;
+}
+
+/// What becomes of an object that somebody made, under a policy.
+async fn check(policy: Value, theirs: Value, manager: &str, data: &Value, says: &str) {
+    let world = world("ConfigMap.v1", &policy).await;
+    tenant(&world, "alice").await;
+    create(&world, &theirs, manager).await;
+    let ours = config_map("alice", "c", &json!({"a": "ours"}));
+    tell(&world, "alice", &ours).await;
+    let after = world.get(&ours).await.unwrap();
+    assert_eq!(after["data"], *data, "{policy}");
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    if says.is_empty() {
+        assert_eq!(world.unit(PLUGIN, "alice").await, None, "{ready:?}");
+        assert_eq!(after["metadata"]["labels"]["reeve.dev/plugin"], PLUGIN);
+        let entries = journal(&world).await;
+        assert!(entries[0].2.contains("taken over"), "{entries:?}");
+    } else {
+        assert_eq!(ready.reason, "Conflict", "{ready:?}");
+        assert!(ready.message.contains(says), "{says}: {ready:?}");
+        assert_eq!(after["metadata"].get("labels"), None, "no mark is left");
+        assert_eq!(managers(&after), [format!("{manager} Update")]);
+        assert_eq!(journal(&world).await, []);
+    }
+}
+
+fn theirs() -> Value {
+    config_map("alice", "c", &json!({"a": "theirs", "b": "theirs"}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_policy_it_is_left_alone() {
+    let says = "ConfigMap alice/c exists already and is not this unit's: \"kubectl-create\" owns \
+                fields of it; it is left alone. Set spec.adoption of Plugin told to IfUnowned or \
+                Always (it is Never)";
+    check(
+        json!({}),
+        theirs(),
+        "kubectl-create",
+        &theirs()["data"],
+        says,
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_unowned_is_taken_over_where_the_policy_says_so() {
+    let policy = json!({"adoption": "IfUnowned"});
+    let data = json!({"a": "ours", "b": "theirs"});
+    check(policy, theirs(), "kubectl-create", &data, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_owns_is_not_unowned() {
+    let mut theirs = theirs();
+    theirs["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "web"});
+    let says = "its annotation meta.helm.sh/release-name is web";
+    let data = theirs["data"].clone();
+    let policy = json!({"adoption": "IfUnowned"});
+    check(policy, theirs.clone(), "helm", &data, says).await;
+    let policy = json!({"adoption": "Always", "adoptFrom": ["helm"]});
+    check(policy, theirs, "helm", &json!({"a": "ours"}), "").await;
+}
+
+/// What the listed managers own becomes the plugin's: what it does not want goes at
+/// once, and what it drops later goes then.
+#[tokio::test(start_paused = true)]
+async fn a_field_dropped_after_adoption_goes() {
+    let policy = json!({"adoption": "IfUnowned", "adoptFrom": ["kubectl-create"]});
+    let world = world("ConfigMap.v1", &policy).await;
+    tenant(&world, "alice").await;
+    create(&world, &theirs(), "kubectl-create").await;
+    // With the same value both would own it.
+    let same = config_map("alice", "c", &json!({"a": "theirs", "b": "theirs"}));
+    tell(&world, "alice", &same).await;
+    let adopted = world.get(&same).await.unwrap();
+    assert_eq!(managers(&adopted), ["reeve/told Apply"]);
+    let fewer = config_map("alice", "c", &json!({"a": "theirs"}));
+    tell(&world, "alice", &fewer).await;
+    let after = world.get(&same).await.unwrap();
+    assert_eq!(after["data"], json!({"a": "theirs"}));
+    assert_eq!(after["metadata"]["uid"], adopted["metadata"]["uid"]);
+}
+
+/// A policy that comes later mends what was refused.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_comes_later_counts() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    tenant(&world, "alice").await;
+    create(&world, &theirs(), "kubectl-create").await;
+    let ours = config_map("alice", "c", &json!({"a": "ours"}));
+    tell(&world, "alice", &ours).await;
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    assert_eq!(ready.reason, "Conflict");
+    let policy = json!({"adoption": "Always"});
+    world.apply(&told::plugin_object(PLUGIN, &policy)).await;
+    world.settle().await;
+    assert_eq!(world.get(&ours).await.unwrap()["data"]["a"], "ours");
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_of_two_units_keeps_the_object() {
+    // Shared by both, whatever the policy.
+    let world = world("ConfigMap.v1", &json!({"adoption": "Always"})).await;
+    tenant(&world, "alice").await;
+    tenant(&world, "bob").await;
+    let shared = |owner: &str| config_map("alice", "shared", &json!({"owner": owner}));
+    tell(&world, "alice", &shared("alice")).await;
+    tell(&world, "bob", &shared("bob")).await;
+    assert_eq!(
+        world.get(&shared("")).await.unwrap()["data"]["owner"],
+        "alice"
+    );
+    let ready = world.unit_condition(PLUGIN, "bob", "Ready").await;
+    assert_eq!(ready.reason, "Conflict", "{ready:?}");
+    for name in [
+        "Profile.kubeflow.org//alice",
+        "Profile.kubeflow.org//bob",
+        "had it first",
+    ] {
+        assert!(ready.message.contains(name), "{name}: {ready:?}");
+    }
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+    // The first gives it up, and the other gets it.
+    tell(&world, "alice", &Value::Null).await;
+    world.wait(std::time::Duration::from_secs(300)).await;
+    assert_eq!(
+        world.get(&shared("")).await.unwrap()["data"]["owner"],
+        "bob"
+    );
+    assert_eq!(world.unit(PLUGIN, "bob").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_units_at_once_one_gets_the_object() {
+    let mut world = World::new().await;
+    told::install(&world, PLUGIN, "ConfigMap.v1").await;
+    for name in ["alice", "bob"] {
+        world.tenant(name, &[]).await;
+        let mut profile = reeve_test_support::samples::profile(name);
+        let shared = config_map("alice", "shared", &json!({"owner": name}));
+        let deed = json!({"do": "raw", "text": shared.to_string()});
+        profile["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": deed.to_string()});
+        world.apply(&profile).await;
+    }
+    world.start();
+    world.settle().await;
+    let shared = config_map("alice", "shared", &json!({}));
+    let owner = world.get(&shared).await.unwrap()["data"]["owner"].clone();
+    let other = if owner == "alice" { "bob" } else { "alice" };
+    let ready = world.unit_condition(PLUGIN, other, "Ready").await;
+    assert!(ready.message.contains("had it first"), "{ready:?}");
+    let winner = world.unit(PLUGIN, owner.as_str().unwrap()).await;
+    assert_eq!(winner, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_of_two_plugins_keeps_the_object() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    told::install(&world, "other", "ConfigMap.v1").await;
+    world
+        .apply(&told::plugin_object(
+            "other",
+            &json!({"adoption": "Always"}),
+        ))
+        .await;
+    world.settle().await;
+    tenant(&world, "alice").await;
+    let object = config_map("alice", "c", &json!({"a": "1"}));
+    tell(&world, "alice", &object).await;
+    world.wait(std::time::Duration::from_secs(60)).await;
+    let held = world.get(&object).await.unwrap();
+    let holder = held["metadata"]["labels"]["reeve.dev/plugin"].clone();
+    let loser = if holder == PLUGIN { "other" } else { PLUGIN };
+    let ready = world.unit_condition(loser, "alice", "Ready").await;
+    assert_eq!(ready.reason, "Conflict", "{ready:?}");
+    let text = format!("wanted by plugin {loser} for Profile.kubeflow.org//alice, and held by");
+    assert!(ready.message.contains(&text), "{ready:?}");
+    assert!(
+        ready.message.contains(holder.as_str().unwrap()),
+        "{ready:?}"
+    );
+    assert_eq!(
+        managers(&held),
+        [format!("reeve/{} Apply", holder.as_str().unwrap())]
+    );
+}

@@ -1,0 +1,86 @@
+//! Others who change what is ours.
+
+use crate::told::{PLUGIN, config_map, journal, tell, world};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test(start_paused = true)]
+async fn a_fight_is_told_with_the_other_side_and_ends() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let object = config_map("alice", "c", &json!({"a": "1", "b": "2"}));
+    tell(&world, "alice", &object).await;
+    let mut repaired = 0;
+    for round in 0..10 {
+        let theirs = json!({"data": {"a": format!("theirs {round}")}});
+        world.edit(&object, theirs).await;
+        world.settle().await;
+        repaired += u32::from(world.get(&object).await.unwrap()["data"]["a"] == "1");
+    }
+    assert!(
+        (3..9).contains(&repaired),
+        "the other is answered later and later: {repaired}"
+    );
+    let contested = world.unit_condition(PLUGIN, "alice", "Contested").await;
+    assert_eq!(
+        (&*contested.status, &*contested.reason),
+        ("True", "FieldsContested")
+    );
+    for text in [
+        "ConfigMap alice/c: .data.a by \"kubectl-edit\"",
+        "reeve.dev/ignore",
+    ] {
+        assert!(contested.message.contains(text), "{text}: {contested:?}");
+    }
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    assert_eq!(ready.status, "True", "it does what it can: {ready:?}");
+    let events = world.events("alice").await;
+    let about = |event: &&serde_json::Value| event["reason"] == "FieldsContested";
+    assert_eq!(events.iter().filter(about).count(), 1, "{events:?}");
+    // What they set is in the journal, once and not ten times.
+    let entries = journal(&world).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!((&*entries[0].0, &*entries[0].1), ("Overwrite", "c"));
+    assert!(
+        entries[0].2.contains(".data.a by \"kubectl-edit\""),
+        "{entries:?}"
+    );
+    // They give up.
+    world.wait(Duration::from_secs(1200)).await;
+    assert_eq!(world.get(&object).await.unwrap()["data"]["a"], "1");
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+}
+
+/// A field that the plugin wants from now on, and that somebody has set meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_is_overwritten_is_written_down_first() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let object = config_map("alice", "c", &json!({"a": "1"}));
+    tell(&world, "alice", &object).await;
+    world.edit(&object, json!({"data": {"b": "theirs"}})).await;
+    world.settle().await;
+    assert_eq!(journal(&world).await, []);
+    tell(
+        &world,
+        "alice",
+        &config_map("alice", "c", &json!({"a": "1", "b": "theirs"})),
+    )
+    .await;
+    assert_eq!(journal(&world).await, [], "the same value is shared");
+    world.edit(&object, json!({"data": {"c": "theirs"}})).await;
+    tell(
+        &world,
+        "alice",
+        &config_map("alice", "c", &json!({"a": "1", "c": "ours"})),
+    )
+    .await;
+    let entries = journal(&world).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert!(
+        entries[0].2.contains(".data.c by \"kubectl-edit\""),
+        "{entries:?}"
+    );
+    let data = world.get(&object).await.unwrap()["data"].clone();
+    assert_eq!(data, json!({"a": "1", "b": "theirs", "c": "ours"}));
+}
