@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::crd::{self, Names};
-use crate::registry::definition;
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
@@ -45,9 +44,7 @@ pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
         let served = conditions.into_iter().flatten().any(is_established);
         // A definition that has lost a name to another one goes on as it was.
         if served {
-            shared
-                .registry
-                .serve(object.name(), definition::resources(&value));
+            shared.registry.serve(object.name(), &value);
         }
     }
 }

@@ -7,7 +7,8 @@ pub(crate) mod definition;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::kinds::{self, Kind};
 use crate::resource::{Nature, Resource};
@@ -16,11 +17,40 @@ use crate::status::qualified;
 /// The resources of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    custom: RwLock<Arc<Customs>>,
+    custom: watch::Sender<Arc<Customs>>,
 }
 
 /// The custom resources, by the name of their definition.
-type Customs = BTreeMap<String, Vec<Arc<Resource>>>;
+type Customs = BTreeMap<String, Defined>;
+
+/// What one definition makes served.
+#[derive(Debug, Clone)]
+struct Defined {
+    /// The `spec` of the definition.
+    spec: Arc<Value>,
+    resources: Vec<Arc<Resource>>,
+}
+
+/// Tells when a custom resource is no longer served as it was.
+#[derive(Debug)]
+pub(crate) struct Service {
+    resource: Arc<Resource>,
+    custom: watch::Receiver<Arc<Customs>>,
+}
+
+impl Service {
+    /// Waits until the definition is gone, or has another `spec`.
+    pub(crate) async fn ended(&mut self) {
+        let Self { resource, custom } = self;
+        let is_this = |r: &Arc<Resource>| Arc::ptr_eq(r, resource);
+        let gone = |customs: &Arc<Customs>| {
+            let definition = customs.get(&*resource.table);
+            !definition.is_some_and(|definition| definition.resources.iter().any(is_this))
+        };
+        // A registry that is gone serves nothing either.
+        let _ = custom.wait_for(gone).await;
+    }
+}
 
 /// The built-in resources, made once a process.
 struct Builtins {
@@ -41,7 +71,7 @@ impl Registry {
     /// A registry that serves the same, and goes its own way from here.
     pub(crate) fn fork(&self) -> Self {
         Registry {
-            custom: RwLock::new(self.custom.read().clone()),
+            custom: watch::Sender::new(self.custom.borrow().clone()),
         }
     }
 
@@ -50,8 +80,9 @@ impl Registry {
         if let Some(found) = BUILTINS.index.get(&(group, version, plural)) {
             return Some(found.clone());
         }
-        let custom = self.custom.read();
-        let mut resources = custom.get(&qualified(group, plural))?.iter();
+        let custom = self.custom.borrow();
+        let resources = &custom.get(&qualified(group, plural))?.resources;
+        let mut resources = resources.iter();
         resources
             .find(|resource| resource.version == version)
             .cloned()
@@ -63,7 +94,7 @@ impl Registry {
         if let Some(found) = BUILTINS.all.iter().find(is) {
             return Some(found.clone());
         }
-        self.custom.read().get(table)?.first().cloned()
+        self.custom.borrow().get(table)?.resources.first().cloned()
     }
 
     /// The stored resource whose objects are of this kind.
@@ -73,31 +104,55 @@ impl Registry {
         if let Some(found) = BUILTINS.all.iter().find(is) {
             return Some(found.clone());
         }
-        self.custom.read().values().flatten().find(is).cloned()
+        let custom = self.custom.borrow();
+        custom.values().flat_map(|c| &c.resources).find(is).cloned()
     }
 
     /// Everything that is served, built-in first.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
-        let custom = self.custom.read().clone();
-        let builtin = BUILTINS.all.iter().cloned();
-        builtin.chain(custom.values().flatten().cloned()).collect()
+        let mut all = BUILTINS.all.clone();
+        all.extend(self.customs());
+        all
     }
 
     /// The custom resources.
     pub(crate) fn customs(&self) -> Vec<Arc<Resource>> {
-        self.custom.read().values().flatten().cloned().collect()
+        let custom = self.custom.borrow();
+        let resources = custom.values().flat_map(|custom| &custom.resources);
+        resources.cloned().collect()
     }
 
-    /// Serves the resources of a definition, in place of those it had.
-    pub(crate) fn serve(&self, definition: &str, resources: Vec<Arc<Resource>>) {
-        let mut custom = self.custom.write();
-        Arc::make_mut(&mut *custom).insert(definition.to_owned(), resources);
+    /// Serves what a definition defines, in place of what it did before.
+    pub(crate) fn serve(&self, definition: &str, object: &Value) {
+        let spec = object.get("spec").unwrap_or(&Value::Null);
+        let known = |custom: &Customs| custom.get(definition).is_some_and(|c| *c.spec == *spec);
+        // A change of its status changes nothing for who watches its objects.
+        if known(&self.custom.borrow()) {
+            return;
+        }
+        let defined = Defined {
+            spec: Arc::new(spec.clone()),
+            resources: definition::resources(object),
+        };
+        self.custom.send_modify(|customs| {
+            Arc::make_mut(customs).insert(definition.to_owned(), defined);
+        });
     }
 
     /// Stops serving the resources of a definition.
     pub(crate) fn forget(&self, definition: &str) {
-        let mut custom = self.custom.write();
-        Arc::make_mut(&mut *custom).remove(definition);
+        self.custom.send_modify(|customs| {
+            Arc::make_mut(customs).remove(definition);
+        });
+    }
+
+    /// By what to know when a resource is no longer served as it is now; none for
+    /// one that is built in.
+    pub(crate) fn service(&self, resource: &Arc<Resource>) -> Option<Service> {
+        resource.is_custom().then(|| Service {
+            resource: resource.clone(),
+            custom: self.custom.subscribe(),
+        })
     }
 }
 

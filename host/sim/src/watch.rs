@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::faults;
 use crate::http::response::BodyError;
+use crate::registry::Service;
 use crate::render::Rendering;
 use crate::selection::Selection;
 use crate::status::ApiError;
@@ -24,6 +25,11 @@ use crate::store::{Change, Compacted, Object, Range, Store, TableName};
 /// How long a watch lasts whose caller does not say, as with the real server's
 /// `--min-request-timeout`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// How long a watch goes on when its resource is no longer served as it was: the
+/// pause of the real server before it closes the storage of a definition that is
+/// gone or has changed (`crdHandler.tearDown`).
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// Where a watch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +47,8 @@ pub(crate) enum Start {
 pub(crate) struct Request {
     /// The table.
     pub(crate) table: TableName,
+    /// Tells when its resource is no longer served as it is now, if that can be.
+    pub(crate) service: Option<Service>,
     /// The objects of it.
     pub(crate) selection: Selection,
     /// The form of the objects.
@@ -68,8 +76,8 @@ struct Watch {
 }
 
 /// Starts a watch. The stream's items are lines of JSON, one or more a piece; it
-/// ends at the timeout, after an `ERROR` event, or with an error when `broken`
-/// moves.
+/// ends at the timeout, a moment after its resource is served no longer or
+/// otherwise, after an `ERROR` event, or with an error when `broken` moves.
 pub(crate) fn stream(
     store: Arc<Store>,
     broken: watch::Receiver<u64>,
@@ -158,6 +166,10 @@ impl Watch {
                         return None;
                     }
                 }
+                () = ended(&mut self.request.service) => {
+                    self.request.service = None;
+                    self.ends = self.ends.min(Instant::now() + DRAIN);
+                }
                 () = at(Some(self.ends)) => return None,
                 () = at(bookmark) => self.bookmark(),
             }
@@ -237,6 +249,13 @@ fn expired(compacted: Compacted, asked: u64) -> ApiError {
         "too old resource version: {asked} ({})",
         compacted.oldest
     ))
+}
+
+async fn ended(service: &mut Option<Service>) {
+    match service {
+        Some(service) => service.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn at(instant: Option<Instant>) {

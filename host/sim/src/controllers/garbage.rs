@@ -81,6 +81,10 @@ fn owners(
     let (mut absent, mut solid, mut waiting) = (Vec::new(), 0, 0);
     for reference in references {
         let uid = reference["uid"].as_str().unwrap_or_default();
+        if graph.is_gone(uid, object.namespace()) {
+            absent.push(uid.to_owned());
+            continue;
+        }
         match kind_of(shared, reference) {
             Some(kind) if resource.namespaced || !kind.namespaced => {}
             _ => return Owners::Unknown,

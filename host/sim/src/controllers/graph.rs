@@ -1,6 +1,6 @@
 //! Who owns whom, kept up with every write.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,6 +18,17 @@ pub(super) struct Node {
     owners: Vec<Box<str>>,
 }
 
+/// Owners that are known to be gone, beyond which the oldest is forgotten, as in the
+/// real collector's `absentOwnerCache`.
+const GONE: usize = 100;
+
+/// An owner that was seen to go.
+#[derive(Debug, Clone)]
+struct Gone {
+    uid: Box<str>,
+    namespace: Box<str>,
+}
+
 /// All objects by UID, and the dependents of each.
 ///
 /// An owner need not exist: its dependents are remembered under its UID.
@@ -25,6 +36,7 @@ pub(super) struct Node {
 pub(super) struct Graph {
     nodes: HashMap<Box<str>, Node>,
     dependents: HashMap<Box<str>, BTreeSet<Box<str>>>,
+    gone: VecDeque<Gone>,
 }
 
 impl Graph {
@@ -51,6 +63,11 @@ impl Graph {
         }
         if change.removed {
             dirty.extend(self.dependents(&uid).cloned());
+            if self.dependents.contains_key(&uid) {
+                self.gone.truncate(GONE - 1);
+                let namespace = object.namespace().into();
+                self.gone.push_front(Gone { uid, namespace });
+            }
             return;
         }
         let owners = if object.is_owned() {
@@ -78,6 +95,14 @@ impl Graph {
     /// The object with this UID, if there is one.
     pub(super) fn node(&self, uid: &str) -> Option<&Node> {
         self.nodes.get(uid)
+    }
+
+    /// Whether an owner was seen to go that an object in this namespace can have had.
+    /// It is known to be absent even when its kind can no longer be looked up.
+    pub(super) fn is_gone(&self, uid: &str, namespace: &str) -> bool {
+        let in_reach = |gone: &Gone| gone.namespace.is_empty() || *gone.namespace == *namespace;
+        let mut gone = self.gone.iter();
+        gone.any(|gone| *gone.uid == *uid && in_reach(gone))
     }
 
     /// The UIDs of the objects that name this one as an owner.

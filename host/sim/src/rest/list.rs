@@ -131,6 +131,7 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ApiError> {
         call.server.faults.watches(),
         watch::Request {
             table: call.resource.table.clone(),
+            service: call.server.registry.service(&call.resource),
             selection,
             rendering: call.rendering(),
             start,

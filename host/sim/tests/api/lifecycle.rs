@@ -290,3 +290,49 @@ async fn what_cannot_be_looked_up_is_not_known_to_be_absent() {
     }
     assert_eq!(events(&http, "of-namespace").await.len(), 1);
 }
+
+/// An owner that was seen to go is absent, even if nobody can look it up any more.
+#[tokio::test]
+async fn dependents_go_after_an_owner_whose_kind_goes_too() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+    let (_server, http) = admin();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    assert_eq!(http.post(DEFINITIONS, definition).await.0, 201);
+    let widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+    let (_, widget) = http.post(WIDGETS, widget).await;
+    let owned = |name: &str, uid: &Value| {
+        let mut object = config_map(name, json!({}));
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": uid,
+        }]);
+        object
+    };
+    let known = owned("known", &widget["metadata"]["uid"]);
+    assert_eq!(http.post(CONFIG_MAPS, known).await.0, 201);
+    settle().await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    assert_eq!(http.delete(&path).await.0, 200);
+    settle().await;
+    assert_eq!(names(&http).await, [""; 0]);
+
+    // One that was never seen cannot be looked up.
+    let unknown = owned("unknown", &json!("other"));
+    assert_eq!(http.post(CONFIG_MAPS, unknown).await.0, 201);
+    settle().await;
+    assert_eq!(names(&http).await, ["unknown"]);
+}

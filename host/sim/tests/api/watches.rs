@@ -200,3 +200,61 @@ async fn watches_break_when_they_are_dropped() {
     server.faults().set_outage(Outage::None);
     assert_eq!(http.get(CONFIG_MAPS).await.0, 200);
 }
+
+/// The definition of Widgets, with this description.
+fn widgets(description: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "description": description}},
+            }],
+        },
+    })
+}
+
+/// The real server closes the storage of a definition a second after it has gone or
+/// changed, and with it the watches; what happens until then they still tell.
+#[tokio::test(start_paused = true)]
+async fn watches_end_with_the_definition_of_their_kind() {
+    const DEFINITION: &str =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+    let (_server, http) = admin();
+    let (code, made) = http.apply(DEFINITION, "test", widgets("first")).await;
+    assert_eq!(code, 201, "{made}");
+    let widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+    assert_eq!(http.post(WIDGETS, widget).await.0, 201);
+    let path = format!("{WIDGETS}?watch=1");
+
+    // A label on the definition changes nothing.
+    let mut watch = Watch::open(&http, &path).await;
+    assert_eq!(watch.brief().await, brief("ADDED", "a"));
+    let mut labelled = widgets("first");
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    assert_eq!(http.apply(DEFINITION, "test", labelled).await.0, 200);
+    let next = tokio::time::timeout(Duration::from_secs(60), watch.next());
+    assert!(next.await.is_err(), "nothing happens");
+
+    let changed = tokio::time::Instant::now();
+    assert_eq!(
+        http.apply(DEFINITION, "test", widgets("second")).await.0,
+        200
+    );
+    assert_eq!(watch.next().await, Ok(None));
+    assert_eq!(changed.elapsed().as_secs(), 1);
+
+    let mut watch = Watch::open(&http, &path).await;
+    assert_eq!(watch.brief().await, brief("ADDED", "a"));
+    assert_eq!(http.delete(DEFINITION).await.0, 200);
+    assert_eq!(watch.brief().await, brief("DELETED", "a"));
+    assert_eq!(watch.next().await, Ok(None));
+    assert_eq!(http.get(&path).await.0, 404);
+}
