@@ -159,7 +159,7 @@ impl Journal {
     }
 
     /// Lists what is there, once.
-    async fn learn(&self) -> Result<(), reeve_cluster::read::ReadError> {
+    async fn learn(&self) -> Result<(), reeve_cluster::ListError> {
         let _listing = self.0.listing.lock().await;
         if self.0.names.lock().is_some() {
             return Ok(());

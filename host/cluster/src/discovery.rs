@@ -6,6 +6,7 @@ use crate::transport::{Call, CallError, TransportError};
 use parking_lot::RwLock;
 use reeve_core::GroupVersionKind;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 
 /// Kinds that were found. Absence is never remembered, since a CRD may arrive at
@@ -54,7 +55,41 @@ struct ServedResource {
     namespaced: bool,
 }
 
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize)]
+struct GroupVersion {
+    version: String,
+}
+
 impl Cluster {
+    /// How the API server serves a kind, in whichever version it does: in the one
+    /// that was asked for if possible, else in the group's order of preference.
+    pub async fn resolve_in_any_version(
+        &self,
+        kind: &GroupVersionKind,
+    ) -> Result<Resource, ResolveError> {
+        match self.resolve(kind).await {
+            Err(ResolveError::NotServed { .. }) if !kind.group.is_empty() => {}
+            resolved => return resolved,
+        }
+        let answer = self.call(Call::get(format!("/apis/{}", kind.group))).await;
+        let body = answer.map_err(|error| resolve_error(kind, error))?;
+        let group: Group = parse(kind, &body)?;
+        for GroupVersion { version } in group.versions {
+            let other = GroupVersionKind::new(&*kind.group, version, &*kind.kind);
+            match self.resolve(&other).await {
+                Err(ResolveError::NotServed { .. }) => {}
+                resolved => return resolved,
+            }
+        }
+        Err(ResolveError::NotServed { kind: kind.clone() })
+    }
+
     /// How the API server serves a kind.
     ///
     /// A kind that was found is remembered until [`Cluster::forget`]; one that is
@@ -64,26 +99,8 @@ impl Cluster {
             return Ok(found.clone());
         }
         let answer = self.call(Call::get(version_path(kind))).await;
-        let body = answer.map_err(|error| match error {
-            CallError::Transport(source) => ResolveError::Unreachable {
-                kind: kind.clone(),
-                source,
-            },
-            CallError::Status(status) if status.code == 404 => {
-                ResolveError::NotServed { kind: kind.clone() }
-            }
-            CallError::Status(status) => ResolveError::Refused {
-                kind: kind.clone(),
-                code: status.code,
-                message: status.message,
-            },
-        })?;
-        let list: ResourceList =
-            serde_json::from_slice(&body).map_err(|error| ResolveError::Refused {
-                kind: kind.clone(),
-                code: 200,
-                message: format!("not a list of resources: {error}"),
-            })?;
+        let body = answer.map_err(|error| resolve_error(kind, error))?;
+        let list: ResourceList = parse(kind, &body)?;
         self.remember(kind, list);
         let found = self.discovery.read().get(kind).cloned();
         found.ok_or_else(|| ResolveError::NotServed { kind: kind.clone() })
@@ -108,4 +125,25 @@ impl Cluster {
             });
         }
     }
+}
+
+fn resolve_error(kind: &GroupVersionKind, error: CallError) -> ResolveError {
+    let kind = kind.clone();
+    match error {
+        CallError::Transport(source) => ResolveError::Unreachable { kind, source },
+        CallError::Status(status) if status.code == 404 => ResolveError::NotServed { kind },
+        CallError::Status(status) => ResolveError::Refused {
+            kind,
+            code: status.code,
+            message: status.message,
+        },
+    }
+}
+
+fn parse<T: DeserializeOwned>(kind: &GroupVersionKind, body: &[u8]) -> Result<T, ResolveError> {
+    serde_json::from_slice(body).map_err(|error| ResolveError::Refused {
+        kind: kind.clone(),
+        code: 200,
+        message: format!("not what discovery answers with: {error}"),
+    })
 }

@@ -299,6 +299,13 @@ fn state_of(interruption: &Interruption, failures: u32) -> WatchState {
             message: status.message.as_str().into(),
         },
         Interruption::Refused(status) if status.code == 404 => WatchState::NotServed,
+        Interruption::Refused(status) if status.code == 401 => WatchState::Failing {
+            message: format!(
+                "{interruption}; the agent's token is not valid, or is not valid any more: give it another"
+            )
+            .into(),
+            failures,
+        },
         other => WatchState::Failing {
             message: chain(other).into(),
             failures,

@@ -133,7 +133,7 @@ impl Snapshot {
         if within.is_some() && namespace.is_some() && within != namespace {
             return Answer::NotWatched;
         }
-        match self.table.view(&watch.resource.kind, &ViewKey::of(watch)) {
+        match self.table.view_of(watch) {
             Some(view) if view.complete => ask(view),
             Some(view) => Answer::NotSynced(view.state.clone()),
             None => Answer::NotWatched,

@@ -9,6 +9,10 @@ use std::sync::Arc;
 
 /// Views by kind, then by scope and selector. Persistent: a clone is a version
 /// of its own and shares what has not changed since.
+///
+/// A kind can come back under other names, when its CRD is made anew. The watch
+/// under the new names then takes the place of the one under the old, which may
+/// still be held for a while and has no view any more.
 #[derive(Clone, Default)]
 pub(super) struct Table {
     kinds: HashMap<Arc<GroupVersionKind>, HashMap<Arc<ViewKey>, Arc<View>>>,
@@ -37,6 +41,12 @@ impl Table {
         self.kinds.get(kind)?.get(key).map(|view| &**view)
     }
 
+    /// The view of just this watch.
+    pub(super) fn view_of(&self, spec: &WatchSpec) -> Option<&View> {
+        self.view(&spec.resource.kind, &ViewKey::of(spec))
+            .filter(|view| *view.spec == *spec)
+    }
+
     pub(super) fn views(&self, kind: &GroupVersionKind) -> impl Iterator<Item = &View> {
         let views = self.kinds.get(kind).into_iter().flat_map(HashMap::values);
         views.map(|view| &**view)
@@ -57,7 +67,10 @@ impl Table {
         let Some(views) = self.kinds.get_mut(&spec.resource.kind) else {
             return;
         };
-        views.remove(&ViewKey::of(spec));
+        let key = ViewKey::of(spec);
+        if views.get(&key).is_some_and(|view| *view.spec == *spec) {
+            views.remove(&key);
+        }
         if views.is_empty() {
             self.kinds.remove(&spec.resource.kind);
         }
@@ -67,6 +80,7 @@ impl Table {
     /// changes it counts the version up.
     pub(super) fn view_mut(&mut self, spec: &WatchSpec) -> Option<&mut View> {
         let views = self.kinds.get_mut(&spec.resource.kind)?;
-        views.get_mut(&ViewKey::of(spec)).map(Arc::make_mut)
+        let view = views.get_mut(&ViewKey::of(spec))?;
+        (*view.spec == *spec).then(|| Arc::make_mut(view))
     }
 }

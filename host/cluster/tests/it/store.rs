@@ -401,6 +401,40 @@ async fn rights_that_come_and_go_are_noticed() {
     assert!(value(&store.snapshot(), "a").starts_with("NotSynced(Forbidden"));
 }
 
+/// A watch under the names that a kind had before has no part in what the watch
+/// under its new names sees, whichever goes first.
+#[tokio::test(start_paused = true)]
+async fn a_kind_may_come_back_under_other_names() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let renamed = WatchSpec {
+        resource: reeve_cluster::Resource {
+            plural: "formerly".into(),
+            ..config_maps()
+        },
+        ..in_default("")
+    };
+    for old_goes_first in [true, false] {
+        let old = fixture.store.watch(renamed.clone());
+        until(&old, |state| *state == WatchState::NotServed).await;
+        let new = fixture.watch_default().await;
+        let seen = |spec| fixture.store.snapshot().get_in(spec, Some("default"), "a");
+        assert!(matches!(seen(&renamed), Answer::NotWatched));
+        assert!(matches!(seen(new.spec()), Answer::Found(_)));
+        if old_goes_first {
+            drop(old);
+            // It tries, and must not say so of the other.
+            sleep(Duration::from_secs(60)).await;
+            assert_eq!(new.state(), WatchState::Synced);
+            assert!(matches!(seen(new.spec()), Answer::Found(_)));
+        } else {
+            drop(new);
+            sleep(Duration::from_secs(60)).await;
+            assert_eq!(value(&fixture.store.snapshot(), "a"), "NotWatched");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kind_may_come_later() {
     let fixture = Fixture::new();
