@@ -83,7 +83,10 @@ impl Active {
             let (reason, why) = match watch.state() {
                 WatchState::Synced | WatchState::Syncing => return None,
                 WatchState::Forbidden { message } => (Reason::Forbidden, message.to_string()),
-                WatchState::NotServed => (Reason::KindNotServed, "no longer served".to_owned()),
+                WatchState::NotServed => (
+                    Reason::KindNotServed,
+                    "the api server no longer serves them; install the CRD again, and the plugin goes on by itself".to_owned(),
+                ),
                 WatchState::Failing { message, .. } => (Reason::Unreachable, message.to_string()),
             };
             Some(Problem::passing(

@@ -12,7 +12,7 @@ mod running;
 
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;
-use crate::load::Loader;
+use crate::load::{Loader, Standing};
 use crate::metrics::{Metrics, RunTimer};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
@@ -136,7 +136,7 @@ enum Done {
     Recheck {
         plugin: Arc<str>,
         key: LoadKey,
-        result: Result<Vec<String>, Problem>,
+        result: Result<Standing, Problem>,
     },
     Run {
         unit: UnitKey,
@@ -148,8 +148,11 @@ enum Done {
 enum Loaded {
     /// What runs is what is wanted.
     Unchanged,
-    /// A new version, with the rules that it is not granted everywhere.
-    New(Box<Active>, Vec<String>),
+    /// The newest version.
+    New(Box<Active>, Standing),
+    /// The last good version, kept from before a restart, since the newest does not
+    /// load for this reason.
+    LastGood(Box<Active>, Standing, Problem),
 }
 
 impl Controller {

@@ -18,7 +18,9 @@ use futures::{FutureExt as _, StreamExt as _};
 use reeve_api::{Operation, Reason};
 use reeve_cluster::{Cluster, Delete, Deletion, Object, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
-use reeve_core::ownership::{Owner, PLUGIN_LABEL, UNIT_LABEL, plugin_label, unit_label};
+use reeve_core::ownership::{
+    Owner, PLUGIN_LABEL, UNIT_LABEL, is_field_manager, plugin_label, unit_label,
+};
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use tokio::time::Instant;
@@ -236,11 +238,11 @@ impl Executor {
         if live.is_deleting() || !absence.preconditions.iter().all(|p| holds(p, &live)) {
             return Ok(false);
         }
-        if live.label(PLUGIN_LABEL).is_some() {
+        if let Some(holder) = plugin_of(&live) {
             return Err(Problem::passing(
                 Reason::Conflict,
                 format!(
-                    "{} should be absent, but a plugin of this agent owns it; it is left alone",
+                    "{} should be absent, but plugin {holder} of reeve made it; it is left alone. What a plugin made goes when it returns it no more",
                     absence.object
                 ),
             ));
@@ -263,6 +265,15 @@ impl Executor {
         self.delete_live(active, &deed).await?;
         Ok(true)
     }
+}
+
+/// The plugin that made an object, by its label or, should somebody have edited
+/// that away, by its field manager.
+fn plugin_of(live: &Object) -> Option<String> {
+    let managers = live.managers().into_iter().map(|entry| entry.manager);
+    live.label(PLUGIN_LABEL)
+        .map(str::to_owned)
+        .or_else(|| managers.into_iter().find(|name| is_field_manager(name)))
 }
 
 fn holds(precondition: &Precondition, live: &Object) -> bool {

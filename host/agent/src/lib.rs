@@ -20,6 +20,8 @@ mod delivery;
 mod execute;
 mod health;
 mod journal;
+mod kept;
+mod left;
 mod load;
 mod memo;
 mod metrics;

@@ -6,6 +6,7 @@
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::config_schema;
 use crate::delivery::Package;
+use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
 use reeve_api::{LimitOverrides, PluginSpec, Reason};
@@ -31,6 +32,15 @@ pub(crate) struct Loader {
     pub(crate) namespace: Arc<str>,
 }
 
+/// How a version stands in the cluster: what is asked again while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// Rules that are not granted everywhere, but may be where they are needed.
+    pub(crate) ungranted: Vec<String>,
+    /// What earlier versions left where this one does not look.
+    pub(crate) left: Vec<Left>,
+}
+
 /// The digest that makes two loads one.
 pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
     // What does not concern loading must not cause a load.
@@ -48,16 +58,18 @@ pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
 }
 
 impl Loader {
-    /// Takes a package through all gates.
+    /// Takes a package through all gates. `places` are where the plugin may have
+    /// objects already.
     pub(crate) async fn load(
         &self,
-        plugin: Arc<str>,
+        plugin: &str,
         package: Package,
-        policy: PluginSpec,
-    ) -> Result<(Active, Vec<String>), Problem> {
-        let key = key(&package, &policy);
+        policy: &PluginSpec,
+        places: &BTreeSet<Place>,
+    ) -> Result<(Active, Standing), Problem> {
+        let key = key(&package, policy);
         let limits = limits(policy.limits.as_ref());
-        let apply_policy = policy::read(&policy)?;
+        let apply_policy = policy::read(policy)?;
         let component = self
             .engine
             .load(package.component.clone())
@@ -77,16 +89,17 @@ impl Loader {
         let account = policy
             .service_account_name
             .clone()
-            .unwrap_or_else(|| plugin.to_string());
-        self.check_account(&plugin, &account).await?;
+            .unwrap_or_else(|| plugin.to_owned());
+        self.check_account(plugin, &account).await?;
         let identity = Identity::service_account(&self.namespace, &account);
         let ungranted = self
-            .check_grants(&plugin, &identity, &manifest, &resources)
+            .check_grants(plugin, &identity, &manifest, &resources)
             .await?;
-        let watches = self.watch(&plugin, &manifest, &resources).await?;
+        let watches = self.watch(plugin, &manifest, &resources).await?;
+        let left = self.left(plugin, &manifest, places).await;
         let active = Active {
-            plugin: plugin.clone(),
-            field_manager: field_manager(&plugin),
+            plugin: plugin.into(),
+            field_manager: field_manager(plugin),
             key,
             component,
             metadata,
@@ -99,24 +112,24 @@ impl Loader {
             watches,
             account,
         };
-        Ok((active, ungranted))
+        Ok((active, Standing { ungranted, left }))
     }
 
     /// Asks again whether what runs may still do so: whether its account agrees,
-    /// and what it is granted.
+    /// and what it is granted. And whether what was left is still there.
     pub(crate) async fn recheck(
         &self,
         plugin: &str,
         active: &Active,
-    ) -> Result<Vec<String>, Problem> {
+        places: &BTreeSet<Place>,
+    ) -> Result<Standing, Problem> {
         self.check_account(plugin, &active.account).await?;
-        self.check_grants(
-            plugin,
-            &active.identity,
-            &active.manifest,
-            &active.resources,
-        )
-        .await
+        let (manifest, resources) = (&active.manifest, &active.resources);
+        let ungranted = self
+            .check_grants(plugin, &active.identity, manifest, resources)
+            .await?;
+        let left = self.left(plugin, manifest, places).await;
+        Ok(Standing { ungranted, left })
     }
 
     async fn resolve(

@@ -2,6 +2,9 @@
 
 use crate::active::Active;
 use crate::execute::Contested;
+use crate::kept::LastGood;
+use crate::left::{self, Place};
+use crate::load::Standing;
 use crate::problem::Problem;
 use crate::rights::Rights;
 use crate::run::{Sync, approve_command};
@@ -40,8 +43,15 @@ pub(crate) struct PluginState {
     pub(crate) wants_load: bool,
     /// What is known of the rights of what runs.
     pub(crate) rights: Option<Rights>,
-    /// Rules that are not granted everywhere, but may be where they are needed.
-    pub(crate) ungranted: Vec<String>,
+    /// How what runs stands in the cluster.
+    pub(crate) standing: Standing,
+    /// Where there may be objects of the plugin, those of earlier versions included.
+    pub(crate) places: BTreeSet<Place>,
+    /// The last version that passed every gate, here or before a restart.
+    pub(crate) last_good: Option<LastGood>,
+    /// Whether the cluster serves a kind no longer as it did when what runs was
+    /// loaded: then it is loaded again although nothing of its own has changed.
+    pub(crate) outdated: bool,
     pub(crate) load_failures: u32,
     /// What runs.
     pub(crate) active: Option<Arc<Active>>,
@@ -167,7 +177,10 @@ impl PluginState {
             retry_at: None,
             wants_load: false,
             rights: None,
-            ungranted: Vec::new(),
+            standing: Standing::default(),
+            places: BTreeSet::new(),
+            last_good: None,
+            outdated: false,
             load_failures: 0,
             active: None,
             newest: None,
@@ -182,6 +195,26 @@ impl PluginState {
             conditions: Vec::new(),
             reported: None,
         }
+    }
+
+    /// Takes up what an earlier life of the agent left in the status. Times of
+    /// transition survive a restart by that.
+    pub(crate) fn restore(&mut self, status: PluginStatus) {
+        self.conditions.clone_from(&status.conditions);
+        let places = status.writes.iter().filter_map(Place::from_status);
+        self.places.extend(places);
+        if self.last_good.is_none() {
+            self.last_good = status.last_good.as_ref().and_then(LastGood::from_status);
+        }
+        self.reported = Some(status);
+    }
+
+    /// Takes in how what runs stands in the cluster.
+    pub(crate) fn stand(&mut self, active: &Active, standing: Standing) {
+        self.places = Place::of(&active.manifest);
+        let left = standing.left.iter().map(|left| left.place.clone());
+        self.places.extend(left);
+        self.standing = standing;
     }
 
     pub(crate) fn unit(&self, primary: &ObjectReference) -> UnitKey {
@@ -238,6 +271,10 @@ impl PluginState {
     /// The status to report.
     pub(crate) fn status(&mut self, now: Timestamp) -> PluginStatus {
         let counts = self.counts();
+        // Whoever deletes a plugin does not want it back when the next one is bad.
+        if self.config_map.is_none() {
+            self.last_good = None;
+        }
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
         let mut conditions = std::mem::take(&mut self.conditions);
         let mut set = |kind: ConditionType, status: &str, reason: Reason, message: String| {
@@ -313,7 +350,7 @@ impl PluginState {
         });
         match (blocked, &self.active) {
             (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
-            (None, Some(_)) if self.ungranted.is_empty() => {
+            (None, Some(_)) if self.standing.ungranted.is_empty() => {
                 set(
                     granted,
                     "True",
@@ -327,7 +364,7 @@ impl PluginState {
                 Reason::Forbidden,
                 format!(
                     "not granted cluster-wide: {}; units whose namespace does not grant it either say so",
-                    self.ungranted.join("; ")
+                    self.standing.ungranted.join("; ")
                 ),
             ),
             (None, None) => set(
@@ -337,6 +374,13 @@ impl PluginState {
                 "not known before the manifest is".to_owned(),
             ),
         }
+        let (status, reason, message) = if self.active.is_some() {
+            left::condition(&self.name, &self.standing.left)
+        } else {
+            let message = "not known while no version runs".to_owned();
+            ("Unknown", Reason::Loading, message)
+        };
+        set(ConditionType::Pruned, status, reason, message);
         self.set_progress(&mut conditions, &counts, now);
         self.conditions.clone_from(&conditions);
         let active = self.active.as_ref();
@@ -350,6 +394,8 @@ impl PluginState {
                 config_map: map.name().to_owned(),
                 digest: self.newest.map(|digest| digest.to_string()),
             }),
+            last_good: self.last_good.map(LastGood::to_status),
+            writes: self.places.iter().map(Place::to_status).collect(),
             units: active.map(|_| counts),
             conditions,
         }

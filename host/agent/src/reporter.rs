@@ -14,7 +14,7 @@ use reeve_cluster::{
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Notify;
@@ -78,16 +78,27 @@ struct Pending {
     writing: bool,
     /// Whether somebody else is the one who reports.
     muted: bool,
+    /// What was last said of each unit that something is said of: one for each
+    /// `Unit` object that should exist.
+    units: HashMap<String, Box<UnitReport>>,
 }
 
 impl Reports {
     /// Hands in a report. It replaces an unwritten one about the same thing.
     pub(crate) fn put(&self, about: About, report: Report) {
         let mut pending = self.0.pending.lock();
-        if !pending.muted {
-            pending.reports.insert(about, report);
-            self.0.arrived.notify_one();
+        if pending.muted {
+            return;
         }
+        if let (About::Unit(name), Report::Unit(report)) = (&about, &report) {
+            match report {
+                Some(report) => pending.units.insert(name.clone(), report.clone()),
+                None => pending.units.remove(name),
+            };
+        }
+        pending.reports.insert(about, report);
+        drop(pending);
+        self.0.arrived.notify_one();
     }
 
     /// Forgets what was not written, and takes nothing in until it is unmuted: it
@@ -96,6 +107,7 @@ impl Reports {
         let mut pending = self.0.pending.lock();
         pending.muted = true;
         pending.reports.clear();
+        pending.units.clear();
     }
 
     /// Takes reports in again.
@@ -107,6 +119,15 @@ impl Reports {
     pub(crate) async fn idle(&self) {
         while !self.is_idle() {
             self.0.done.notified().await;
+        }
+    }
+
+    /// Says again what was last said of a unit, whose `Unit` object is gone. Where
+    /// the agent itself deleted it, there is nothing to say.
+    pub(crate) fn repeat_unit(&self, name: &str) {
+        let said = self.0.pending.lock().units.get(name).cloned();
+        if let Some(report) = said {
+            self.put(About::Unit(name.to_owned()), Report::Unit(Some(report)));
         }
     }
 

@@ -62,6 +62,12 @@ impl Rights {
         (!self.asking).then(|| self.answered + pause)
     }
 
+    /// Lets the next question come after the shortest pause, whatever is used:
+    /// something else waits for its answer, too.
+    pub(crate) fn ask_soon(&mut self) {
+        self.pause = Self::FRESH;
+    }
+
     /// Notes that they are being asked about.
     pub(crate) fn ask(&mut self) {
         self.asking = true;

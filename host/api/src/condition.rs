@@ -13,6 +13,9 @@ pub enum ConditionType {
     Loaded,
     /// On a `Plugin`: nothing that the manifest asks for is missing.
     Granted,
+    /// On a `Plugin`: earlier versions have left no objects that the running one
+    /// neither sees nor deletes.
+    Pruned,
     /// Work is under way or will be tried again. Present only while that is so, as
     /// kstatus expects of it.
     Reconciling,
@@ -72,6 +75,10 @@ pub enum Reason {
     UnitsNotReady,
     /// Everything asked for is granted.
     AllGranted,
+    /// Earlier versions have left no objects.
+    NothingLeft,
+    /// Earlier versions have left objects that the running one does not declare.
+    ObjectsLeft,
     /// The API server does not answer.
     Unreachable,
     /// Not all objects have been seen yet.
@@ -117,6 +124,7 @@ impl ConditionType {
             Self::Ready => "Ready",
             Self::Loaded => "Loaded",
             Self::Granted => "Granted",
+            Self::Pruned => "Pruned",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
             Self::DeletionsHeld => "DeletionsHeld",

@@ -11,8 +11,8 @@ mod unit;
 pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plugin::{
-    AdoptionPolicy, IgnoreRule, LimitOverrides, Plugin, PluginSource, PluginSpec, PluginStatus,
-    UnitCounts,
+    AdoptionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource, PluginSpec,
+    PluginStatus, UnitCounts, WrittenKind,
 };
 pub use unit::{BlockedBy, HookStatus, PrimaryReference, SyncStatus, Unit, UnitSpec, UnitStatus};
 

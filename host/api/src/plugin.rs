@@ -151,13 +151,44 @@ pub struct PluginStatus {
     /// Where the newest component was found, running or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PluginSource>,
+    /// The last version that passed every gate. After a restart it runs again while
+    /// the newest version is refused, if the agent's cache still has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_good: Option<GoodVersion>,
+    /// Kinds of which there may be objects of this plugin, those of earlier
+    /// versions included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<WrittenKind>,
     /// Counts of its units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<UnitCounts>,
-    /// `Ready`, `Loaded` and `Granted`, and while they hold `Reconciling` and
-    /// `Stalled`.
+    /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
+    /// `Stalled` and `DeletionsHeld`.
     #[serde(default)]
     pub conditions: Vec<Condition>,
+}
+
+/// A component and a configuration that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GoodVersion {
+    /// Digest of the component.
+    pub digest: String,
+    /// Digest of the configuration, as JSON.
+    pub config_digest: String,
+}
+
+/// A kind that versions of a plugin have written, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenKind {
+    /// Its API version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; absent when it may be any, and for cluster-scoped kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
 }
 
 /// Where a component was found.

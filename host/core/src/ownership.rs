@@ -38,10 +38,18 @@ pub const HOST_OWNED: [&str; 5] = [
 /// The API server's limit on the name of a field manager.
 const MAX_FIELD_MANAGER: usize = 128;
 
+/// What the field managers of all plugins begin with.
+const FIELD_MANAGER_PREFIX: &str = "reeve/";
+
+/// Whether this is the field manager of some plugin.
+pub fn is_field_manager(manager: &str) -> bool {
+    manager.starts_with(FIELD_MANAGER_PREFIX)
+}
+
 /// Field manager of a plugin: `reeve/<plugin>`, shortened with a hash within the
 /// server's limit of 128 characters.
 pub fn field_manager(plugin: &str) -> String {
-    let name = format!("reeve/{plugin}");
+    let name = format!("{FIELD_MANAGER_PREFIX}{plugin}");
     if name.len() <= MAX_FIELD_MANAGER {
         return name;
     }
@@ -325,5 +333,13 @@ mod tests {
         }
         assert_ne!(contributor(&long('x')), contributor(&long('y')));
         assert_eq!(field_manager("quotas"), "reeve/quotas");
+        for (manager, expected) in [
+            (field_manager(&long('x')).as_str(), true),
+            ("reeve/quotas", true),
+            ("reeve", false),
+            ("kubectl", false),
+        ] {
+            assert_eq!(is_field_manager(manager), expected, "{manager}");
+        }
     }
 }

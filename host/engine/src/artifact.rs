@@ -9,6 +9,7 @@
 //! ```text
 //! folder/key                      32 random bytes, readable by the owner only
 //! folder/<component>-<settings>   MAC (32 bytes), then what wasmtime wrote
+//! folder/<key>-kept-as-it-comes   MAC (32 bytes), then bytes of the host
 //! ```
 
 use cap_std::ambient_authority;
@@ -16,10 +17,12 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, P
 use hmac::{Hmac, Mac};
 use reeve_core::Digest;
 use sha2::{Digest as _, Sha256};
+use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -31,9 +34,16 @@ const MAC_BYTES: usize = 32;
 /// beyond this is not one of ours.
 const ENTRY_BYTES: u64 = 512 << 20;
 
-/// What the whole folder may take: some hundred components. Beyond that the
-/// entries written longest ago leave.
-const FOLDER_BYTES: u64 = 1 << 30;
+/// What compiled components may take: some hundred of them. Beyond that those
+/// used longest ago leave.
+const COMPILED_BYTES: u64 = 1 << 30;
+
+/// What kept bytes may take: a thousand ordinary components.
+const KEPT_BYTES: u64 = 256 << 20;
+
+/// Ends the name of an entry with kept bytes. It is as long as the hexadecimal
+/// digits that stand there for settings, and is none.
+const KEPT: &str = "kept-as-it-comes";
 
 /// The cache folder.
 pub(crate) struct Cache {
@@ -44,6 +54,26 @@ pub(crate) struct Cache {
     settings: String,
     /// For the names of files that are being written.
     writes: AtomicU64,
+}
+
+/// What an entry holds. Neither sort takes the other's room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// Machine code, that of other versions included, and what a killed process
+    /// left half written.
+    Compiled,
+    /// Bytes that the host keeps.
+    Kept,
+}
+
+impl Sort {
+    fn of(name: &OsStr) -> Self {
+        if name.to_string_lossy().ends_with(KEPT) {
+            Self::Kept
+        } else {
+            Self::Compiled
+        }
+    }
 }
 
 /// Why the cache cannot be used.
@@ -119,12 +149,46 @@ impl Cache {
             .serialize()
             .map_err(io::Error::other)
             .and_then(|contents| {
-                self.make_room(contents.len() as u64, FOLDER_BYTES)?;
-                self.write(&name, &contents)
+                self.make_room(Sort::Compiled, contents.len() as u64, COMPILED_BYTES)?;
+                self.write(&name, &[&contents])
             });
         if let Err(error) = written {
             tracing::warn!(%error, name, "cannot keep a compiled component");
         }
+    }
+
+    /// Keeps bytes under a key, in the place of what was kept there. Nothing is
+    /// written when what is kept is whole and begins with this head.
+    pub(crate) fn keep(&self, key: Digest, head: &[u8], body: &[u8]) {
+        let name = kept_name(key);
+        let kept = self.read(&name).and_then(|entry| {
+            let kept = entry.as_deref().and_then(|e| self.verified(&name, e));
+            if kept.is_some_and(|contents| contents.starts_with(head)) {
+                return Ok(());
+            }
+            self.make_room(Sort::Kept, (head.len() + body.len()) as u64, KEPT_BYTES)?;
+            self.write(&name, &[head, body])
+        });
+        if let Err(error) = kept {
+            tracing::warn!(%error, name, "cannot keep a plugin for the next start");
+        }
+    }
+
+    /// What is kept under a key, if it is just as it was when it was kept.
+    pub(crate) fn kept(&self, key: Digest) -> Option<Vec<u8>> {
+        let name = kept_name(key);
+        let entry = match self.read(&name) {
+            Ok(entry) => entry?,
+            Err(error) => {
+                tracing::warn!(%error, name, "cannot read a kept plugin");
+                return None;
+            }
+        };
+        let contents = self.verified(&name, &entry).map(<[u8]>::to_vec);
+        if contents.is_none() {
+            tracing::warn!(name, "a kept plugin was damaged or altered, ignoring it");
+        }
+        contents
     }
 
     fn name(&self, digest: Digest) -> String {
@@ -132,40 +196,53 @@ impl Cache {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let file = match self.folder.open(name) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(file) = self.open_entry(name)? else {
+            return Ok(None);
         };
         let mut entry = Vec::new();
         file.take(ENTRY_BYTES).read_to_end(&mut entry)?;
         Ok(Some(entry))
     }
 
+    /// Opens an entry, which thereby counts as used.
+    fn open_entry(&self, name: &str) -> io::Result<Option<std::fs::File>> {
+        let file = match self.folder.open(name) {
+            Ok(file) => file.into_std(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // On a folder that can only be read, nothing is removed either.
+        let _ = file.set_modified(SystemTime::now());
+        Ok(Some(file))
+    }
+
     /// The contents of an entry, if we wrote it under this name.
     fn verified<'a>(&self, name: &str, entry: &'a [u8]) -> Option<&'a [u8]> {
         let (mac, contents) = entry.split_at_checked(MAC_BYTES)?;
-        self.mac(name, contents)?.verify_slice(mac).ok()?;
+        self.mac(name, &[contents])?.verify_slice(mac).ok()?;
         Some(contents)
     }
 
-    fn mac(&self, name: &str, contents: &[u8]) -> Option<Hmac<Sha256>> {
+    fn mac(&self, name: &str, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
         // Names all have one length, so nothing can move from one to the other.
-        Hmac::new_from_slice(&self.key)
-            .ok()
-            .map(|mac: Hmac<Sha256>| mac.chain_update(name).chain_update(contents))
+        let mac: Hmac<Sha256> = Hmac::new_from_slice(&self.key).ok()?;
+        let add = |mac: Hmac<Sha256>, part: &&[u8]| mac.chain_update(part);
+        Some(parts.iter().fold(mac.chain_update(name), add))
     }
 
-    /// Removes the entries written longest ago until so much more fits.
-    fn make_room(&self, bytes: u64, limit: u64) -> io::Result<()> {
+    /// Removes the entries of a sort that were used longest ago, until so much
+    /// more fits.
+    fn make_room(&self, sort: Sort, bytes: u64, limit: u64) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in self.folder.entries()? {
             let entry = entry?;
+            let name = entry.file_name();
             // Another process may have removed it by now.
             if let Ok(metadata) = entry.metadata()
-                && entry.file_name() != KEY_FILE
+                && name != KEY_FILE
+                && Sort::of(&name) == sort
             {
-                entries.push((metadata.modified()?, metadata.len(), entry.file_name()));
+                entries.push((metadata.modified()?, metadata.len(), name));
             }
         }
         entries.sort();
@@ -181,9 +258,9 @@ impl Cache {
     }
 
     /// Whole or not at all, whoever else writes the same entry at this moment.
-    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let mac = self
-            .mac(name, contents)
+            .mac(name, parts)
             .ok_or_else(|| io::Error::other("no MAC with this key"))?
             .finalize()
             .into_bytes();
@@ -192,7 +269,9 @@ impl Cache {
             std::process::id(),
             self.writes.fetch_add(1, Ordering::Relaxed)
         );
-        let written = create(&self.folder, &temporary, &[&mac, contents])
+        let mac: &[u8] = &mac;
+        let whole: Vec<&[u8]> = std::iter::once(mac).chain(parts.iter().copied()).collect();
+        let written = create(&self.folder, &temporary, &whole)
             .and_then(|()| self.folder.rename(&temporary, &self.folder, name));
         if written.is_err() {
             // The first failure is the one to report.
@@ -227,6 +306,10 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> Option<Component> {
     component
         .inspect_err(|error| tracing::debug!(error = format!("{error:#}"), "not ours to run"))
         .ok()
+}
+
+fn kept_name(key: Digest) -> String {
+    format!("{}-{KEPT}", key.hex())
 }
 
 /// A name for everything that decides about the machine code.
@@ -333,10 +416,11 @@ fn create(folder: &Dir, name: &str, parts: &[&[u8]]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     #[test]
     fn the_oldest_entries_leave_when_the_folder_is_full() {
+        let kept = kept_name(Digest::of(b"a"));
         for (bytes, expected) in [
             (0, &["a", "b", "c", "key"] as &[&str]),
             (70, &["a", "b", "c", "key"]),
@@ -344,17 +428,20 @@ mod tests {
             (85, &["c", "key"]),
             (1000, &["key"]),
         ] {
+            let mut expected = expected.to_vec();
+            expected.push(&kept);
+            expected.sort_unstable();
             let folder = tempfile::tempdir().unwrap();
             let engine = Engine::default();
             let cache = Cache::open(folder.path(), &engine).unwrap();
-            for (age, name) in [(30, "a"), (20, "b"), (10, "c")] {
+            for (age, name) in [(40, &*kept), (30, "a"), (20, "b"), (10, "c")] {
                 let path = folder.path().join(name);
                 std::fs::write(&path, [0; 10]).unwrap();
                 let written = SystemTime::now() - Duration::from_secs(age);
                 let file = std::fs::File::options().append(true).open(&path).unwrap();
                 file.set_modified(written).unwrap();
             }
-            cache.make_room(bytes, 100).unwrap();
+            cache.make_room(Sort::Compiled, bytes, 100).unwrap();
             let mut left: Vec<String> = std::fs::read_dir(folder.path())
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -362,5 +449,63 @@ mod tests {
             left.sort();
             assert_eq!(left, expected, "{bytes}");
         }
+    }
+
+    #[test]
+    fn names_of_both_sorts_have_one_length() {
+        let digest = Digest::of(b"a");
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path(), &Engine::default()).unwrap();
+        assert_eq!(cache.name(digest).len(), kept_name(digest).len());
+        assert!(!KEPT.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+
+    #[test]
+    fn kept_bytes_come_back_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Cache::open(folder.path(), &Engine::default()).unwrap();
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let path = |key| folder.path().join(kept_name(key));
+        open().keep(one, b"1\n", b"first");
+        open().keep(two, b"2\n", b"second");
+        assert_eq!(open().kept(one).unwrap(), b"1\nfirst");
+        assert_eq!(open().kept(two).unwrap(), b"2\nsecond");
+
+        // The same head stands for the same bytes, and another replaces them.
+        open().keep(one, b"1\n", b"ignored");
+        assert_eq!(open().kept(one).unwrap(), b"1\nfirst");
+        open().keep(one, b"3\n", b"third");
+        assert_eq!(open().kept(one).unwrap(), b"3\nthird");
+
+        // Under another name, altered, or with another key it is nobody's.
+        std::fs::copy(path(two), path(one)).unwrap();
+        assert_eq!(open().kept(one), None);
+        let mut bytes = std::fs::read(path(two)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(path(two), bytes).unwrap();
+        assert_eq!(open().kept(two), None);
+        open().keep(one, b"4\n", b"fourth");
+        std::fs::remove_file(folder.path().join(KEY_FILE)).unwrap();
+        assert_eq!(open().kept(one), None);
+        assert_eq!(open().kept(Digest::of(b"never kept")), None);
+    }
+
+    #[test]
+    fn what_is_used_stays_longest() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path(), &Engine::default()).unwrap();
+        let keys = [b"a", b"b", b"c"].map(|name| Digest::of(name));
+        for (index, key) in keys.into_iter().enumerate() {
+            cache.keep(key, b"head", &[0; 10]);
+            let path = folder.path().join(kept_name(key));
+            let age = Duration::from_secs(100 - index as u64);
+            let file = std::fs::File::options().append(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        }
+        cache.keep(keys[0], b"head", &[0; 10]);
+        let all = 3 * (MAC_BYTES as u64 + 14);
+        cache.make_room(Sort::Kept, 1, all).unwrap();
+        let left = keys.map(|key| cache.kept(key).is_some());
+        assert_eq!(left, [true, false, true]);
     }
 }

@@ -9,6 +9,7 @@ use crate::state::State;
 use crate::ticker::Ticker;
 use crate::{Component, LoadError, capabilities};
 use bytes::Bytes;
+use reeve_core::Digest;
 use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -165,6 +166,29 @@ impl Engine {
                 reason: error.to_string(),
             }),
         }
+    }
+
+    /// Keeps bytes in the artifact cache from one start to the next, in the place of
+    /// what was kept under this key before. What is kept already and begins with
+    /// `head` is taken to be the same, and is not written again.
+    ///
+    /// Blocks. Without a cache nothing is kept; nor when it cannot be written or is
+    /// full, which is a line in the log.
+    pub fn keep(&self, key: Digest, head: &[u8], body: &[u8]) {
+        if let Some(cache) = &self.inner.cache {
+            cache.keep(key, head, body);
+        }
+    }
+
+    /// What was kept under a key: head and body in one, authenticated by this
+    /// installation's key as everything in the artifact cache is. Blocks.
+    pub fn kept(&self, key: Digest) -> Option<Vec<u8>> {
+        self.inner.cache.as_ref()?.kept(key)
+    }
+
+    /// Whether there is an artifact cache.
+    pub fn has_cache(&self) -> bool {
+        self.inner.cache.is_some()
     }
 
     /// What the engine has done so far.

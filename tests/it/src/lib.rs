@@ -21,6 +21,7 @@ use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
 use reeve_engine::{Engine, EngineConfig};
 use reeve_sim::{Config, Server};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct World {
     /// A client with all rights.
     pub admin: kube::Client,
     agent: Option<Agent>,
+    /// Where agents keep what they compile and run; nowhere if none.
+    cache: Option<PathBuf>,
 }
 
 /// One engine for all tests: what one of them compiled, the others need not.
@@ -43,6 +46,16 @@ fn engine() -> Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     let make = || Engine::new(EngineConfig::default()).expect("an engine can be made");
     ENGINE.get_or_init(make).clone()
+}
+
+/// An engine that knows nothing but what is in this folder.
+fn caching_engine(folder: &Path) -> Engine {
+    let config = EngineConfig {
+        cache: Some(folder.to_owned()),
+        max_instances: 0,
+        ..EngineConfig::default()
+    };
+    Engine::new(config).expect("an engine can be made")
 }
 
 /// A condition, as far as tests look at it.
@@ -87,6 +100,7 @@ impl World {
             admin: server.client(),
             server,
             agent: None,
+            cache: None,
         }
     }
 
@@ -96,6 +110,12 @@ impl World {
             let crd = serde_json::to_value(crd).expect("a CRD is JSON");
             self.apply(&crd).await;
         }
+    }
+
+    /// Lets agents that are started from here on have a cache in this folder, each
+    /// with an engine of its own, as a process has.
+    pub fn cache_in(&mut self, folder: &Path) {
+        self.cache = Some(folder.to_owned());
     }
 
     /// Starts an agent.
@@ -120,7 +140,11 @@ impl World {
 
     fn config(&self) -> AgentConfig {
         let client = self.server.client_as(AGENT, ["system:authenticated"]);
-        let mut config = AgentConfig::new(client, engine(), NAMESPACE);
+        let engine = match &self.cache {
+            None => engine(),
+            Some(folder) => caching_engine(folder),
+        };
+        let mut config = AgentConfig::new(client, engine, NAMESPACE);
         let start = k8s_openapi::jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         config.clock = Arc::new(VirtualClock::new(start));
         config
@@ -420,6 +444,6 @@ pub fn guest(name: &str) -> Vec<u8> {
     read(&reeve_test_support::guest(name))
 }
 
-fn read(path: &std::path::Path) -> Vec<u8> {
+fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

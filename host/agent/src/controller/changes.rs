@@ -28,6 +28,7 @@ impl Controller {
                 self.state.unit_objects.insert(name);
             } else {
                 self.state.unit_objects.remove(&name);
+                self.reports.repeat_unit(&name);
             }
         }
         // A plugin may read what the agent itself watches.
@@ -46,6 +47,12 @@ impl Controller {
     fn on_watch_state(&mut self, watch: &WatchSpec, state: &WatchState) {
         let routes = self.state.routes.get(watch).cloned();
         for (name, _) in routes.into_iter().flatten() {
+            // Its CRD may come back with another scope or other names, so that
+            // what was loaded with the old one is of no use.
+            if *state == WatchState::NotServed {
+                self.loader.cluster.forget(&watch.resource.kind);
+                self.load_anew(&name);
+            }
             if *state == WatchState::Synced
                 && let Some(plugin) = self.state.plugins.get(&name)
             {
@@ -93,9 +100,8 @@ impl Controller {
             if let Some(parsed) = parsed {
                 let mut plugin = PluginState::new(&name);
                 plugin.policy = Some((parsed.spec, parsed.metadata.generation));
-                plugin.reported = parsed.status;
-                if let Some(status) = &plugin.reported {
-                    plugin.conditions.clone_from(&status.conditions);
+                if let Some(status) = parsed.status {
+                    plugin.restore(status);
                 }
                 plugins.insert(name.clone(), plugin);
                 if self.synced() {
@@ -134,9 +140,7 @@ impl Controller {
         if (plugin.reported.is_none() || !leads)
             && let Some(status) = parsed.status
         {
-            // Times of transition survive a restart.
-            plugin.conditions.clone_from(&status.conditions);
-            plugin.reported = Some(status);
+            plugin.restore(status);
         }
         plugin.policy = Some(policy);
         if was_suspended && !plugin.is_suspended() {

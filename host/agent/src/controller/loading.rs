@@ -3,8 +3,10 @@
 use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
-use crate::delivery::{self, DeliveryError};
-use crate::load::{self, Loader};
+use crate::delivery::{self, Package};
+use crate::kept::{self, LastGood};
+use crate::left::Place;
+use crate::load::{self, Loader, Standing};
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
@@ -73,9 +75,17 @@ impl Controller {
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
-        let active = plugin.active.as_ref().map(|active| active.key.clone());
-        let loader = self.loader.clone();
-        let job = load_job(loader, name.clone(), config_map, policy, active);
+        let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
+        let job = load_job(Load {
+            loader: self.loader.clone(),
+            plugin: name.clone(),
+            config_map,
+            policy,
+            current: current.map(|active| active.key.clone()),
+            // What runs is not given up for an older version.
+            last_good: plugin.last_good.filter(|_| plugin.active.is_none()),
+            places: plugin.places.clone(),
+        });
         let handle = self.state.jobs.spawn(job);
         self.state
             .job_ids
@@ -98,21 +108,17 @@ impl Controller {
         if newest.is_some() {
             plugin.newest = newest;
         }
-        match result {
-            Ok(Loaded::Unchanged) => {
-                plugin.problem = None;
-                plugin.load_failures = 0;
+        let (new, problem) = match result {
+            Ok(Loaded::Unchanged) => (None, None),
+            Ok(Loaded::New(active, standing)) => (Some((active, standing)), None),
+            Ok(Loaded::LastGood(active, standing, problem)) => {
+                (Some((active, standing)), Some(problem))
             }
-            Ok(Loaded::New(active, ungranted)) => {
-                plugin.problem = None;
-                plugin.load_failures = 0;
-                plugin.ungranted = ungranted;
-                let rights = Rights::answered(Instant::now());
-                let waited = plugin.rights.replace(rights).map(|mut old| old.end());
-                self.resume(waited.unwrap_or_default());
-                self.activate(name, &Arc::new(*active));
-            }
-            Err(problem) => {
+            Err(problem) => (None, Some(problem)),
+        };
+        match &problem {
+            None => plugin.load_failures = 0,
+            Some(problem) => {
                 tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin not loaded");
                 plugin.load_failures = plugin.load_failures.saturating_add(1);
                 if problem.retries {
@@ -120,8 +126,20 @@ impl Controller {
                     let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
                     plugin.retry_at = Some(Instant::now() + delay);
                 }
-                plugin.problem = Some(problem);
             }
+        }
+        plugin.problem = problem;
+        if let Some((active, standing)) = new {
+            plugin.outdated = false;
+            plugin.last_good = Some(LastGood {
+                component: active.key.component,
+                config: Digest::of(&active.config),
+            });
+            plugin.stand(&active, standing);
+            let rights = Rights::answered(Instant::now());
+            let waited = plugin.rights.replace(rights).map(|mut old| old.end());
+            self.resume(waited.unwrap_or_default());
+            self.activate(name, &Arc::new(*active));
         }
         self.mark_stale(name);
     }
@@ -162,10 +180,14 @@ impl Controller {
             .keys()
             .filter(|reference| reference.kind != *kind);
         let others: Vec<UnitKey> = others.map(|reference| plugin.unit(reference)).collect();
+        let mut said = Vec::new();
         for unit in others {
             self.state.queue.remove(&unit);
             self.state.reads.remove(&unit);
-            plugin.forget_unit(&unit);
+            let state = plugin.forget_unit(&unit);
+            if state.is_some_and(|state| state.reported) {
+                said.push(unit_object_name(&unit));
+            }
         }
         let primaries = snapshot
             .list_in(active.watches.primary.spec(), None, &everything)
@@ -221,6 +243,10 @@ impl Controller {
         }
         let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
         self.drop_unit_objects(name, &names);
+        // Those of which the watch has not told yet.
+        for object in said.into_iter().filter(|object| !names.contains(object)) {
+            self.reports.put(About::Unit(object), Report::Unit(None));
+        }
         for unit in units {
             self.state.queue.add(unit);
         }
@@ -245,6 +271,7 @@ impl Controller {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
+        let places = plugin.places.clone();
         let Some((active, rights)) = plugin.active.clone().zip(plugin.rights.as_mut()) else {
             let waited = plugin.rights.take().map(|mut rights| rights.end());
             return self.resume(waited.unwrap_or_default());
@@ -252,7 +279,7 @@ impl Controller {
         rights.ask();
         let (loader, plugin) = (self.loader.clone(), name.clone());
         let handle = self.state.jobs.spawn(async move {
-            let result = loader.recheck(&plugin, &active).await;
+            let result = loader.recheck(&plugin, &active, &places).await;
             let key = active.key.clone();
             Done::Recheck {
                 plugin,
@@ -287,24 +314,34 @@ impl Controller {
         &mut self,
         name: &Arc<str>,
         key: &LoadKey,
-        result: Result<Vec<String>, Problem>,
+        result: Result<Standing, Problem>,
     ) {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
-        if plugin.active.as_ref().map(|active| &active.key) != Some(key) {
+        let Some(active) = plugin.active.clone().filter(|active| active.key == *key) else {
             return;
-        }
+        };
         self.renew_rights(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
         match result {
-            Ok(ungranted) => {
-                if plugin.ungranted == ungranted {
+            Ok(standing) => {
+                if let Some(rights) = &mut plugin.rights
+                    && !standing.left.is_empty()
+                {
+                    rights.ask_soon();
+                }
+                let granted_alike = plugin.standing.ungranted == standing.ungranted;
+                if granted_alike && plugin.standing.left == standing.left {
                     return;
                 }
-                plugin.ungranted = ungranted;
+                plugin.stand(&active, standing);
+                if granted_alike {
+                    self.mark_stale(name);
+                    return;
+                }
                 let failing = plugin
                     .units
                     .iter()
@@ -339,6 +376,16 @@ impl Controller {
             wanted.retain(|(plugin, _)| plugin != name);
             !wanted.is_empty()
         });
+    }
+
+    /// Loads what runs again, soon and until it succeeds. It goes on meanwhile.
+    pub(super) fn load_anew(&mut self, name: &str) {
+        if let Some(plugin) = self.state.plugins.get_mut(name) {
+            plugin.outdated = true;
+            if plugin.retry_at.is_none() {
+                plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.base);
+            }
+        }
     }
 
     /// Stops a plugin whose ConfigMap is gone. Its objects stay.
@@ -389,55 +436,119 @@ impl Controller {
     }
 }
 
-async fn load_job(
+/// What a load starts from.
+struct Load {
     loader: Loader,
     plugin: Arc<str>,
     config_map: Arc<Object>,
     policy: PluginSpec,
-    active: Option<LoadKey>,
-) -> Done {
-    let unpacked = tokio::task::spawn_blocking(move || {
-        let parsed: Result<ConfigMap, _> = serde_json::from_str(config_map.json());
-        match parsed {
-            Ok(config_map) => delivery::unpack(&config_map).map_err(|e| delivery_problem(&e)),
-            Err(error) => Err(Problem::lasting(
-                Reason::ComponentAbsent,
-                format!("ConfigMap {} cannot be read: {error}", config_map.name()),
-            )),
-        }
-    });
-    let package = match unpacked.await {
-        Ok(Ok(package)) => package,
-        Ok(Err(problem)) => {
-            return Done::Load {
-                plugin,
-                newest: None,
-                result: Err(problem),
-            };
-        }
-        Err(error) => {
-            let message = format!("unpacking failed: {error}");
-            return Done::Load {
-                plugin,
-                newest: None,
-                result: Err(Problem::passing(Reason::DecompressionFailed, message)),
-            };
-        }
-    };
-    let newest = Some(package.digest);
-    let result = if active == Some(load::key(&package, &policy)) {
-        Ok(Loaded::Unchanged)
-    } else {
-        let loaded = loader.load(plugin.clone(), package, policy).await;
-        loaded.map(|(active, ungranted)| Loaded::New(Box::new(active), ungranted))
+    /// What runs, if loading the same again would give the same.
+    current: Option<LoadKey>,
+    /// What to go back to if the newest version does not load.
+    last_good: Option<LastGood>,
+    /// Where the plugin may have objects.
+    places: BTreeSet<Place>,
+}
+
+async fn load_job(load: Load) -> Done {
+    let (newest, result) = load.newest().await;
+    let result = match result {
+        Err(problem) => load.go_back(newest.as_ref(), problem).await,
+        loaded => loaded,
     };
     Done::Load {
-        plugin,
-        newest,
+        plugin: load.plugin,
+        newest: newest.map(|package| package.digest),
         result,
     }
 }
 
-fn delivery_problem(error: &DeliveryError) -> Problem {
-    Problem::lasting(error.reason(), error.to_string())
+impl Load {
+    /// Loads what the ConfigMap has.
+    async fn newest(&self) -> (Option<Package>, Result<Loaded, Problem>) {
+        let config_map = self.config_map.clone();
+        let package = match blocking(move || unpack(&config_map)).await {
+            Ok(package) => package,
+            Err(problem) => return (None, Err(problem)),
+        };
+        if self.current == Some(load::key(&package, &self.policy)) {
+            return (Some(package), Ok(Loaded::Unchanged));
+        }
+        let loaded = self.load(package.clone()).await;
+        if loaded.is_ok() {
+            let (engine, package) = (self.loader.engine.clone(), package.clone());
+            let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
+            let keep = move || {
+                kept::keep(&engine, &namespace, &plugin, &package);
+                Ok(())
+            };
+            // Not to be kept is a line in the log.
+            let _ = blocking(keep).await;
+        }
+        let loaded = loaded.map(|(active, standing)| Loaded::New(Box::new(active), standing));
+        (Some(package), loaded)
+    }
+
+    /// Loads the last good version, if there is one and nothing runs. Whatever
+    /// comes of it, the problem of the newest version stays.
+    async fn go_back(
+        &self,
+        newest: Option<&Package>,
+        mut problem: Problem,
+    ) -> Result<Loaded, Problem> {
+        // An API server that is away says nothing about the newest version.
+        let says_nothing = matches!(problem.reason, Reason::Unreachable | Reason::Syncing);
+        let good = self.last_good.filter(|_| !says_nothing);
+        let Some(good) = good.filter(|good| newest.map(LastGood::of) != Some(*good)) else {
+            return Err(problem);
+        };
+        let engine = self.loader.engine.clone();
+        let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
+        let find = move || {
+            let found = kept::kept(&engine, &namespace, &plugin, good);
+            found.map_err(|lost| Problem::lasting(Reason::ComponentAbsent, lost.to_string()))
+        };
+        let loaded = match blocking(find).await {
+            Ok(package) => self.load(package).await,
+            Err(lost) => Err(lost),
+        };
+        match loaded {
+            Ok((active, standing)) => Ok(Loaded::LastGood(Box::new(active), standing, problem)),
+            Err(lost) => {
+                let text = format!(
+                    "{}; nothing runs, since the version that ran last, {}, cannot run either: {}",
+                    problem.message, good.component, lost.message
+                );
+                problem.message = text;
+                problem.retries |= lost.retries;
+                Err(problem)
+            }
+        }
+    }
+
+    async fn load(&self, package: Package) -> Result<(Active, Standing), Problem> {
+        let (plugin, policy) = (&self.plugin, &self.policy);
+        self.loader
+            .load(plugin, package, policy, &self.places)
+            .await
+    }
+}
+
+/// Runs what takes a while without waiting, or waits for a disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        let message = format!("loading was interrupted: {error}");
+        Err(Problem::passing(Reason::CompileFailed, message))
+    })
+}
+
+fn unpack(config_map: &Object) -> Result<Package, Problem> {
+    let parsed: ConfigMap = serde_json::from_str(config_map.json()).map_err(|error| {
+        let message = format!("ConfigMap {} cannot be read: {error}", config_map.name());
+        Problem::lasting(Reason::ComponentAbsent, message)
+    })?;
+    delivery::unpack(&parsed).map_err(|error| Problem::lasting(error.reason(), error.to_string()))
 }

@@ -107,7 +107,7 @@ fn a_condition_that_differs() {
 fn a_condition_that_is_not_there() {
     fails(
         "expect: {conditions: [{of: Plugin, type: Happy}, {of: Profile alice, type: Ready}]}\n",
-        "  quotas.yaml:7 (given): Plugin quotas has no condition Happy; it has Loaded, Ready, Granted\n  \
+        "  quotas.yaml:7 (given): Plugin quotas has no condition Happy; it has Loaded, Ready, Granted, Pruned\n  \
          quotas.yaml:7 (given): the unit of Profile alice has no condition Ready; it has none\n",
     );
 }

@@ -1,7 +1,8 @@
 //! ConfigMaps that deliver nothing usable: each says so on its Plugin, and
 //! nothing else stops.
 
-use reeve_it::{World, core_reference, guest, plugin};
+use crate::widgets::{crd, widget};
+use reeve_it::{World, config_map_reference, core_reference, guest, plugin};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::time::Duration;
@@ -81,27 +82,100 @@ async fn an_empty_component() {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_corrupt_stream() {
-    let data = vec![("plugin.wasm.zst", b"not zstd at all".to_vec())];
-    check(&data, None, "DecompressionFailed", &["plugin.wasm.zst"]).await;
+/// A component that imports this, and exports nothing.
+fn importing(name: &str) -> Vec<u8> {
+    // An instance type without members, and an import of it.
+    let mut section = vec![1, 0, u8::try_from(name.len()).unwrap()];
+    section.extend(name.as_bytes());
+    section.extend([5, 0]);
+    let mut component = b"\0asm\x0d\0\x01\0\x07\x03\x01\x42\0\x0a".to_vec();
+    component.push(u8::try_from(section.len()).unwrap());
+    component.extend(section);
+    component
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decompression_bomb() {
-    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    let megabyte = vec![0; 1 << 20];
-    for _ in 0..64 {
-        encoder.write_all(&megabyte).unwrap();
-    }
-    let data = vec![("plugin.wasm.zst", encoder.finish().unwrap())];
+async fn an_import_that_no_plugin_has() {
     check(
-        &data,
+        &plain(&importing("evil:host/door")),
         None,
-        "TooLarge",
-        &["33554432 bytes", "plugin.wasm.zst"],
+        "WrongWorld",
+        &["it imports `evil:host/door`", "controller-api"],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn corrupt_streams() {
+    let mut cut = zstd::encode_all(&plugin("quotas")[..], 3).unwrap();
+    cut.truncate(cut.len() / 2);
+    for (key, bytes) in [
+        ("plugin.wasm.zst", b"not zstd at all".to_vec()),
+        ("plugin.wasm.zst", cut),
+        ("plugin.wasm.gz", b"not gzip at all".to_vec()),
+    ] {
+        check(&[(key, bytes)], None, "DecompressionFailed", &[key]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn decompression_bombs() {
+    let megabyte = vec![0; 1 << 20];
+    let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..64 {
+        zstd.write_all(&megabyte).unwrap();
+        gzip.write_all(&megabyte).unwrap();
+    }
+    for (key, bytes) in [
+        ("plugin.wasm.zst", zstd.finish().unwrap()),
+        ("plugin.wasm.gz", gzip.finish().unwrap()),
+    ] {
+        check(&[(key, bytes)], None, "TooLarge", &["33554432 bytes", key]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_components() {
+    let data = [
+        ("plugin.wasm", plugin("quotas")),
+        ("plugin.wasm.gz", vec![0]),
+    ];
+    let texts = ["plugin.wasm and plugin.wasm.gz", "keep one"];
+    check(&data, None, "ComponentAmbiguous", &texts).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn configuration_that_is_no_yaml() {
+    let world = World::started().await;
+    let component = plain(&plugin("quotas"));
+    world.install("quotas", &component, None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    let set = async |text: &str| {
+        let patch = json!({"data": {"config.yaml": text}});
+        world.edit(&config_map_reference("quotas"), patch).await;
+        world.settle().await;
+    };
+    let quota = core_reference("ResourceQuota", "alice", "quotas");
+    let pods = async || world.get(&quota).await.unwrap()["spec"]["hard"]["pods"].clone();
+    set("hard: {pods: \"7\"}\n").await;
+    assert_eq!(pods().await, "7");
+    set("hard:\n  pods: [\n").await;
+    let loaded = world.plugin_condition("quotas", "Loaded").await;
+    assert_eq!(
+        (loaded.status.as_str(), loaded.reason.as_str()),
+        ("False", "ConfigInvalid")
+    );
+    for text in ["ConfigMap quotas", "config.yaml", "line"] {
+        assert!(
+            loaded.message.contains(text),
+            "`{text}` is not in {loaded:?}"
+        );
+    }
+    assert_eq!(pods().await, "7", "what ran goes on");
+    set("hard: {pods: \"8\"}\n").await;
+    assert_eq!(pods().await, "8");
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,16 +274,11 @@ async fn a_kind_that_comes_later() {
     let ready = world.plugin_condition("chameleon", "Ready").await;
     assert_eq!(ready.reason, "KindNotServed", "{ready:?}");
     assert!(ready.message.contains("Widget.v1.example.com"), "{ready:?}");
-    world.apply(&widgets()).await;
+    world.apply(&crd("widgets")).await;
     world
         .apply(&reeve_test_support::samples::namespace("alice"))
         .await;
-    world
-        .apply(&json!({
-            "apiVersion": "example.com/v1", "kind": "Widget",
-            "metadata": {"name": "w", "namespace": "alice"},
-        }))
-        .await;
+    world.apply(&widget("alice", "w")).await;
     world.wait(Duration::from_secs(11)).await;
     assert_eq!(
         world.plugin_condition("chameleon", "Ready").await.status,
@@ -217,21 +286,6 @@ async fn a_kind_that_comes_later() {
     );
     let made = core_reference("ConfigMap", "alice", "chameleon-w");
     assert!(world.get(&made).await.is_some());
-}
-
-fn widgets() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
 }
 
 #[tokio::test(start_paused = true)]

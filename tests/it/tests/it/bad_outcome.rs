@@ -75,6 +75,11 @@ cases! {
     the_same_object_twice: {"do": "duplicate"} => "OutcomeRefused", ["objects[1]", "twice"];
     a_foreign_namespace: {"do": "foreign-namespace", "namespace": "kube-system"} => "OutcomeRefused", ["kube-system", "may be written in namespace bad"];
     deep_nesting: {"do": "nested", "depth": 100_000} => "OutcomeRefused", ["objects[0]", "recursion"];
+    an_object_that_the_server_refuses: {"do": "raw", "text": "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"Not_A_Name\",\"namespace\":\"bad\"}}"}
+        => "ApplyFailed", ["ConfigMap bad/Not_A_Name", "metadata.name: Invalid value", "lowercase RFC 1123"];
+    a_field_of_the_wrong_type: {"do": "raw", "text": "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"bad\"},\"data\":7}"}
+        => "ApplyFailed", ["ConfigMap bad/a", "data"];
+    an_object_that_is_none: {"do": "raw", "text": "[]"} => "OutcomeRefused", ["objects[0]", "not a JSON object"];
     a_terminal_failure: {"do": "fail", "how": "terminal", "text": "no such plan"} => "Terminal", ["no such plan"];
     a_retried_failure: {"do": "fail", "how": "retry", "text": "try later"} => "Retrying", ["try later"];
     not_ready: {"do": "fail", "how": "not-ready", "text": "no secret yet"} => "NotReady", ["no secret yet"];
