@@ -2,7 +2,8 @@
 
 use crate::config::{FailKind, Place};
 use crate::contract::types::{
-    Condition, ConditionStatus, Event, Failure, Next, Outcome, Request, Severity,
+    Absence, Condition, ConditionStatus, Event, Failure, Next, ObjectReference, Outcome,
+    Precondition, Request, Severity,
 };
 use serde_json::{Value, json};
 
@@ -101,6 +102,25 @@ pub(crate) fn remark(place: &Place, text: String) -> Outcome {
 pub(crate) fn after(place: &Place, millis: u64) -> Outcome {
     Outcome {
         next: Next::After(millis),
+        ..outcome([config_map(place, &json!({}))])
+    }
+}
+
+pub(crate) fn absent(
+    place: &Place,
+    object: ObjectReference,
+    uid: Option<String>,
+    owned_by: Option<String>,
+    phases: Option<Vec<String>>,
+) -> Outcome {
+    let uid = uid.map(Precondition::Uid);
+    let owned_by = owned_by.map(Precondition::OwnedBy);
+    let phase = phases.map(Precondition::Phase);
+    Outcome {
+        absent: vec![Absence {
+            object,
+            preconditions: [uid, owned_by, phase].into_iter().flatten().collect(),
+        }],
         ..outcome([config_map(place, &json!({}))])
     }
 }

@@ -10,11 +10,18 @@ use std::collections::BTreeMap;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     primary: String,
-    writes: String,
+    writes: Kinds,
     scope: Scope,
     reads: Vec<String>,
     pub(crate) describe: Describe,
     pub(crate) reconcile: Deed,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Kinds {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Deserialize)]
@@ -83,6 +90,16 @@ pub(crate) enum Deed {
     Remark { text: String },
     /// Returns an object, and asks to be run again.
     After { millis: u64 },
+    /// Returns an object, and that another must not exist if all that is said of
+    /// it holds.
+    Absent {
+        kind: String,
+        namespace: Option<String>,
+        name: String,
+        uid: Option<String>,
+        owned_by: Option<String>,
+        phases: Option<Vec<String>>,
+    },
     /// Returns a failure.
     Fail { how: FailKind, text: String },
     /// Executes `unreachable`.
@@ -149,7 +166,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             primary: "ConfigMap.v1".to_owned(),
-            writes: "ConfigMap.v1".to_owned(),
+            writes: Kinds::One("ConfigMap.v1".to_owned()),
             scope: Scope::Named(NamedScope::PrimaryNamespace),
             reads: Vec::new(),
             describe: Describe::Declare,
@@ -180,10 +197,14 @@ impl Config {
                     selector: String::new(),
                 })
                 .collect(),
-            writes: vec![WriteRule {
-                kind: kind(&self.writes),
-                scope: self.scope.clone_to_contract(),
-            }],
+            writes: self
+                .writes
+                .iter()
+                .map(|written| WriteRule {
+                    kind: kind(written),
+                    scope: self.scope.clone_to_contract(),
+                })
+                .collect(),
             sources: Vec::new(),
             actions: Vec::new(),
         }
@@ -199,6 +220,15 @@ impl Config {
                 Scope::Named(_) => metadata.namespace.clone(),
                 Scope::Namespaces(names) => names.first().cloned(),
             },
+        }
+    }
+}
+
+impl Kinds {
+    fn iter(&self) -> impl Iterator<Item = &String> {
+        match self {
+            Self::One(kind) => std::slice::from_ref(kind).iter(),
+            Self::Several(kinds) => kinds.iter(),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ```json
 //! {
 //!   "primary": "Profile.v1.kubeflow.org",
-//!   "writes": "ConfigMap.v1",
+//!   "writes": "ConfigMap.v1" | ["ConfigMap.v1", "Pod.v1"],
 //!   "scope": "primary-namespace" | "namespace-named-like-primary" | "cluster" | ["a", "b"],
 //!   "reads": ["Secret.v1"],
 //!   "describe": "declare",
@@ -130,6 +130,17 @@ fn carry_out(
         Deed::Nested { depth } => Ok(answers::nested(&place, depth)),
         Deed::Remark { text } => Ok(answers::remark(&place, text)),
         Deed::After { millis } => Ok(answers::after(&place, millis)),
+        Deed::Absent {
+            kind,
+            namespace,
+            name,
+            uid,
+            owned_by,
+            phases,
+        } => {
+            let object = reads::reference(&kind, namespace, name);
+            Ok(answers::absent(&place, object, uid, owned_by, phases))
+        }
         Deed::Fail { how, text } => Err(answers::failure(how, text)),
 
         Deed::Trap => traps::trap(),

@@ -11,11 +11,7 @@ pub(crate) fn get(
     name: &str,
     projection: &[String],
 ) -> Result<Option<String>, Failure> {
-    let object = ObjectReference {
-        kind: kind(of),
-        namespace,
-        name: name.to_owned(),
-    };
+    let object = reference(of, namespace, name.to_owned());
     let found = if projection.is_empty() {
         cluster::get(&object)
     } else {
@@ -59,6 +55,14 @@ pub(crate) fn source(name: &str) -> Result<String, Failure> {
 pub(crate) fn hash_order() -> String {
     let numbers: HashSet<u32> = (0..64).collect();
     format!("{numbers:?}")
+}
+
+pub(crate) fn reference(of: &str, namespace: Option<String>, name: String) -> ObjectReference {
+    ObjectReference {
+        kind: kind(of),
+        namespace,
+        name,
+    }
 }
 
 pub(crate) fn query(of: &str, namespace: Option<String>, selector: String) -> cluster::ListQuery {

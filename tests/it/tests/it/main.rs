@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod absent;
 mod adoption;
 mod apply;
 mod bad_delivery;
