@@ -60,13 +60,22 @@ impl Agent {
     ///
     /// When it does not answer.
     pub fn is_ready(&self) -> Result<bool> {
+        self.readiness().map(|(ready, _)| ready)
+    }
+
+    /// Whether it says that it is ready to work, and what it says.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub fn readiness(&self) -> Result<(bool, String)> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health_port))?;
         connection.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer)?;
         match answer.split(' ').nth(1) {
-            Some("200") => Ok(true),
-            Some("503") => Ok(false),
+            Some("200") => Ok((true, answer)),
+            Some("503") => Ok((false, answer)),
             _ => bail!("it answered {answer:?}"),
         }
     }

@@ -37,7 +37,7 @@ pub struct ControlPlane {
     // it hangs in shutdown. The folder with the logs goes last.
     controller_manager: Option<Server>,
     api_server: Option<Server>,
-    etcd: Server,
+    etcd: Option<Server>,
     programs: Programs,
     users: Vec<User>,
     etcd_port: u16,
@@ -129,7 +129,7 @@ impl ControlPlane {
         let mut this = Self {
             controller_manager: None,
             api_server: None,
-            etcd,
+            etcd: Some(etcd),
             programs: programs.clone(),
             users: settings.users.clone(),
             etcd_port,
@@ -191,6 +191,28 @@ impl ControlPlane {
     /// Ends the API server, as an outage does; its data stays.
     pub fn stop_api_server(&mut self) {
         self.api_server = None;
+    }
+
+    /// Starts etcd on its port, with the data it had before, and waits until it
+    /// listens. Does nothing when it runs.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come to listen.
+    pub fn start_etcd(&mut self) -> Result<()> {
+        if self.etcd.is_some() {
+            return Ok(());
+        }
+        let (port, path) = (self.etcd_port, self.folder.path());
+        let server = self.programs.start_etcd(path, port)?;
+        let etcd = self.etcd.insert(server);
+        etcd.wait_until(READY_TIMEOUT, || listens(port))
+    }
+
+    /// Ends etcd, as an outage does; its data stays. An API server that is stopped
+    /// while it is away takes long to end.
+    pub fn stop_etcd(&mut self) {
+        self.etcd = None;
     }
 
     fn start_controller_manager(&self, controllers: &[String]) -> Result<Server> {
@@ -291,8 +313,8 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let servers = [self.controller_manager.as_ref(), self.api_server.as_ref()];
-            for server in servers.into_iter().flatten().chain([&self.etcd]) {
+            let servers = [&self.controller_manager, &self.api_server, &self.etcd];
+            for server in servers.into_iter().flatten() {
                 eprintln!("{}", server.log_tail());
             }
         }

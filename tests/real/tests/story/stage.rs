@@ -74,8 +74,13 @@ impl Stage {
         Ok(())
     }
 
+    /// The agent, once it was started.
+    pub(crate) fn agent(&self) -> Result<&Agent> {
+        self.agent.as_ref().context("no agent")
+    }
+
     pub(crate) fn wait_for_readiness(&self, ready: bool) -> Result<()> {
-        let agent = self.agent.as_ref().context("no agent")?;
+        let agent = self.agent()?;
         self.explained(eventually(
             &format!("the agent's readiness is {ready}"),
             || {
