@@ -12,6 +12,7 @@ pub mod chain;
 pub mod desired;
 pub mod digest;
 pub mod failure;
+pub mod fields;
 pub mod grant;
 pub mod health;
 pub mod ignore;

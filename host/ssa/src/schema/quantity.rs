@@ -14,7 +14,7 @@ const PLACES: i32 = 9;
 impl Schema {
     /// Replaces each quantity by its amount, so that two objects compare equal
     /// when they differ in the notation of quantities alone.
-    pub(crate) fn amounts(&self, object: &mut Value) {
+    pub fn amounts(&self, object: &mut Value) {
         self.amounts_in(self.root, object);
     }
 
