@@ -150,6 +150,7 @@ impl Agent {
                 memo: Arc::new(Memo::new()),
                 metrics: metrics.clone(),
                 clock: clock.clone(),
+                rehearsal: None,
             },
             reports: reports.clone(),
             clock,

@@ -10,6 +10,8 @@ mod loading;
 mod reporting;
 mod running;
 
+pub(crate) use reporting::unit_object_name;
+
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;
 use crate::load::{Loader, Standing};

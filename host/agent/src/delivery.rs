@@ -1,9 +1,11 @@
 //! From a ConfigMap to a component and its configuration.
 
 use bytes::Bytes;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::Reason;
 use reeve_core::Digest;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Key of a plain component.
@@ -198,6 +200,35 @@ pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
     })
 }
 
+/// The ConfigMap that would deliver a component from a file, in whatever form it is
+/// packed. Without a configuration of its own it has that of `data`, which an
+/// installed ConfigMap of the name holds.
+pub(crate) fn as_config_map(
+    name: &str,
+    component: Vec<u8>,
+    config: Option<String>,
+    data: Option<BTreeMap<String, String>>,
+) -> ConfigMap {
+    let key = match component.as_slice() {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ZSTD,
+        [0x1f, 0x8b, ..] => GZIP,
+        _ => PLAIN,
+    };
+    let mut data = data.unwrap_or_default();
+    if let Some(config) = config {
+        data.insert(CONFIG.to_owned(), config);
+    }
+    ConfigMap {
+        metadata: kube::core::ObjectMeta {
+            name: Some(name.to_owned()),
+            ..kube::core::ObjectMeta::default()
+        },
+        binary_data: Some([(key.to_owned(), ByteString(component))].into()),
+        data: Some(data),
+        immutable: None,
+    }
+}
+
 /// Reads one byte more than is allowed, so that a bomb costs no more than that.
 fn read_bounded(reader: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -229,7 +260,6 @@ fn parse_config(text: &str) -> Result<Bytes, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::ByteString;
     use std::io::Write;
 
     const COMPONENT: &[u8] = b"\0asm component";
@@ -272,6 +302,19 @@ mod tests {
             assert_eq!(&package.component[..], COMPONENT, "{key}");
             assert_eq!(package.digest, Digest::of(COMPONENT));
             assert_eq!(&package.config[..], b"{}");
+        }
+        for bytes in [COMPONENT.to_vec(), zstd(COMPONENT), gzip(COMPONENT)] {
+            let installed = || Some([(CONFIG.to_owned(), "a: 1".to_owned())].into());
+            for (config, data, json) in [
+                (None, None, "{}"),
+                (None, installed(), r#"{"a":1}"#),
+                (Some("b: 2".to_owned()), installed(), r#"{"b":2}"#),
+            ] {
+                let map = as_config_map("quotas", bytes.clone(), config, data);
+                let package = unpack(&map).unwrap();
+                assert_eq!(&package.component[..], COMPONENT);
+                assert_eq!(&package.config[..], json.as_bytes());
+            }
         }
     }
 

@@ -4,10 +4,12 @@
 mod apply;
 mod claim;
 mod claims;
+mod foresee;
 mod overwrite;
 mod recreate;
 
 pub(crate) use claims::Claims;
+pub(crate) use foresee::Foreseen;
 pub(crate) use overwrite::Recent;
 
 use crate::active::Active;
@@ -232,11 +234,31 @@ impl Executor {
         unit: &UnitKey,
         absence: &Absence,
     ) -> Result<bool, Problem> {
-        let Some(live) = self.live(active, &absence.object).await? else {
+        let Some(live) = self.removable(active, absence).await? else {
             return Ok(false);
         };
+        let deed = Deed {
+            operation: Operation::Delete,
+            unit,
+            object: &live,
+            reason: "the plugin says that it must not exist",
+        };
+        self.delete_live(active, &deed).await?;
+        Ok(true)
+    }
+
+    /// The object that must not exist, if it does, if its preconditions hold and if
+    /// it may be deleted. Nothing is written.
+    pub(crate) async fn removable(
+        &self,
+        active: &Active,
+        absence: &Absence,
+    ) -> Result<Option<Object>, Problem> {
+        let Some(live) = self.live(active, &absence.object).await? else {
+            return Ok(None);
+        };
         if live.is_deleting() || !absence.preconditions.iter().all(|p| holds(p, &live)) {
-            return Ok(false);
+            return Ok(None);
         }
         if let Some(holder) = plugin_of(&live) {
             return Err(Problem::passing(
@@ -256,14 +278,7 @@ impl Executor {
                 ),
             ));
         }
-        let deed = Deed {
-            operation: Operation::Delete,
-            unit,
-            object: &live,
-            reason: "the plugin says that it must not exist",
-        };
-        self.delete_live(active, &deed).await?;
-        Ok(true)
+        Ok(Some(live))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::delivery::Package;
 use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
+use bytes::Bytes;
 use reeve_api::{LimitOverrides, PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
@@ -16,7 +17,7 @@ use reeve_cluster::{
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Rule};
 use reeve_core::manifest::is_dns_label;
 use reeve_core::ownership::field_manager;
-use reeve_core::{Digest, GroupVersionKind, Manifest};
+use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits, LoadError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -39,6 +40,29 @@ pub(crate) struct Standing {
     pub(crate) ungranted: Vec<String>,
     /// What earlier versions left where this one does not look.
     pub(crate) left: Vec<Left>,
+}
+
+/// A version that has passed every gate but those of its rights.
+pub(crate) struct Prepared {
+    key: LoadKey,
+    component: Component,
+    metadata: Metadata,
+    manifest: Manifest,
+    config: Bytes,
+    limits: Limits,
+    policy: reeve_core::plan::Policy,
+    identity: Identity,
+    resources: HashMap<GroupVersionKind, Resource>,
+    /// Name of the ServiceAccount as which it is to write.
+    pub(crate) account: String,
+}
+
+/// Whose rights are asked about, and for what.
+#[derive(Clone, Copy)]
+struct Asks<'a> {
+    identity: &'a Identity,
+    manifest: &'a Manifest,
+    resources: &'a HashMap<GroupVersionKind, Resource>,
 }
 
 /// The digest that makes two loads one.
@@ -67,6 +91,22 @@ impl Loader {
         policy: &PluginSpec,
         places: &BTreeSet<Place>,
     ) -> Result<(Active, Standing), Problem> {
+        let prepared = self.prepare(plugin, package, policy).await?;
+        self.check_account(plugin, &prepared.account).await?;
+        let ungranted = self.check_grants(plugin, &prepared).await?;
+        let active = self.open(plugin, prepared).await?;
+        let left = self.left(plugin, &active.manifest, places).await;
+        Ok((active, Standing { ungranted, left }))
+    }
+
+    /// Takes a package through the gates that only the component itself can fail,
+    /// and those that the kinds which the cluster serves can.
+    pub(crate) async fn prepare(
+        &self,
+        plugin: &str,
+        package: Package,
+        policy: &PluginSpec,
+    ) -> Result<Prepared, Problem> {
         let key = key(&package, policy);
         let limits = limits(policy.limits.as_ref());
         let apply_policy = policy::read(policy)?;
@@ -90,16 +130,8 @@ impl Loader {
             .service_account_name
             .clone()
             .unwrap_or_else(|| plugin.to_owned());
-        self.check_account(plugin, &account).await?;
-        let identity = Identity::service_account(&self.namespace, &account);
-        let ungranted = self
-            .check_grants(plugin, &identity, &manifest, &resources)
-            .await?;
-        let watches = self.watch(plugin, &manifest, &resources).await?;
-        let left = self.left(plugin, &manifest, places).await;
-        let active = Active {
-            plugin: plugin.into(),
-            field_manager: field_manager(plugin),
+        Ok(Prepared {
+            identity: Identity::service_account(&self.namespace, &account),
             key,
             component,
             metadata,
@@ -107,12 +139,32 @@ impl Loader {
             config: package.config,
             limits,
             policy: apply_policy,
-            identity,
             resources,
-            watches,
             account,
-        };
-        Ok((active, Standing { ungranted, left }))
+        })
+    }
+
+    /// Opens the watches of a prepared version, and waits until they have seen
+    /// everything.
+    pub(crate) async fn open(&self, plugin: &str, prepared: Prepared) -> Result<Active, Problem> {
+        let watches = self
+            .watch(plugin, &prepared.manifest, &prepared.resources)
+            .await?;
+        Ok(Active {
+            plugin: plugin.into(),
+            field_manager: field_manager(plugin),
+            key: prepared.key,
+            component: prepared.component,
+            metadata: prepared.metadata,
+            manifest: prepared.manifest,
+            config: prepared.config,
+            limits: prepared.limits,
+            policy: prepared.policy,
+            identity: prepared.identity,
+            resources: prepared.resources,
+            watches,
+            account: prepared.account,
+        })
     }
 
     /// Asks again whether what runs may still do so: whether its account agrees,
@@ -124,12 +176,28 @@ impl Loader {
         places: &BTreeSet<Place>,
     ) -> Result<Standing, Problem> {
         self.check_account(plugin, &active.account).await?;
-        let (manifest, resources) = (&active.manifest, &active.resources);
-        let ungranted = self
-            .check_grants(plugin, &active.identity, manifest, resources)
-            .await?;
-        let left = self.left(plugin, manifest, places).await;
+        let asks = Asks {
+            identity: &active.identity,
+            manifest: &active.manifest,
+            resources: &active.resources,
+        };
+        let ungranted = self.check_rules(plugin, asks).await?;
+        let left = self.left(plugin, &active.manifest, places).await;
         Ok(Standing { ungranted, left })
+    }
+
+    /// Asks whether a prepared version is granted what it asks for.
+    pub(crate) async fn check_grants(
+        &self,
+        plugin: &str,
+        prepared: &Prepared,
+    ) -> Result<Vec<String>, Problem> {
+        let asks = Asks {
+            identity: &prepared.identity,
+            manifest: &prepared.manifest,
+            resources: &prepared.resources,
+        };
+        self.check_rules(plugin, asks).await
     }
 
     async fn resolve(
@@ -154,7 +222,7 @@ impl Loader {
 
     /// The account must exist and must agree: without the annotation, whoever may
     /// write a ConfigMap here could act as any account of the namespace.
-    async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
+    pub(crate) async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
         let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "ServiceAccount"),
@@ -192,13 +260,12 @@ impl Loader {
     /// in known places must be granted there; what is needed in namespaces that
     /// follow from primaries may be granted in each of them, which only the writes
     /// themselves can tell.
-    async fn check_grants(
-        &self,
-        plugin: &str,
-        identity: &Identity,
-        manifest: &Manifest,
-        resources: &HashMap<GroupVersionKind, Resource>,
-    ) -> Result<Vec<String>, Problem> {
+    async fn check_rules(&self, plugin: &str, asks: Asks<'_>) -> Result<Vec<String>, Problem> {
+        let Asks {
+            identity,
+            manifest,
+            resources,
+        } = asks;
         let plural = |kind: &GroupVersionKind| {
             resources
                 .get(kind)
@@ -281,7 +348,11 @@ impl Loader {
     }
 
     /// Waits until all objects of a watch have been seen.
-    async fn synced(&self, handle: &WatchHandle, resource: &Resource) -> Result<(), Problem> {
+    pub(crate) async fn synced(
+        &self,
+        handle: &WatchHandle,
+        resource: &Resource,
+    ) -> Result<(), Problem> {
         /// A list of 100,000 objects takes some ten seconds; a server that needs
         /// longer is met again by the next attempt, which continues where it is.
         const PATIENCE: Duration = Duration::from_secs(60);

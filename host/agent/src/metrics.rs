@@ -84,7 +84,7 @@ impl Metrics {
     ///
     /// When a metric cannot be written down.
     pub fn encode(&self) -> Result<String, fmt::Error> {
-        self.note_longest();
+        self.note_running();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0.registry)?;
         Ok(text)
@@ -244,6 +244,13 @@ impl Metrics {
         });
     }
 
+    /// A plugin was not called, since its answer was remembered.
+    pub(crate) fn remembered(&self, plugin: &Arc<str>) {
+        self.of(plugin, |families| {
+            families.memo_hits.get_or_create(&of_plugin(plugin)).inc();
+        });
+    }
+
     /// Something was written for a plugin, or was to be, which took this long.
     pub(crate) fn wrote(&self, plugin: &Arc<str>, verb: Verb, result: WriteResult, time: Duration) {
         self.of(plugin, |families| {
@@ -287,19 +294,26 @@ impl Metrics {
         }
     }
 
-    /// How long the longest run of each plugin has taken so far.
-    fn note_longest(&self) {
+    /// How long the runs of each plugin that have not ended have taken so far: the
+    /// longest, and all together.
+    fn note_running(&self) {
         let plugins: Vec<Arc<str>> = self.0.plugins.read().keys().cloned().collect();
-        let mut longest: HashMap<Arc<str>, f64> =
-            plugins.into_iter().map(|plugin| (plugin, 0.0)).collect();
+        let mut times: HashMap<Arc<str>, (f64, f64)> = plugins
+            .into_iter()
+            .map(|plugin| (plugin, (0.0, 0.0)))
+            .collect();
         for (plugin, began) in self.0.running.lock().runs.values() {
-            if let Some(longest) = longest.get_mut(plugin) {
-                *longest = longest.max(began.elapsed().as_secs_f64());
+            if let Some((longest, all)) = times.get_mut(plugin) {
+                let seconds = began.elapsed().as_secs_f64();
+                *longest = longest.max(seconds);
+                *all += seconds;
             }
         }
-        for (plugin, seconds) in longest {
+        for (plugin, (longest, all)) in times {
             self.of(&plugin, |families| {
-                families.longest.get_or_create(&queue(&plugin)).set(seconds);
+                let label = queue(&plugin);
+                families.longest.get_or_create(&label).set(longest);
+                families.unfinished.get_or_create(&label).set(all);
             });
         }
     }

@@ -1,6 +1,7 @@
 //! The state of one plugin, installed or loading or refused.
 
 use crate::active::Active;
+use crate::event_limit::EventLimit;
 use crate::execute::Contested;
 use crate::kept::LastGood;
 use crate::left::{self, Place};
@@ -70,8 +71,12 @@ pub(crate) struct PluginState {
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
     pub(crate) approvals: Arc<[Token]>,
-    /// The last request of a person to run all units.
+    /// The last request of a person to run units.
     pub(crate) requested: Option<String>,
+    /// Units that have yet to run for it.
+    pub(crate) asked: BTreeSet<ObjectReference>,
+    /// The last request for which all of them have.
+    pub(crate) handled: Option<String>,
     /// Conditions as last reported, for their times of transition.
     pub(crate) conditions: Vec<Condition>,
     /// The status as last reported.
@@ -100,6 +105,8 @@ pub(crate) struct UnitState {
     pub(crate) fight: Option<String>,
     /// Events of the last answer.
     pub(crate) events: Vec<Event>,
+    /// How many more may be recorded.
+    pub(crate) event_limit: EventLimit,
     /// What keeps it from being ready.
     pub(crate) problem: Option<Problem>,
     /// How far its last revision is.
@@ -192,6 +199,8 @@ impl PluginState {
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
             approvals: Arc::default(),
             requested: None,
+            asked: BTreeSet::new(),
+            handled: None,
             conditions: Vec::new(),
             reported: None,
         }
@@ -237,6 +246,7 @@ impl PluginState {
         if self.labels.get(&label) == Some(&*unit.primary) {
             self.labels.remove(&label);
         }
+        self.has_run(unit);
         self.units.remove(&*unit.primary)
     }
 
@@ -397,6 +407,7 @@ impl PluginState {
             last_good: self.last_good.map(LastGood::to_status),
             writes: self.places.iter().map(Place::to_status).collect(),
             units: active.map(|_| counts),
+            last_handled_reconcile_at: self.handled.clone(),
             conditions,
         }
     }

@@ -2,8 +2,10 @@
 
 mod ask;
 mod observe;
+mod rehearsal;
 mod sync;
 
+pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::{Sync, approve_command};
 
 use crate::active::Active;
@@ -16,7 +18,7 @@ use crate::reads::Read;
 use parking_lot::Mutex;
 use reeve_api::Reason;
 use reeve_cluster::{Answer, Object, Snapshot, Store};
-use reeve_core::outcome::{Condition, Event, Next};
+use reeve_core::outcome::{Absence, Condition, Event, Next};
 use reeve_core::ownership::Owner;
 use reeve_core::plan::Progress;
 use reeve_core::prune::{Guard, Token};
@@ -33,6 +35,8 @@ pub(crate) struct Runner {
     pub(crate) memo: Arc<Memo>,
     pub(crate) metrics: Metrics,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Takes down what would be done; then nothing is.
+    pub(crate) rehearsal: Option<Arc<Rehearsal>>,
 }
 
 /// One run that is to be made.
@@ -161,7 +165,7 @@ impl Runner {
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             for absence in &absent {
-                if let Err(problem) = self.executor.remove(active, unit, absence).await {
+                if let Err(problem) = self.see_off(active, unit, absence).await {
                     ran.problems.push(problem);
                 }
             }
@@ -171,6 +175,22 @@ impl Runner {
             ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);
         }
         ran
+    }
+
+    /// Sees to it that an object does not exist.
+    async fn see_off(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        absence: &Absence,
+    ) -> Result<(), Problem> {
+        let Some(rehearsal) = &self.rehearsal else {
+            return self.executor.remove(active, unit, absence).await.map(drop);
+        };
+        if let Some(live) = self.executor.removable(active, absence).await? {
+            rehearsal.take_down_absence(&live);
+        }
+        Ok(())
     }
 
     /// Deletes what a primary left behind where garbage collection does not
@@ -219,6 +239,10 @@ impl Runner {
         ran.problems.extend(holds);
         // What is still going is told of by its watch, and the rest goes then.
         ran.absent = plan.is_empty() && plan.progress == Progress::Complete;
+        if let Some(rehearsal) = &self.rehearsal {
+            rehearsal.take_down_end(&owner, &looked, plan);
+            return ran;
+        }
         let acts = !plan.is_empty();
         let work = Work {
             active,

@@ -70,7 +70,7 @@ impl CallView {
         self.reads.lock().insert(read, told);
     }
 
-    fn object(
+    pub(crate) fn object(
         &self,
         object: &ObjectReference,
         projection: &Projection,
@@ -79,7 +79,7 @@ impl CallView {
         Ok(found.map(|found| show(&found, projection)))
     }
 
-    fn objects(
+    pub(crate) fn objects(
         &self,
         kind: &GroupVersionKind,
         namespace: Option<&str>,
@@ -93,7 +93,7 @@ impl CallView {
             .collect())
     }
 
-    fn keys(
+    pub(crate) fn keys(
         &self,
         kind: &GroupVersionKind,
         namespace: Option<&str>,

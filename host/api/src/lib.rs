@@ -31,7 +31,10 @@ pub const PLUGIN_CONFIG_MAP_LABEL: &str = "reeve.dev/plugin";
 /// go, separated by commas.
 pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
-/// runs the plugin's units, or that unit, at once.
+/// runs the plugin's units, or that unit, at once. On a `Plugin` the first word,
+/// usually the time, may be followed by `retry` (only units in trouble, and as if
+/// they had not failed before; a plugin that does not run is loaded again) and by the
+/// id of one unit, as it stands in the annotation `reeve.dev/primary`.
 pub const RECONCILE_ANNOTATION: &str = "reeve.dev/reconcile-at";
 
 /// The CustomResourceDefinitions of Reeve, ready to be applied.

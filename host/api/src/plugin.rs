@@ -162,6 +162,10 @@ pub struct PluginStatus {
     /// Counts of its units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<UnitCounts>,
+    /// The value of the annotation `reeve.dev/reconcile-at` for which all units that
+    /// it asked for have run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
     /// `Stalled` and `DeletionsHeld`.
     #[serde(default)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// How a command finds the cluster and the agent.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Cluster")]
 pub(crate) struct ConnectionArgs {
     /// Kubeconfig to use
     #[arg(long, value_name = "FILE")]

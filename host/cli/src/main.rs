@@ -2,19 +2,26 @@
 
 mod actors;
 mod cluster;
+mod columns;
 mod connection;
 mod crds;
 mod dev;
+mod explain;
+mod get;
+mod kinds;
 mod logging;
+mod looking;
+mod operate;
 mod output;
+mod plan;
 mod run;
 mod signal;
+mod style;
 mod test;
 mod undo;
 
 use clap::{Parser, Subcommand};
 use reeve_core::chain;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Kubernetes controllers as WebAssembly components
@@ -24,8 +31,10 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "reeve", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success; 1 it ran and failed; 2 the command line, a file or \
-    the environment is unusable.\nLogs go to standard error; set RUST_LOG to see more, for \
+    after_help = "Authors of plugins begin with `reeve dev` and `reeve test`, operators with \
+    `reeve run`, `reeve get` and `reeve plan`.\n\n\
+    Exit codes: 0 success; 1 it ran and failed; 2 the command line, a file or \
+    the environment is unusable. `reeve plan` has its own.\nLogs go to standard error; set RUST_LOG to see more, for \
     example RUST_LOG=reeve=debug."
 )]
 struct Cli {
@@ -36,15 +45,26 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dev(dev::DevArgs),
-    Run(run::RunArgs),
-    Cluster(cluster::ClusterArgs),
     Test(test::TestArgs),
+    Cluster(cluster::ClusterArgs),
+    Run(run::RunArgs),
+    Plan(plan::PlanArgs),
+    Explain(explain::ExplainArgs),
+    Get(get::GetArgs),
+    Reconcile(operate::ReconcileArgs),
+    Retry(operate::RetryArgs),
+    Suspend(operate::SuspendArgs),
+    Resume(operate::ResumeArgs),
+    Approve(operate::ApproveArgs),
     Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return unusable(&error),
+    };
     let ended = match cli.command {
         Command::Dev(args) => {
             logging::init(dev::LOGS, false);
@@ -62,20 +82,45 @@ fn main() -> ExitCode {
             logging::init("error", false);
             test::run(args)
         }
-        Command::Undo(args) => {
-            logging::init("error", false);
-            with_runtime(undo::run(args))
-        }
+        Command::Plan(args) => ask(plan::run(args)),
+        Command::Explain(args) => ask(explain::run(args)),
+        Command::Get(args) => ask(get::run(args)),
+        Command::Reconcile(args) => ask(operate::reconcile(args)),
+        Command::Retry(args) => ask(operate::retry(args)),
+        Command::Suspend(args) => ask(operate::suspend(args)),
+        Command::Resume(args) => ask(operate::resume(args)),
+        Command::Approve(args) => ask(operate::approve(args)),
+        Command::Undo(args) => ask(undo::run(args)),
         Command::Crds(args) => crds::run(&args),
     };
     match ended {
         Ok(code) => code,
         Err(error) => {
-            // Where nobody reads it, the exit code has to do.
-            let _ = writeln!(std::io::stderr(), "error: {}", chain(error.as_ref()));
+            output::complain(chain(error.as_ref()));
             ExitCode::from(2)
         }
     }
+}
+
+/// Says what is wrong with the command line, or shows the help that it asks for. Of
+/// `reeve plan`, exit code 2 means that there are changes.
+fn unusable(error: &clap::Error) -> ExitCode {
+    // Where nobody reads it, the exit code has to do.
+    let _ = error.print();
+    let plans = std::env::args_os()
+        .nth(1)
+        .is_some_and(|name| name == "plan");
+    ExitCode::from(match (error.use_stderr(), plans) {
+        (false, _) => 0,
+        (true, true) => 1,
+        (true, false) => 2,
+    })
+}
+
+/// Runs a command whose answer is all that anybody wants to read.
+fn ask(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    logging::init("error", false);
+    with_runtime(work)
 }
 
 fn with_runtime(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {

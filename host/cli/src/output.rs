@@ -23,6 +23,12 @@ pub(crate) fn tell(line: impl Display) {
     let _ = print(format_args!("{line}\n"));
 }
 
+/// Says on standard error why the command ends. Where nobody reads it, the exit code
+/// has to do.
+pub(crate) fn complain(problem: impl Display) {
+    let _ = writeln!(std::io::stderr(), "error: {problem}");
+}
+
 fn write(output: &mut impl Write, text: impl Display) -> anyhow::Result<()> {
     let written = write!(output, "{text}").and_then(|()| output.flush());
     match written {

@@ -126,12 +126,14 @@ impl Controller {
         let requested = annotation(RECONCILE_ANNOTATION);
         let first_look = plugin.policy.is_none();
         let approved = plugin.approve(approvals.as_deref(), self.clock.now());
-        let asked = plugin.requested != requested && !first_look;
-        plugin.requested = requested;
-        if approved || asked {
+        let asked = plugin.request(requested, first_look);
+        if approved {
             for primary in plugin.units.keys() {
                 self.state.queue.add_first(plugin.unit(primary));
             }
+        }
+        for unit in asked.units {
+            self.state.queue.add_first(unit);
         }
         let was_suspended = plugin.is_suspended();
         let policy = (parsed.spec, parsed.metadata.generation);
@@ -150,15 +152,13 @@ impl Controller {
         }
         if changed {
             plugin.load_failures = 0;
+        }
+        let installed = plugin.config_map.is_some();
+        if changed || asked.new {
             self.mark_stale(&name);
-            if self
-                .state
-                .plugins
-                .get(&name)
-                .is_some_and(|p| p.config_map.is_some())
-            {
-                self.start_load(&name);
-            }
+        }
+        if installed && (changed || asked.load) {
+            self.start_load(&name);
         }
     }
 
@@ -288,7 +288,7 @@ fn concerns_owner(change: &ObjectChange, manager: &str) -> bool {
 
 impl PluginState {
     /// Takes in what a person has approved. Returns whether it is new.
-    fn approve(&mut self, text: Option<&str>, now: Timestamp) -> bool {
+    pub(crate) fn approve(&mut self, text: Option<&str>, now: Timestamp) -> bool {
         let tokens: Arc<[Token]> = text
             .into_iter()
             .flat_map(|text| text.split(','))
@@ -320,7 +320,7 @@ impl PluginState {
     }
 
     /// The unit that an object's annotation names, if it is of our primary's kind.
-    pub(super) fn orphan(&self, object: &Object) -> Option<UnitKey> {
+    pub(crate) fn orphan(&self, object: &Object) -> Option<UnitKey> {
         let active = self.active.as_ref()?;
         // Labels can be forged; without an apply of ours it is nobody's orphan.
         object.manager_fields(&active.field_manager)?;

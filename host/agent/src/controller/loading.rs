@@ -11,12 +11,10 @@ use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
-use crate::sync_status;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, PluginSpec, Reason};
 use reeve_cluster::{Object, WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
-use reeve_core::ownership::UNIT_LABEL;
 use reeve_core::{Digest, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -199,48 +197,9 @@ impl Controller {
             plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.base);
             return;
         };
-        for state in plugin.units.values_mut() {
-            state.present = false;
-            state.failures = 0;
-        }
-        for primary in primaries {
-            let unit = plugin.unit(&primary.reference());
-            plugin.ensure_unit(&unit).present = true;
-        }
-        plugin.owned.clear();
-        plugin.owned_count = 0;
-        for watch in &active.watches.owned {
-            let objects = snapshot.list_in(watch.spec(), None, &everything).found();
-            for object in objects.unwrap_or_default() {
-                let Some(label) = object.label(UNIT_LABEL) else {
-                    continue;
-                };
-                if !plugin.labels.contains_key(label)
-                    && let Some(unit) = plugin.orphan(&object)
-                {
-                    plugin.ensure_unit(&unit);
-                }
-                let owned = plugin.owned.entry(label.to_owned()).or_default();
-                plugin.owned_count += usize::from(owned.insert(object.reference()));
-            }
-        }
+        plugin.take_stock(active, &snapshot, &primaries);
+        plugin.resume_syncs(&snapshot, self.own.units.spec(), &self.loader.namespace);
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
-        for unit in &units {
-            let object = snapshot.get_in(
-                self.own.units.spec(),
-                Some(&self.loader.namespace),
-                &unit_object_name(unit),
-            );
-            let status = object.found().and_then(|object| {
-                let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
-                sync_status::read(&unit.status?.sync?)
-            });
-            if let (Some(sync), Some(state)) = (status, plugin.units.get_mut(&*unit.primary))
-                && state.sync.revision.is_none()
-            {
-                state.sync = sync;
-            }
-        }
         let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
         self.drop_unit_objects(name, &names);
         // Those of which the watch has not told yet.

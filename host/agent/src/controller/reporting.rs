@@ -172,7 +172,7 @@ pub(super) fn unit_object_prefix(plugin: &str) -> String {
 }
 
 /// Name of a unit's `Unit` object.
-pub(super) fn unit_object_name(unit: &UnitKey) -> String {
+pub(crate) fn unit_object_name(unit: &UnitKey) -> String {
     format!("{}{}", unit_object_prefix(&unit.plugin), unit_label(unit))
 }
 

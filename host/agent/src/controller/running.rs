@@ -9,7 +9,7 @@ use crate::metrics::RunResult;
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
-use crate::run::{Ran, Run};
+use crate::run::Ran;
 use reeve_api::Reason;
 use reeve_core::UnitKey;
 use reeve_core::backoff::Backoff;
@@ -50,24 +50,7 @@ impl Controller {
             {
                 continue;
             }
-            let run = Run {
-                known: plugin
-                    .units
-                    .get(&*unit.primary)
-                    .map(|state| state.desired.clone())
-                    .unwrap_or_default(),
-                owned: plugin.owned_by(&unit),
-                sync: plugin
-                    .units
-                    .get(&*unit.primary)
-                    .map(|state| state.sync.clone())
-                    .unwrap_or_default(),
-                guard: plugin.guard.clone(),
-                approvals: plugin.approvals.clone(),
-                plugin_owns: plugin.owned_count,
-                unit: unit.clone(),
-                active: active.clone(),
-            };
+            let run = plugin.run(&unit, &active);
             let runner = self.runner.clone();
             let job_unit = unit.clone();
             let waited = self.state.queue.waited(&unit);
@@ -286,10 +269,15 @@ impl Controller {
             .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {
             for event in &ran.events {
-                if !state.events.contains(event) {
+                if state.events.contains(event) {
+                    continue;
+                }
+                if state.event_limit.admit(Instant::now()) {
                     let about = About::Event(format!("{unit}/{}/{}", event.reason, event.message));
                     let report = event_report(unit, uid, event, self.clock.now());
                     self.reports.put(about, report);
+                } else {
+                    tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = event.reason, message = event.message, "event not recorded, there were too many");
                 }
             }
             state.events = ran.events;
@@ -316,6 +304,7 @@ impl Controller {
             self.state.reads.remove(unit);
             self.state.queue.remove(unit);
         }
+        plugin.has_run(unit);
         self.mark_stale(&unit.plugin);
     }
 }

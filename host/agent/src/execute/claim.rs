@@ -10,6 +10,7 @@ use reeve_cluster::{Object, Resource, WriteError};
 use reeve_core::ownership::PRIMARY_ANNOTATION;
 use reeve_core::plan::{Claim, Refusal, Wanted, Whose, adopted, judge};
 use reeve_core::{ObjectReference, UnitKey};
+use serde_json::Value;
 
 impl Executor {
     /// Applies an object where nothing carries our labels. What is there all the
@@ -89,10 +90,7 @@ impl Executor {
                 reason: "it is taken over by the plugin, as spec.adoption of its Plugin says",
             })
             .await?;
-        let claim = self.claim_of(work, false);
-        let migrate = one.member.options.sync.client_side_apply_migration == Some(true);
-        let api_version = reference.kind.api_version();
-        if let Some(entries) = adopted(&claim, &live.whole(), &api_version, migrate) {
+        if let Some(entries) = self.adopted(work, one, live) {
             self.hand_over(work, live, &entries).await?;
         }
         let uid = Some(live.uid());
@@ -103,8 +101,16 @@ impl Executor {
         }
     }
 
+    /// The managed fields of an object once it is taken over; none where they stay.
+    pub(super) fn adopted(&self, work: &Work<'_>, one: &Wanted, live: &Object) -> Option<Value> {
+        let claim = self.claim_of(work, false);
+        let migrate = one.member.options.sync.client_side_apply_migration == Some(true);
+        let api_version = one.stamped.reference.kind.api_version();
+        adopted(&claim, &live.whole(), &api_version, migrate)
+    }
+
     /// Whose a live object is; a refusal is a problem.
-    fn judge(
+    pub(super) fn judge(
         &self,
         work: &Work<'_>,
         reference: &ObjectReference,
@@ -133,7 +139,11 @@ impl Executor {
 
     /// Both units of a plugin have one field manager, so the API server would not
     /// see a conflict between them.
-    fn check_holder(&self, work: &Work<'_>, reference: &ObjectReference) -> Result<(), Problem> {
+    pub(super) fn check_holder(
+        &self,
+        work: &Work<'_>,
+        reference: &ObjectReference,
+    ) -> Result<(), Problem> {
         match self.held_by_another_unit(work.active, &work.owner.unit, reference) {
             Some(holder) => Err(held(work, reference, &holder)),
             None => Ok(()),

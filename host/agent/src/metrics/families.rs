@@ -34,6 +34,7 @@ pub(super) struct Families {
     pub(super) queue_time: Times<Queue>,
     pub(super) work_time: Times<Queue>,
     pub(super) longest: Family<Queue, Seconds>,
+    pub(super) unfinished: Family<Queue, Seconds>,
     pub(super) retries: Family<Queue, Counter>,
     pub(super) requests: Family<Request, Counter>,
     pub(super) info: Family<Info, Gauge>,
@@ -41,6 +42,7 @@ pub(super) struct Families {
     pub(super) writes: Family<Write, Counter>,
     pub(super) noops: Family<Plugin, Counter>,
     pub(super) call_time: Times<Plugin>,
+    pub(super) memo_hits: Family<Plugin, Counter>,
     pub(super) apply_time: Times<Plugin>,
     pub(super) backoffs: Family<Plugin, Counter>,
     pub(super) watch_restarts: Family<Watched, Counter>,
@@ -66,6 +68,7 @@ impl Families {
             queue_time: times_of_queue(),
             work_time: times_of_queue(),
             longest: Family::default(),
+            unfinished: Family::default(),
             retries: Family::default(),
             requests: Family::default(),
             info: Family::default(),
@@ -73,6 +76,7 @@ impl Families {
             writes: Family::default(),
             noops: Family::default(),
             call_time: times_of_plugin(),
+            memo_hits: Family::default(),
             apply_time: times_of_plugin(),
             backoffs: Family::default(),
             watch_restarts: Family::default(),
@@ -96,6 +100,7 @@ impl Families {
             queue_time: "workqueue_queue_duration_seconds", "How long units were queued before they ran";
             work_time: "workqueue_work_duration_seconds", "How long runs took, those that were given up included";
             longest: "workqueue_longest_running_processor_seconds", "How long the longest run has taken so far";
+            unfinished: "workqueue_unfinished_work_seconds", "How long all runs that have not ended have taken so far, together";
             retries: "workqueue_retries", "Units that were queued again after a failure";
             requests: "rest_client_requests", "Requests to the API server by method and status, or <error> without an answer";
             info: "reeve_plugin_info", "Plugins that are installed, with the version that runs";
@@ -103,6 +108,7 @@ impl Families {
             writes: "reeve_writes", "Writes for a plugin by verb and result";
             noops: "reeve_noops", "Objects of plugins that needed no write";
             call_time: "reeve_call_seconds", "How long calls of a plugin's reconcile took";
+            memo_hits: "reeve_memo_hits", "Calls of a plugin that were spared, since its answer to the same was remembered";
             apply_time: "reeve_apply_seconds", "How long applies for a plugin took";
             backoffs: "reeve_backoffs", "Delays that units of a plugin were given after a failure";
             watch_restarts: "reeve_watch_restarts", "Watches that had to list anew or to connect again, by kind";
@@ -136,6 +142,7 @@ impl Families {
         self.queue_time.remove(&queue);
         self.work_time.remove(&queue);
         self.longest.remove(&queue);
+        self.unfinished.remove(&queue);
         self.retries.remove(&queue);
         let plugin = name;
         for state in UNIT_STATES {
@@ -159,6 +166,7 @@ impl Families {
         };
         self.noops.remove(&plugin);
         self.call_time.remove(&plugin);
+        self.memo_hits.remove(&plugin);
         self.apply_time.remove(&plugin);
         self.backoffs.remove(&plugin);
     }

@@ -33,6 +33,7 @@ impl Runner {
         ));
         let given = memo::given(&active.key, &seen);
         if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
+            self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());
             return Ok(answer.desired.clone());
         }

@@ -111,6 +111,12 @@ impl Runner {
             if let Some(after) = plan.recheck_after {
                 ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
             }
+            if let Some(rehearsal) = &self.rehearsal {
+                rehearsal.take_down(&owner, &wanted, &sequence, &looked, &sync, plan);
+                ran.problems.extend(waiting_problem(&sync));
+                ran.sync = Some(sync);
+                return;
+            }
             if plan.is_empty() {
                 let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
                 self.metrics.unchanged(&unit.plugin, unchanged);
@@ -223,7 +229,7 @@ fn send_once(plan: &mut Plan, sent: &mut BTreeSet<usize>) {
     plan.stages.retain(|stage| !stage.is_empty());
 }
 
-fn next(
+pub(super) fn next(
     owner: &Owner,
     wanted: &[Wanted],
     sequence: &Sequence,
@@ -289,10 +295,7 @@ pub(super) fn hold_problem(unit: &UnitKey, hold: &Hold) -> Problem {
 
 /// The command that lets held deletions go.
 pub(crate) fn approve_command(plugin: &str, token: &Token) -> String {
-    format!(
-        "`kubectl annotate plugin {plugin} --overwrite {}={token}` in the agent's namespace",
-        reeve_api::APPROVE_DELETION_ANNOTATION
-    )
+    format!("`reeve approve {plugin} {token}`")
 }
 
 #[cfg(test)]

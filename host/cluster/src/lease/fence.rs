@@ -1,6 +1,6 @@
 //! What stands between a replica and the cluster: no lease, no write.
 
-use super::clock::{BootClock, Moment};
+use super::clock::{BootClock, Moment, SystemBootClock};
 use super::timing::LeaseTiming;
 use parking_lot::Mutex;
 use std::fmt;
@@ -60,6 +60,11 @@ impl Fence {
     /// A fence that is always open: for an agent that is alone.
     pub fn open() -> Self {
         Self(None)
+    }
+
+    /// A fence that never opens: for whoever only looks.
+    pub fn shut() -> Self {
+        Self::closed(Arc::new(SystemBootClock), LeaseTiming::default())
     }
 
     /// A fence that is closed until it is armed for a term.

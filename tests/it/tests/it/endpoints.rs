@@ -1,7 +1,7 @@
 //! What the agent's endpoints say, asked over a socket as the kubelet asks.
 
 use reeve_agent::HealthServer;
-use reeve_it::{World, config_map_reference, plugin};
+use reeve_it::{World, config_map_reference, plugin, profile_reference};
 use reeve_sim::Outage;
 use reeve_test_support::eventually;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -78,6 +78,16 @@ async fn they_follow_a_plugin_through_its_life() {
         r#"workqueue_depth{name="quotas",controller="quotas"} 0"#,
         r#"reeve_call_seconds_count{plugin="quotas"}"#,
         r#"rest_client_requests_total{code="200",method="GET"}"#,
+    ] {
+        counts(address, sample, true).await;
+    }
+    // Asked again for nothing, it remembers.
+    let ask_again =
+        serde_json::json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "now"}}});
+    world.edit(&profile_reference("alice"), ask_again).await;
+    for sample in [
+        r#"reeve_memo_hits_total{plugin="quotas"}"#,
+        r#"workqueue_unfinished_work_seconds{name="quotas",controller="quotas"} 0"#,
     ] {
         counts(address, sample, true).await;
     }

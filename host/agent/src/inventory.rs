@@ -1,0 +1,88 @@
+//! What a plugin has in the cluster, as its watches see it, and the runs that
+//! follow from it.
+
+use crate::active::Active;
+use crate::controller::unit_object_name;
+use crate::plugin::PluginState;
+use crate::run::Run;
+use crate::sync_status;
+use reeve_cluster::{Object, Snapshot, WatchSpec};
+use reeve_core::UnitKey;
+use reeve_core::ownership::UNIT_LABEL;
+use reeve_core::selector::Selector;
+use std::sync::Arc;
+
+impl PluginState {
+    /// Finds the units of a version: its primaries, and those of which only objects
+    /// are left.
+    pub(crate) fn take_stock(
+        &mut self,
+        active: &Active,
+        snapshot: &Snapshot,
+        primaries: &[Arc<Object>],
+    ) {
+        for state in self.units.values_mut() {
+            state.present = false;
+            state.failures = 0;
+        }
+        for primary in primaries {
+            let unit = self.unit(&primary.reference());
+            self.ensure_unit(&unit).present = true;
+        }
+        self.owned.clear();
+        self.owned_count = 0;
+        for watch in &active.watches.owned {
+            let everything = Selector::default();
+            let objects = snapshot.list_in(watch.spec(), None, &everything).found();
+            for object in objects.unwrap_or_default() {
+                let Some(label) = object.label(UNIT_LABEL) else {
+                    continue;
+                };
+                if !self.labels.contains_key(label)
+                    && let Some(unit) = self.orphan(&object)
+                {
+                    self.ensure_unit(&unit);
+                }
+                let owned = self.owned.entry(label.to_owned()).or_default();
+                self.owned_count += usize::from(owned.insert(object.reference()));
+            }
+        }
+    }
+
+    /// Takes up how far syncs were from the `Unit` objects of a namespace, for units
+    /// of which nothing is known yet.
+    pub(crate) fn resume_syncs(&mut self, snapshot: &Snapshot, units: &WatchSpec, namespace: &str) {
+        let keys: Vec<UnitKey> = self
+            .units
+            .keys()
+            .map(|primary| self.unit(primary))
+            .collect();
+        for unit in keys {
+            let object = snapshot.get_in(units, Some(namespace), &unit_object_name(&unit));
+            let sync = object.found().and_then(|object| {
+                let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
+                sync_status::read(&unit.status?.sync?)
+            });
+            if let (Some(sync), Some(state)) = (sync, self.units.get_mut(&*unit.primary))
+                && state.sync.revision.is_none()
+            {
+                state.sync = sync;
+            }
+        }
+    }
+
+    /// The run of a unit that is due.
+    pub(crate) fn run(&self, unit: &UnitKey, active: &Arc<Active>) -> Run {
+        let state = self.units.get(&*unit.primary);
+        Run {
+            known: state.map(|state| state.desired.clone()).unwrap_or_default(),
+            owned: self.owned_by(unit),
+            sync: state.map(|state| state.sync.clone()).unwrap_or_default(),
+            guard: self.guard.clone(),
+            approvals: self.approvals.clone(),
+            plugin_owns: self.owned_count,
+            unit: unit.clone(),
+            active: active.clone(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What an agent would do, and why: the agent's own path from a ConfigMap to a
+//! plan, stopped before the first write.
+//!
+//! A [`Planner`] loads plugins as the agent does, watches what they read and own,
+//! calls them, checks their answers and decides with the same function. What the
+//! agent would then send is described instead. It reads with the rights of its
+//! client and sends nothing that changes the cluster: its way there has a fence
+//! that never opens. It may stand beside a running agent, which does not notice.
+
+mod call;
+mod explain;
+mod open;
+mod plan;
+mod schemas;
+
+pub use call::{Call, Question, ReadReport};
+pub use explain::{Explanation, Writer};
+pub use open::{Given, Opened};
+pub use plan::{Action, ObjectPlan, ProblemReport, Standing, UnitPlan};
+pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_bookkeeping};
+
+use crate::clock::{Clock, SystemClock};
+use crate::controller::{OwnWatches, own_resource};
+use crate::execute::{Claims, Executor, Recent};
+use crate::journal::Journal;
+use crate::load::Loader;
+use crate::memo::Memo;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::run::Runner;
+use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
+use reeve_cluster::{Cluster, Fence, Store, WatchHandle, WatchScope, WatchSpec};
+use reeve_core::selector::Selector;
+use reeve_engine::Engine;
+use std::sync::Arc;
+
+/// Settings of a planner.
+#[derive(Clone)]
+pub struct PlannerConfig {
+    /// The way to the cluster; it is only read from.
+    pub client: kube::Client,
+    /// What runs the plugins.
+    pub engine: Engine,
+    /// Namespace of the agent.
+    pub namespace: String,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl PlannerConfig {
+    /// Settings for a cluster, by the machine's clock.
+    pub fn new(client: kube::Client, engine: Engine, namespace: impl Into<String>) -> Self {
+        Self {
+            client,
+            engine,
+            namespace: namespace.into(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// Says what an agent would do. See the [module](self).
+pub struct Planner {
+    loader: Loader,
+    runner: Runner,
+    own: OwnWatches,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// What is installed cannot be seen.
+    #[error("what is installed in namespace {namespace} cannot be seen: {problem}")]
+    Unseen {
+        /// The agent's namespace.
+        namespace: String,
+        /// Why.
+        problem: ProblemReport,
+    },
+    /// No such plugin is installed.
+    #[error("no plugin {plugin} is installed in namespace {namespace}; {there}")]
+    NotInstalled {
+        /// Name of the plugin.
+        plugin: String,
+        /// The agent's namespace.
+        namespace: String,
+        /// What is installed.
+        there: String,
+    },
+    /// The plugin cannot be loaded.
+    #[error("plugin {plugin} cannot be loaded: {problem}")]
+    NotLoaded {
+        /// Name of the plugin.
+        plugin: String,
+        /// Why.
+        problem: ProblemReport,
+    },
+    /// An object that is to be explained cannot be read.
+    #[error("{object} cannot be read")]
+    Unreadable {
+        /// The object.
+        object: String,
+        /// Why.
+        #[source]
+        source: reeve_cluster::ReadError,
+    },
+    /// Its kind is not served.
+    #[error(transparent)]
+    Kind(#[from] reeve_cluster::ResolveError),
+    /// There is no such object.
+    #[error("there is no {0}")]
+    Absent(String),
+    /// Who owns its fields cannot be told.
+    #[error("who owns the fields of {object} cannot be told: {problem}")]
+    Owners {
+        /// The object.
+        object: String,
+        /// Why.
+        problem: String,
+    },
+}
+
+impl Planner {
+    /// A planner. Nothing is read yet. Must be called within a tokio runtime.
+    pub fn new(config: PlannerConfig) -> Self {
+        let PlannerConfig {
+            client,
+            engine,
+            namespace,
+            clock,
+        } = config;
+        let metrics = Metrics::default();
+        let cluster = Cluster::new(client).with_fence(Fence::shut());
+        // Nobody needs to hear of changes: all is looked at once.
+        let (store, _) = Store::new(cluster.clone());
+        let own = |group, version, kind, plural, selector: &Selector| {
+            store.watch(WatchSpec {
+                resource: own_resource(group, version, kind, plural),
+                scope: WatchScope::Namespace(namespace.clone()),
+                selector: selector.clone(),
+            })
+        };
+        let all = Selector::default();
+        let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
+        let own = OwnWatches {
+            config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
+            plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
+            units: own(GROUP, VERSION, "Unit", "units", &all),
+        };
+        Self {
+            loader: Loader {
+                engine,
+                cluster: cluster.clone(),
+                store: store.clone(),
+                namespace: namespace.as_str().into(),
+            },
+            runner: Runner {
+                executor: Executor {
+                    journal: Journal::new(cluster.clone(), &namespace, clock.clone()),
+                    cluster,
+                    store: store.clone(),
+                    metrics: metrics.clone(),
+                    claims: Claims::default(),
+                    recent: Recent::default(),
+                },
+                store,
+                memo: Arc::new(Memo::new()),
+                metrics,
+                clock,
+                rehearsal: None,
+            },
+            own,
+        }
+    }
+
+    /// Names of the plugins that are installed, in order.
+    ///
+    /// # Errors
+    ///
+    /// When their ConfigMaps cannot be listed and watched.
+    pub async fn plugins(&self) -> Result<Vec<String>, PlanError> {
+        self.seen(&self.own.config_maps).await.map_err(|problem| {
+            let namespace = self.loader.namespace.to_string();
+            let problem = problem.into();
+            PlanError::Unseen { namespace, problem }
+        })?;
+        let snapshot = self.runner.store.snapshot();
+        let spec = self.own.config_maps.spec();
+        let maps = snapshot.list_in(spec, None, &Selector::default()).found();
+        let maps = maps.unwrap_or_default();
+        Ok(maps.iter().map(|map| map.name().to_owned()).collect())
+    }
+
+    /// Waits until all objects of one of the agent's own kinds have been seen.
+    async fn seen(&self, watch: &WatchHandle) -> Result<(), Problem> {
+        self.loader.synced(watch, &watch.spec().resource).await
+    }
+}

@@ -1,0 +1,210 @@
+//! A plugin that is looked at: loaded, its watches synced, its units found.
+
+use super::schemas::Schemas;
+use super::{PlanError, Planner};
+use crate::active::Active;
+use crate::delivery::{self, Package};
+use crate::plugin::PluginState;
+use crate::problem::Problem;
+use crate::run::Runner;
+use k8s_openapi::api::core::v1::ConfigMap;
+use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason};
+use reeve_cluster::Answer;
+use reeve_core::ObjectReference;
+use reeve_core::selector::Selector;
+use std::sync::Arc;
+
+/// A component that is not installed, or not yet.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Its bytes, as they are or compressed with zstd or gzip.
+    pub component: Vec<u8>,
+    /// Its configuration as YAML text; none takes that of the installed plugin of
+    /// the same name, if there is one.
+    pub config: Option<String>,
+}
+
+/// A plugin whose units can be planned.
+pub struct Opened<'a> {
+    pub(super) runner: &'a Runner,
+    pub(super) active: Arc<Active>,
+    pub(super) state: PluginState,
+    pub(super) schemas: Schemas,
+    warnings: Vec<String>,
+}
+
+impl Planner {
+    /// Loads a plugin and finds its units.
+    ///
+    /// What the plugin may not do is a warning here and a plan is made all the same:
+    /// whoever asks may want to know before granting it.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed, does not load, or what it works on cannot be seen.
+    pub async fn open(&self, plugin: &str, given: Option<Given>) -> Result<Opened<'_>, PlanError> {
+        let mut warnings = Vec::new();
+        let failed = |problem: Problem| PlanError::NotLoaded {
+            plugin: plugin.to_owned(),
+            problem: problem.into(),
+        };
+        let package = self.package(plugin, given).await?;
+        for watch in [&self.own.plugins, &self.own.units] {
+            if let Err(problem) = self.seen(watch).await {
+                warnings.push(format!(
+                    "what the agent knows from before is not seen: {}",
+                    problem.message
+                ));
+            }
+        }
+        let snapshot = self.runner.store.snapshot();
+        let namespace = &self.loader.namespace;
+        let mut state = PluginState::new(plugin);
+        let object = snapshot.get_in(self.own.plugins.spec(), Some(namespace), plugin);
+        let object = object.found();
+        let parsed = object.and_then(|one| serde_json::from_value::<Plugin>(one.value()).ok());
+        if let Some(Plugin { metadata, spec, .. }) = parsed {
+            let annotations = metadata.annotations.unwrap_or_default();
+            let approvals = annotations.get(APPROVE_DELETION_ANNOTATION);
+            state.approve(approvals.map(String::as_str), self.runner.clock.now());
+            state.policy = Some((spec, metadata.generation));
+        }
+        let policy = state.policy.as_ref().map(|(spec, _)| spec.clone());
+        let policy: PluginSpec = policy.unwrap_or_default();
+        let prepared = self.loader.prepare(plugin, package, &policy).await;
+        let prepared = prepared.map_err(failed)?;
+        let account = self.loader.check_account(plugin, &prepared.account).await;
+        warnings.extend(account.err().map(|problem| problem.message));
+        match self.loader.check_grants(plugin, &prepared).await {
+            Ok(unsure) if unsure.is_empty() => {}
+            Ok(unsure) => warnings.push(format!(
+                "not granted cluster-wide: {}; it has to be granted in each namespace",
+                unsure.join("; ")
+            )),
+            Err(problem) => warnings.push(problem.message),
+        }
+        let active = self.loader.open(plugin, prepared).await.map_err(failed)?;
+        let active = Arc::new(active);
+        let snapshot = self.runner.store.snapshot();
+        let spec = active.watches.primary.spec();
+        let primaries = snapshot.list_in(spec, None, &Selector::default());
+        let Answer::Found(primaries) = primaries else {
+            return Err(failed(Problem::passing(
+                Reason::Syncing,
+                "the watch of its primaries was lost; try again",
+            )));
+        };
+        state.active = Some(active.clone());
+        state.take_stock(&active, &snapshot, &primaries);
+        state.resume_syncs(&snapshot, self.own.units.spec(), namespace);
+        Ok(Opened {
+            runner: &self.runner,
+            active,
+            state,
+            schemas: Schemas::default(),
+            warnings,
+        })
+    }
+
+    /// What is to be loaded: what is given, or else what the ConfigMap holds.
+    async fn package(&self, plugin: &str, given: Option<Given>) -> Result<Package, PlanError> {
+        let installed = match (self.plugins().await, &given) {
+            (Ok(_), _) => {
+                let spec = self.own.config_maps.spec();
+                let namespace = Some(&*self.loader.namespace);
+                let snapshot = self.runner.store.snapshot();
+                snapshot.get_in(spec, namespace, plugin).found()
+            }
+            (Err(_), Some(_)) => None,
+            (Err(error), None) => return Err(error),
+        };
+        let failed = |reason, message| PlanError::NotLoaded {
+            plugin: plugin.to_owned(),
+            problem: Problem::lasting(reason, message).into(),
+        };
+        let parsed = installed.map(|map| serde_json::from_str::<ConfigMap>(map.json()));
+        let parsed = parsed.transpose().map_err(|error| {
+            let message = format!("its ConfigMap cannot be read: {error}");
+            failed(Reason::ComponentAbsent, message)
+        })?;
+        let map = match (given, parsed) {
+            (None, Some(map)) => map,
+            (None, None) => {
+                let there = self.plugins().await?;
+                return Err(PlanError::NotInstalled {
+                    plugin: plugin.to_owned(),
+                    namespace: self.loader.namespace.to_string(),
+                    there: match there.as_slice() {
+                        [] => "nothing is; give a file with --component, or name the agent's \
+                               namespace with --namespace"
+                            .to_owned(),
+                        there => format!("there are {}", there.join(", ")),
+                    },
+                });
+            }
+            (Some(Given { component, config }), installed) => {
+                let installed = installed.and_then(|mut map| map.data.take());
+                delivery::as_config_map(plugin, component, config, installed)
+            }
+        };
+        let unpacked = tokio::task::spawn_blocking(move || delivery::unpack(&map)).await;
+        match unpacked {
+            Ok(Ok(package)) => Ok(package),
+            Ok(Err(error)) => Err(failed(error.reason(), error.to_string())),
+            Err(error) => {
+                let message = format!("unpacking failed: {error}");
+                Err(failed(Reason::DecompressionFailed, message))
+            }
+        }
+    }
+}
+
+impl Opened<'_> {
+    /// Name under which it is installed.
+    pub fn plugin(&self) -> &str {
+        &self.state.name
+    }
+
+    /// What it calls itself.
+    pub fn component(&self) -> &str {
+        &self.active.metadata.name
+    }
+
+    /// Its version, by its own account.
+    pub fn version(&self) -> &str {
+        &self.active.metadata.version
+    }
+
+    /// Digest of the component.
+    pub fn digest(&self) -> String {
+        self.active.component.digest().to_string()
+    }
+
+    /// Its field manager.
+    pub fn field_manager(&self) -> &str {
+        &self.active.field_manager
+    }
+
+    /// Kind of its primaries.
+    pub fn primary_kind(&self) -> String {
+        self.active.manifest.primary().kind.to_string()
+    }
+
+    /// Whether its policy pauses it: then nothing of a plan is done.
+    pub fn is_suspended(&self) -> bool {
+        self.state.is_suspended()
+    }
+
+    /// What keeps the agent from doing what a plan says.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Primaries of all units, in order; also those that are gone and have left
+    /// something.
+    pub fn units(&self) -> Vec<ObjectReference> {
+        let mut units: Vec<_> = self.state.units.keys().cloned().collect();
+        units.sort();
+        units
+    }
+}

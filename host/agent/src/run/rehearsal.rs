@@ -1,0 +1,146 @@
+//! A run that is only thought of: what it would do is taken down instead of done.
+//!
+//! It is the run of the agent up to the moment at which that would write, so what
+//! is taken down is what the agent would do.
+
+use super::observe::Observation;
+use super::sync::{Sync, next};
+use parking_lot::Mutex;
+use reeve_cluster::Object;
+use reeve_core::ObjectReference;
+use reeve_core::ownership::Owner;
+use reeve_core::plan::{Plan, Step, Wanted};
+use reeve_core::waves::{HookState, Phase, Role, Sequence};
+use std::collections::BTreeSet;
+
+/// Where it is taken down, for one run.
+#[derive(Default)]
+pub(crate) struct Rehearsal(Mutex<Rehearsed>);
+
+/// What a run would do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rehearsed {
+    /// Whether it came to a plan.
+    pub(crate) planned: bool,
+    /// For whom; none when there is nothing to apply.
+    pub(crate) owner: Option<Owner>,
+    /// The desired objects.
+    pub(crate) wanted: Vec<Wanted>,
+    /// In which order they are applied.
+    pub(crate) order: Vec<Place>,
+    /// What would be done now.
+    pub(crate) plan: Plan,
+    /// Deletions that are held.
+    pub(crate) held: Vec<ObjectReference>,
+    /// Which of the desired objects differ and have to wait for others.
+    pub(crate) waiting: BTreeSet<usize>,
+    /// What exists and must not.
+    pub(crate) absences: Vec<ObjectReference>,
+}
+
+/// The place of an object in the order of a sync.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) phase: Phase,
+    pub(crate) wave: Option<i64>,
+    pub(crate) object: ObjectReference,
+}
+
+impl Rehearsal {
+    /// What was taken down.
+    pub(crate) fn taken_down(&self) -> Rehearsed {
+        self.0.lock().clone()
+    }
+
+    /// Takes down what `plan` would do now, and what would come later. The plan has
+    /// passed the guard.
+    pub(super) fn take_down(
+        &self,
+        owner: &Owner,
+        wanted: &[Wanted],
+        sequence: &Sequence,
+        looked: &Observation,
+        sync: &Sync,
+        plan: Plan,
+    ) {
+        // Deciding is pure: asked again, it says what the guard took out.
+        let unguarded = next(owner, wanted, sequence, looked, sync);
+        // What differs at all is what would be repaired if nothing had to wait.
+        let without_gates = Sync {
+            settled: true,
+            ..sync.clone()
+        };
+        let everything = next(owner, wanted, sequence, looked, &without_gates);
+        let now = applied(&plan);
+        let mut waiting: BTreeSet<usize> = applied(&everything).difference(&now).copied().collect();
+        if !sync.settled {
+            waiting.extend((0..wanted.len()).filter(|index| {
+                let one = &wanted[*index];
+                let pending = plan.hooks.iter().any(|(key, state)| {
+                    let name = one.stamped.reference.to_string();
+                    *state == HookState::Pending
+                        && key
+                            .split_once(' ')
+                            .is_some_and(|(_, object)| object == name)
+                });
+                matches!(one.member.options.role, Role::Hook(_)) && pending && !now.contains(index)
+            }));
+        }
+        let mut taken = self.0.lock();
+        taken.planned = true;
+        taken.owner = Some(owner.clone());
+        taken.wanted = wanted.to_vec();
+        taken.order = sequence
+            .steps
+            .iter()
+            .flat_map(|step| {
+                step.objects().map(|object| Place {
+                    phase: step.phase,
+                    wave: step.wave,
+                    object: object.clone(),
+                })
+            })
+            .collect();
+        taken.held = held(&unguarded, &plan);
+        taken.waiting = waiting;
+        taken.plan = plan;
+    }
+
+    /// Takes down how a unit would end. The plan has passed the guard.
+    pub(super) fn take_down_end(&self, owner: &Owner, looked: &Observation, plan: Plan) {
+        let unguarded = reeve_core::plan::removal(owner, &looked.observed);
+        let mut taken = self.0.lock();
+        taken.planned = true;
+        taken.held = held(&unguarded, &plan);
+        taken.plan = plan;
+    }
+
+    /// Takes down that an object would be deleted because it must not exist.
+    pub(super) fn take_down_absence(&self, object: &Object) {
+        self.0.lock().absences.push(object.reference());
+    }
+}
+
+/// Which of the desired objects a plan applies.
+fn applied(plan: &Plan) -> BTreeSet<usize> {
+    let applied = plan.steps().filter_map(|step| match step {
+        Step::Apply { wanted, .. } => Some(*wanted),
+        Step::Delete { .. } => None,
+    });
+    applied.collect()
+}
+
+/// Deletions that are in one plan and not in the other.
+fn held(unguarded: &Plan, guarded: &Plan) -> Vec<ObjectReference> {
+    let deleted = |plan: &Plan| -> BTreeSet<ObjectReference> {
+        let deleted = plan.steps().filter_map(|step| match step {
+            Step::Delete { object, .. } => Some(object.clone()),
+            Step::Apply { .. } => None,
+        });
+        deleted.collect()
+    };
+    deleted(unguarded)
+        .difference(&deleted(guarded))
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! `reeve get plugins`.
+
+use super::{ConnectionArgs, ListOutput, Readiness, age, on_one_line};
+use crate::columns::table;
+use crate::looking::print_json;
+use crate::output;
+use anyhow::Context as _;
+use clap::Args;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+use reeve_api::Plugin;
+use serde_json::{Value, json};
+
+/// List plugins, those that are not ready or have failing units first
+#[derive(Args)]
+pub(super) struct PluginsArgs {
+    /// Form of the list
+    #[arg(long, short, value_enum, default_value_t = ListOutput::Text)]
+    output: ListOutput,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// A plugin as it is listed.
+struct Row {
+    name: String,
+    readiness: Readiness,
+    suspended: bool,
+    version: String,
+    digest: Option<String>,
+    total: u32,
+    failing: u32,
+    held: bool,
+}
+
+impl Row {
+    fn of(plugin: &Plugin) -> Self {
+        let status = plugin.status.clone().unwrap_or_default();
+        let counts = status.units.unwrap_or_default();
+        Self {
+            name: plugin.name_any(),
+            readiness: Readiness::of(&status.conditions),
+            suspended: plugin.spec.suspend,
+            version: status.version.unwrap_or_default(),
+            digest: status.digest,
+            total: counts.total,
+            failing: counts.failing,
+            held: status
+                .conditions
+                .iter()
+                .any(|one| one.type_ == "DeletionsHeld" && one.status == "True"),
+        }
+    }
+
+    fn is_well(&self) -> bool {
+        self.readiness.ready && self.failing == 0 && !self.held
+    }
+}
+
+pub(super) async fn run(args: PluginsArgs) -> anyhow::Result<()> {
+    let client = args.connection.client().await?;
+    let plugins: Api<Plugin> = Api::namespaced(client, &args.connection.namespace);
+    let plugins = plugins.list(&ListParams::default()).await;
+    let plugins = plugins.context(super::units::WHERE)?.items;
+    let mut rows: Vec<Row> = plugins.iter().map(Row::of).collect();
+    rows.sort_by(|a, b| (a.is_well(), &a.name).cmp(&(b.is_well(), &b.name)));
+    if args.output == ListOutput::Json {
+        let all: Vec<Value> = rows.iter().map(in_json).collect();
+        return print_json(&json!({"plugins": all}));
+    }
+    if rows.is_empty() {
+        let namespace = &args.connection.namespace;
+        return output::print(format_args!("no plugins in namespace {namespace}\n"));
+    }
+    let well = rows.iter().filter(|row| row.is_well()).count();
+    let text = in_text(&rows, args.output == ListOutput::Wide, Timestamp::now());
+    output::print(format_args!(
+        "{text}\n{} well, {} not\n",
+        crate::columns::counted(well, "plugin"),
+        rows.len() - well
+    ))
+}
+
+fn in_text(rows: &[Row], wide: bool, now: Timestamp) -> String {
+    let cells = |row: &Row| {
+        let mut reason = row.readiness.reason.clone();
+        if row.held {
+            reason.push_str(", DeletionsHeld");
+        }
+        [
+            row.name.clone(),
+            row.readiness.status.clone(),
+            row.version.clone(),
+            row.total.to_string(),
+            row.failing.to_string(),
+            age(row.readiness.since, now),
+            reason,
+        ]
+    };
+    if !wide {
+        let head = [
+            "NAME", "READY", "VERSION", "UNITS", "FAILING", "SINCE", "REASON",
+        ];
+        let rows: Vec<_> = rows.iter().map(cells).collect();
+        return table(head, &rows);
+    }
+    let head = [
+        "NAME", "READY", "VERSION", "UNITS", "FAILING", "SINCE", "REASON", "DIGEST", "MESSAGE",
+    ];
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let [a, b, c, d, e, f, g] = cells(row);
+            let digest = row.digest.clone().unwrap_or_default();
+            let message = on_one_line(&row.readiness.message);
+            [a, b, c, d, e, f, g, digest, message]
+        })
+        .collect();
+    table(head, &rows)
+}
+
+fn in_json(row: &Row) -> Value {
+    json!({
+        "name": row.name,
+        "ready": row.readiness.ready,
+        "reason": row.readiness.reason,
+        "message": row.readiness.message,
+        "since": row.readiness.since.map(|since| since.to_string()),
+        "suspended": row.suspended,
+        "deletionsHeld": row.held,
+        "version": row.version,
+        "digest": row.digest,
+        "units": {"total": row.total, "failing": row.failing},
+    })
+}

@@ -1,0 +1,86 @@
+//! A plan for programs.
+
+use super::{Counts, PluginPlan};
+use crate::looking::{in_json, reference};
+use reeve_agent::planner::{Action, ObjectPlan, Standing, UnitPlan};
+use serde_json::{Value, json};
+
+/// Plans in the form that docs/operations.md describes.
+pub(super) fn of(plans: &[PluginPlan], counts: Counts) -> Value {
+    let plugins: Vec<Value> = plans.iter().map(plugin).collect();
+    json!({
+        "plugins": plugins,
+        "summary": {
+            "create": counts.create,
+            "change": counts.change,
+            "delete": counts.delete,
+            "waiting": counts.waiting,
+            "held": counts.held,
+            "refused": counts.refused,
+            "unchanged": counts.unchanged,
+            "failed": counts.failed,
+        },
+    })
+}
+
+fn plugin(plan: &PluginPlan) -> Value {
+    let Some(loaded) = &plan.loaded else {
+        return json!({"plugin": plan.plugin, "error": plan.error});
+    };
+    let units: Vec<Value> = loaded.units.iter().map(unit).collect();
+    json!({
+        "plugin": plan.plugin,
+        "version": loaded.version,
+        "digest": loaded.digest,
+        "suspended": loaded.suspended,
+        "warnings": loaded.warnings,
+        "units": units,
+    })
+}
+
+fn unit(unit: &UnitPlan) -> Value {
+    let problems: Vec<Value> = unit
+        .problems
+        .iter()
+        .map(|problem| json!({"reason": problem.reason, "message": problem.message}))
+        .collect();
+    let changes: Vec<Value> = unit.changes.iter().map(change).collect();
+    json!({
+        "primary": reference(&unit.primary),
+        "planned": unit.planned,
+        "unchanged": unit.unchanged,
+        "problems": problems,
+        "changes": changes,
+    })
+}
+
+fn change(change: &ObjectPlan) -> Value {
+    let fields: Vec<Value> = change
+        .fields
+        .iter()
+        .map(|field| {
+            json!({
+                "path": field.path,
+                "old": in_json(&field.old),
+                "new": in_json(&field.new),
+            })
+        })
+        .collect();
+    json!({
+        "object": reference(&change.object),
+        "action": match change.action {
+            Action::Create => "create",
+            Action::Change => "change",
+            Action::Delete => "delete",
+        },
+        "standing": match change.standing {
+            Standing::Now => "now",
+            Standing::Waiting => "waiting",
+            Standing::Held => "held",
+            Standing::Refused => "refused",
+        },
+        "step": change.step,
+        "reason": change.reason,
+        "fields": fields,
+    })
+}
