@@ -96,14 +96,8 @@ pub enum PlanError {
         problem: ProblemReport,
     },
     /// An object that is to be explained cannot be read.
-    #[error("{object} cannot be read")]
-    Unreadable {
-        /// The object.
-        object: String,
-        /// Why.
-        #[source]
-        source: reeve_cluster::ReadError,
-    },
+    #[error("{0}")]
+    Unreadable(String),
     /// Its kind is not served.
     #[error(transparent)]
     Kind(#[from] reeve_cluster::ResolveError),

@@ -1,8 +1,9 @@
 //! Who put each field of an object there, and on what grounds.
 
 use super::call::Call;
-use super::plan::ProblemReport;
+use super::plan::{ProblemReport, to_reader};
 use super::{Opened, PlanError, Planner};
+use crate::problem::chain;
 use crate::run::Rehearsal;
 use reeve_cluster::Object;
 use reeve_core::fields::{OwnedField, owned_fields};
@@ -55,10 +56,7 @@ impl Planner {
         let resource = cluster.resolve(kind).await?;
         let reference = resource.reference(namespace, name);
         let found = cluster.get(&resource, namespace, name).await;
-        let found = found.map_err(|source| PlanError::Unreadable {
-            object: reference.to_string(),
-            source,
-        })?;
+        let found = found.map_err(|error| PlanError::Unreadable(to_reader(&chain(&error))))?;
         let Some(object) = found else {
             return Err(PlanError::Absent(reference.to_string()));
         };

@@ -1,5 +1,6 @@
 //! A plugin that is looked at: loaded, its watches synced, its units found.
 
+use super::plan::to_reader;
 use super::schemas::Schemas;
 use super::{PlanError, Planner};
 use crate::active::Active;
@@ -53,7 +54,7 @@ impl Planner {
             if let Err(problem) = self.seen(watch).await {
                 warnings.push(format!(
                     "what the agent knows from before is not seen: {}",
-                    problem.message
+                    to_reader(&problem.message)
                 ));
             }
         }
@@ -74,14 +75,14 @@ impl Planner {
         let prepared = self.loader.prepare(plugin, package, &policy).await;
         let prepared = prepared.map_err(failed)?;
         let account = self.loader.check_account(plugin, &prepared.account).await;
-        warnings.extend(account.err().map(|problem| problem.message));
+        warnings.extend(account.err().map(|problem| to_reader(&problem.message)));
         match self.loader.check_grants(plugin, &prepared).await {
             Ok(unsure) if unsure.is_empty() => {}
             Ok(unsure) => warnings.push(format!(
                 "not granted cluster-wide: {}; it has to be granted in each namespace",
                 unsure.join("; ")
             )),
-            Err(problem) => warnings.push(problem.message),
+            Err(problem) => warnings.push(to_reader(&problem.message)),
         }
         let active = self.loader.open(plugin, prepared).await.map_err(failed)?;
         let active = Arc::new(active);

@@ -92,9 +92,15 @@ impl From<Problem> for ProblemReport {
     fn from(problem: Problem) -> Self {
         Self {
             reason: problem.reason.to_string(),
-            message: problem.message,
+            message: to_reader(&problem.message),
         }
     }
+}
+
+/// A message of the agent as it reads for whoever stands in its place here: what the
+/// agent may not do is then what the reader may not.
+pub(super) fn to_reader(message: &str) -> String {
+    message.replace("the agent may not ", "you may not ")
 }
 
 impl Opened<'_> {
@@ -207,7 +213,7 @@ impl Opened<'_> {
             (Ok(foreseen), Ok(previewed)) => (foreseen, previewed),
             (_, Err(problem)) | (Err(problem), _) => {
                 plan.standing = Standing::Refused;
-                plan.reason = Some(problem.message);
+                plan.reason = Some(to_reader(&problem.message));
                 return plan;
             }
         };

@@ -8,7 +8,7 @@ mod operate;
 mod plan;
 
 use reeve_it::{NAMESPACE, World};
-use reeve_sim::Serving;
+use reeve_sim::{Identity, Serving};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::process::Command;
 /// A cluster that `reeve` can be pointed at.
 struct Desk {
     world: World,
-    _serving: Serving,
+    serving: Serving,
     folder: tempfile::TempDir,
 }
 
@@ -39,7 +39,7 @@ impl Desk {
         serving.write_kubeconfig(&kubeconfig, NAMESPACE).unwrap();
         Self {
             world,
-            _serving: serving,
+            serving,
             folder,
         }
     }
@@ -49,6 +49,15 @@ impl Desk {
         let path = self.folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// From now on commands run as this user, who has no rights but those of everybody.
+    fn log_in(&self, user: &str) {
+        let identity = Identity::user(user, ["system:authenticated"]);
+        let kubeconfig = self
+            .serving
+            .kubeconfig_for(&self.world.server.token(identity));
+        self.file("kubeconfig", kubeconfig.as_bytes());
     }
 
     /// Runs `reeve` with these arguments. Digests of components are replaced: they

@@ -313,3 +313,59 @@ async fn errors_say_what_there_is() {
         .await
         .is(0, "no plugin is installed\n");
 }
+
+/// Reading is done with the rights of whoever asks, and a lack of them is told to
+/// them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_are_those_of_the_reader() {
+    let mut desk = converged().await;
+    desk.log_in("ann");
+    let said = desk.reeve("plan").await;
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
+    assert!(
+        said.err.starts_with(
+            "error: what is installed in namespace reeve-system cannot be seen: Forbidden: you \
+             may not list and watch configmaps: "
+        ),
+        "{}",
+        said.err
+    );
+    let said = desk.reeve("explain quota quotas -n alice").await;
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
+    assert!(
+        said.err
+            .starts_with("error: you may not get ResourceQuota alice/quotas: "),
+        "{}",
+        said.err
+    );
+    // With the rights that are documented, and no others, there is a plan.
+    let rule = |group: &str, resources: &[&str]| {
+        json!({
+            "apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"],
+        })
+    };
+    let rules = json!([
+        rule("", &["configmaps", "resourcequotas"]),
+        rule("reeve.dev", &["plugins", "units"]),
+        rule("kubeflow.org", &["profiles"]),
+    ]);
+    let subject = json!({
+        "kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io",
+    });
+    desk.world.role("reader", &rules, &subject).await;
+    let quota = core_reference("ResourceQuota", "alice", "quotas");
+    desk.world.stop().await;
+    desk.world
+        .edit(&quota, json!({"spec": {"hard": {"pods": "7"}}}))
+        .await;
+    let said = desk.reeve("plan quotas").await;
+    assert_eq!((said.code, said.err.as_str()), (Some(2), ""), "{said:?}");
+    for part in [
+        "warning: ServiceAccount reeve-system/quotas cannot be read: you may not get ServiceAccount \
+         reeve-system/quotas: ",
+        "warning: you may not create subjectaccessreviews.authorization.k8s.io, so the rights of ",
+        "~ spec.hard.pods: \"7\" -> \"100\"\n",
+    ] {
+        assert!(said.out.contains(part), "{part}\n{}", said.out);
+    }
+}
