@@ -53,11 +53,12 @@ impl Text {
         } = loaded;
         let differing = units.iter().filter(|unit| !is_settled(unit)).count();
         let heading = format!(
-            "{} {version} ({}): {} of {} would change",
+            "{} {version} ({}): {} of {} {}",
             plan.plugin,
             short(digest),
             differing,
             counted(units.len(), "unit"),
+            if differing == 1 { "differs" } else { "differ" },
         );
         self.line(0, Some(Style::Heading), &heading);
         if *suspended {
@@ -108,10 +109,13 @@ impl Text {
             Action::Change => ("~", "change", Style::Changed),
             Action::Delete => ("-", "delete", Style::Removed),
         };
+        // A refusal names its object itself.
+        if let (Standing::Refused, Some(reason)) = (change.standing, &change.reason) {
+            return self.line(4, Some(Style::Removed), &format!("x refused: {reason}"));
+        }
         let (sign, verb, style) = match change.standing {
-            Standing::Now | Standing::Waiting => (sign, verb.to_owned(), style),
             Standing::Held => ("?", format!("held: {verb}"), Style::Warning),
-            Standing::Refused => ("x", format!("refused: {verb}"), Style::Removed),
+            _ => (sign, verb.to_owned(), style),
         };
         let mut line = format!("{sign} {verb} {}", change.object);
         if let Some(step) = &change.step {
@@ -179,12 +183,8 @@ impl Text {
                 parts.push(format!("{count} {what}"));
             }
         }
-        if waiting > 0
-            && let Some(last) = parts.last_mut()
-        {
-            let _ = write!(last, " ({waiting} of them later)");
-        }
         for (count, what) in [
+            (waiting, "of these later"),
             (held, "held until a person approves"),
             (refused, "refused"),
             (failed, "without a plan"),

@@ -22,14 +22,14 @@ async fn a_converged_cluster_needs_nothing() {
     desk.world.writes();
     desk.reeve("plan").await.is(
         0,
-        "quotas 0.1.0 (sha256:…): 0 of 1 unit would change\n\n\
+        "quotas 0.1.0 (sha256:…): 0 of 1 unit differ\n\n\
          nothing to do, 1 object as they should be\n",
     );
     desk.reeve("plan quotas --unit Profile/alice --verbose")
         .await
         .is(
             0,
-            "quotas 0.1.0 (sha256:…): 0 of 1 unit would change\n  \
+            "quotas 0.1.0 (sha256:…): 0 of 1 unit differ\n  \
                Profile alice: 1 object as they should be\n\n\
              nothing to do, 1 object as they should be\n",
         );
@@ -69,8 +69,7 @@ async fn a_plan_is_what_the_agent_then_does() {
     let refusal = refusal.unwrap_or_default().to_owned();
     assert!(
         refusal.starts_with(
-            "    x refused: create ResourceQuota eve/quotas: ResourceQuota eve/quotas exists \
-             already and is not this unit's: "
+            "    x refused: ResourceQuota eve/quotas exists already and is not this unit's: "
         ),
         "{refusal}"
     );
@@ -78,7 +77,7 @@ async fn a_plan_is_what_the_agent_then_does() {
     said.out = said.out.replace(&refusal, "    (the refusal)");
     said.is(
         1,
-        r#"quotas 0.1.0 (sha256:…): 5 of 5 units would change
+        r#"quotas 0.1.0 (sha256:…): 5 of 5 units differ
   Profile alice
     ~ change ResourceQuota alice/quotas: kubectl-edit changed fields of the plugin
         ~ spec.hard.pods: "7" -> "100"
@@ -110,7 +109,7 @@ async fn a_plan_is_what_the_agent_then_does() {
   Profile eve
     (the refusal)
 
-2 to create, 2 to change (1 of them later), 1 refused, 0 objects as they should be
+2 to create, 2 to change, 1 of these later, 1 refused, 0 objects as they should be
 "#,
     );
     let (code, plan) = desk.json("plan quotas --unit alice").await;
@@ -179,7 +178,7 @@ async fn what_is_not_installed_can_be_planned() {
     let said = desk.reeve("plan limits --component limits.wasm").await;
     assert_eq!((said.code, said.err.as_str()), (Some(2), ""), "{said:?}");
     for part in [
-        "limits 0.1.0 (sha256:…): 1 of 1 unit would change",
+        "limits 0.1.0 (sha256:…): 1 of 1 unit differs",
         "warning: ServiceAccount reeve-system/limits does not exist; create it with the \
          annotation reeve.dev/plugin: limits",
         "+ create LimitRange alice/",
@@ -206,6 +205,42 @@ async fn what_is_not_installed_can_be_planned() {
         "{}",
         said.err
     );
+    assert_eq!(desk.world.writes(), 0, "a plan writes nothing");
+}
+
+/// What a new configuration no longer wants is seen before it is delivered.
+#[tokio::test(flavor = "multi_thread")]
+async fn withdrawals_are_seen_before_they_happen() {
+    let mut desk = Desk::new().await;
+    desk.world.start();
+    let config = |count: u32| {
+        json!({
+            "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
+            "reconcile": {"do": "objects", "count": count},
+        })
+    };
+    let data = [("plugin.wasm", guest("chameleon"))];
+    desk.world
+        .install("chameleon", &data, Some(config(3)))
+        .await;
+    desk.world.tenant("alice", &[]).await;
+    desk.world.settle().await;
+    desk.file("chameleon.wasm", &guest("chameleon"));
+    desk.file("config.yaml", config(1).to_string().as_bytes());
+    desk.world.writes();
+    let said = desk
+        .reeve("plan chameleon --component chameleon.wasm --config config.yaml")
+        .await;
+    said.is(
+        2,
+        "chameleon 0.1.0 (sha256:…): 1 of 1 unit differs\n  \
+           Profile alice\n    \
+             - delete ConfigMap alice/chameleon-alice-2: the plugin no longer returns it\n    \
+             - delete ConfigMap alice/chameleon-alice-1: the plugin no longer returns it\n\n\
+         2 to delete, 1 object as they should be\n",
+    );
+    // Nothing of that was delivered.
+    assert_eq!(desk.reeve("plan chameleon").await.code, Some(0));
     assert_eq!(desk.world.writes(), 0, "a plan writes nothing");
 }
 
