@@ -10,7 +10,7 @@ use reeve_core::plan::Policy;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// One loaded version of a plugin under one configuration. Nothing in it changes;
@@ -31,6 +31,8 @@ pub(crate) struct Active {
     pub(crate) config: Bytes,
     /// Bounds of each call.
     pub(crate) limits: Limits,
+    /// Kinds to whose objects it may contribute.
+    pub(crate) contributes: BTreeSet<String>,
     /// What it may do to objects that are there already.
     pub(crate) policy: Policy,
     /// As whom it writes.
@@ -64,6 +66,8 @@ pub(crate) struct Watches {
     pub(crate) reads: Vec<Vec<WatchHandle>>,
     /// What it owns.
     pub(crate) owned: Vec<WatchHandle>,
+    /// All objects of the kinds to which it contributes.
+    pub(crate) contributed: Vec<WatchHandle>,
 }
 
 impl Watches {
@@ -72,6 +76,7 @@ impl Watches {
         std::iter::once(&self.primary)
             .chain(self.reads.iter().flatten())
             .chain(&self.owned)
+            .chain(&self.contributed)
     }
 }
 
@@ -110,6 +115,7 @@ pub(crate) struct WatchPlan {
     pub(crate) primary: WatchSpec,
     pub(crate) reads: Vec<Vec<WatchSpec>>,
     pub(crate) owned: Vec<WatchSpec>,
+    pub(crate) contributed: Vec<WatchSpec>,
 }
 
 impl WatchPlan {
@@ -119,11 +125,22 @@ impl WatchPlan {
         plugin: &str,
         manifest: &Manifest,
         resources: &HashMap<GroupVersionKind, Resource>,
+        contributes: &BTreeSet<String>,
     ) -> Option<Self> {
         let primary = manifest.primary();
         let selector = plugin_selector(plugin);
         let mut owned: Vec<WatchSpec> = Vec::new();
+        let mut contributed: Vec<WatchSpec> = Vec::new();
         for write in &manifest.writes {
+            if contributes.contains(&write.kind.to_string()) {
+                let everything = Selector::default();
+                let resource = resources.get(&write.kind)?;
+                for spec in specs(resource, &write.scope, &[], &everything) {
+                    if !contributed.contains(&spec) {
+                        contributed.push(spec);
+                    }
+                }
+            }
             for spec in specs(resources.get(&write.kind)?, &write.scope, &[], &selector) {
                 if !owned.contains(&spec) {
                     owned.push(spec);
@@ -143,6 +160,7 @@ impl WatchPlan {
             },
             reads,
             owned,
+            contributed,
         })
     }
 
@@ -151,6 +169,7 @@ impl WatchPlan {
         std::iter::once(&self.primary)
             .chain(self.reads.iter().flatten())
             .chain(&self.owned)
+            .chain(&self.contributed)
     }
 }
 

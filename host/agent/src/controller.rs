@@ -5,6 +5,7 @@
 //! Whatever takes time runs in tasks of its own and reports back.
 
 mod changes;
+pub(crate) mod contributions;
 mod leading;
 mod loading;
 mod reporting;
@@ -71,6 +72,8 @@ pub(crate) struct State {
     jobs: JoinSet<Done>,
     /// Which unit or plugin a job is for, should it panic.
     job_ids: HashMap<tokio::task::Id, JobFor>,
+    /// Contributions being given up.
+    releases: JoinSet<()>,
     runs: usize,
     /// Runs that have ended.
     ended: u64,
@@ -109,6 +112,7 @@ impl State {
 enum Route {
     Primary,
     Owned,
+    Contributed,
     Read,
 }
 
@@ -168,6 +172,7 @@ impl Controller {
         self.on_role();
         loop {
             self.lead_when_ready();
+            self.release_orphans();
             self.start_runs();
             self.finish_draining();
             self.report_when_idle();
@@ -200,6 +205,7 @@ impl Controller {
                     Some(Command::Drain(ended)) => self.drain(ended),
                     None => return,
                 },
+                Some(_) = self.state.releases.join_next() => {}
                 Ok(()) = self.role.changed() => self.on_role(),
                 Some(Ok(term)) = self.state.takeover.join_next() => self.on_read_anew(term),
                 Ok(()) = config_maps.changed() => self.load_all(),

@@ -4,11 +4,13 @@
 mod apply;
 mod claim;
 mod claims;
+mod contribute;
 mod foresee;
 mod overwrite;
 mod recreate;
 
 pub(crate) use claims::Claims;
+pub(crate) use contribute::contributed;
 pub(crate) use foresee::Foreseen;
 pub(crate) use overwrite::Recent;
 
@@ -21,7 +23,7 @@ use reeve_api::{Operation, Reason};
 use reeve_cluster::{Cluster, Delete, Deletion, Object, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
 use reeve_core::ownership::{
-    Owner, PLUGIN_LABEL, UNIT_LABEL, is_field_manager, plugin_label, unit_label,
+    Owner, PLUGIN_LABEL, UNIT_LABEL, contributor, is_field_manager, plugin_label, unit_label,
 };
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -95,7 +97,7 @@ impl Executor {
             let failed = !executed.problems.is_empty();
             let mut steps = Vec::with_capacity(stage.len());
             for step in &stage {
-                if !failed || matches!(step, Step::Apply { .. }) {
+                if !failed || matches!(step, Step::Apply { .. } | Step::Contribute { .. }) {
                     steps.push(self.carry_out(&work, wanted, step).boxed());
                 }
             }
@@ -129,6 +131,20 @@ impl Executor {
                 Some(one) => self.apply(work, one, uid.as_deref(), *reason).await,
                 None => Ok(None),
             },
+            Step::Contribute {
+                wanted: index,
+                uid,
+                again,
+            } => match wanted.get(*index) {
+                Some(one) => self.contribute(work, one, uid, *again).await,
+                None => Ok(None),
+            },
+            Step::Release { object, uid } => {
+                let manager = contributor(&work.owner.unit);
+                self.withdraw(work.active, object, Some(uid), &manager)
+                    .await?;
+                Ok(None)
+            }
             Step::Delete {
                 object,
                 uid,

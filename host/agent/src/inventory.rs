@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::sync_status;
 use reeve_cluster::{Object, Snapshot, WatchSpec};
 use reeve_core::UnitKey;
-use reeve_core::ownership::UNIT_LABEL;
+use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
 use std::sync::Arc;
 
@@ -47,6 +47,7 @@ impl PluginState {
                 self.owned_count += usize::from(owned.insert(object.reference()));
             }
         }
+        self.find_contributions(active, snapshot);
     }
 
     /// Takes up how far syncs were from the `Unit` objects of a namespace, for units
@@ -77,6 +78,7 @@ impl PluginState {
         Run {
             known: state.map(|state| state.desired.clone()).unwrap_or_default(),
             owned: self.owned_by(unit),
+            contributed: self.contributions.of(&unit_label(unit)),
             sync: state.map(|state| state.sync.clone()).unwrap_or_default(),
             guard: self.guard.clone(),
             approvals: self.approvals.clone(),

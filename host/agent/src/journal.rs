@@ -104,6 +104,7 @@ impl Journal {
             name: &name,
             body: &body,
             manager: FIELD_MANAGER,
+            identity: None,
         };
         match self.0.cluster.create(create).await {
             // The same deed, written down by an attempt whose answer was lost.

@@ -50,6 +50,7 @@ pub(crate) struct Prepared {
     manifest: Manifest,
     config: Bytes,
     limits: Limits,
+    contributes: BTreeSet<String>,
     policy: reeve_core::plan::Policy,
     identity: Identity,
     resources: HashMap<GroupVersionKind, Resource>,
@@ -66,7 +67,11 @@ struct Asks<'a> {
 }
 
 /// The digest that makes two loads one.
-pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
+pub(crate) fn key(
+    package: &Package,
+    policy: &PluginSpec,
+    contributes: &BTreeSet<String>,
+) -> LoadKey {
     // What does not concern loading must not cause a load.
     let policy = PluginSpec {
         suspend: false,
@@ -77,7 +82,11 @@ pub(crate) fn key(package: &Package, policy: &PluginSpec) -> LoadKey {
     let policy = serde_json::to_vec(&policy).unwrap_or_default();
     LoadKey {
         component: package.digest,
-        settings: Digest::of_parts([&package.config[..], &policy[..]]),
+        settings: Digest::of_parts(
+            [&package.config[..], &policy[..]]
+                .into_iter()
+                .chain(contributes.iter().map(String::as_bytes)),
+        ),
     }
 }
 
@@ -90,8 +99,9 @@ impl Loader {
         package: Package,
         policy: &PluginSpec,
         places: &BTreeSet<Place>,
+        contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
-        let prepared = self.prepare(plugin, package, policy).await?;
+        let prepared = self.prepare(plugin, package, policy, contributes).await?;
         self.check_account(plugin, &prepared.account).await?;
         let ungranted = self.check_grants(plugin, &prepared).await?;
         let active = self.open(plugin, prepared).await?;
@@ -106,8 +116,9 @@ impl Loader {
         plugin: &str,
         package: Package,
         policy: &PluginSpec,
+        contributes: &BTreeSet<String>,
     ) -> Result<Prepared, Problem> {
-        let key = key(&package, policy);
+        let key = key(&package, policy, contributes);
         let limits = limits(policy.limits.as_ref());
         let apply_policy = policy::read(policy)?;
         let component = self
@@ -138,6 +149,7 @@ impl Loader {
             manifest,
             config: package.config,
             limits,
+            contributes: contributes.clone(),
             policy: apply_policy,
             resources,
             account,
@@ -148,7 +160,12 @@ impl Loader {
     /// everything.
     pub(crate) async fn open(&self, plugin: &str, prepared: Prepared) -> Result<Active, Problem> {
         let watches = self
-            .watch(plugin, &prepared.manifest, &prepared.resources)
+            .watch(
+                plugin,
+                &prepared.manifest,
+                &prepared.resources,
+                &prepared.contributes,
+            )
             .await?;
         Ok(Active {
             plugin: plugin.into(),
@@ -159,6 +176,7 @@ impl Loader {
             manifest: prepared.manifest,
             config: prepared.config,
             limits: prepared.limits,
+            contributes: prepared.contributes,
             policy: prepared.policy,
             identity: prepared.identity,
             resources: prepared.resources,
@@ -324,8 +342,9 @@ impl Loader {
         plugin: &str,
         manifest: &Manifest,
         resources: &HashMap<GroupVersionKind, Resource>,
+        contributes: &BTreeSet<String>,
     ) -> Result<Watches, Problem> {
-        let Some(plan) = WatchPlan::of(plugin, manifest, resources) else {
+        let Some(plan) = WatchPlan::of(plugin, manifest, resources, contributes) else {
             return Err(Problem::passing(
                 Reason::KindNotServed,
                 "a kind of the manifest has gone while the plugin was loaded",
@@ -340,6 +359,7 @@ impl Loader {
                 .map(|specs| specs.iter().map(open).collect())
                 .collect(),
             owned: plan.owned.iter().map(open).collect(),
+            contributed: plan.contributed.iter().map(open).collect(),
         };
         for (handle, spec) in watches.all().zip(plan.all()) {
             self.synced(handle, &spec.resource).await?;

@@ -1,6 +1,7 @@
 //! The state of one plugin, installed or loading or refused.
 
 use crate::active::Active;
+use crate::controller::contributions::Contributions;
 use crate::event_limit::EventLimit;
 use crate::execute::Contested;
 use crate::kept::LastGood;
@@ -67,6 +68,8 @@ pub(crate) struct PluginState {
     pub(crate) owned: HashMap<String, BTreeSet<ObjectReference>>,
     /// How many those are: asked for at each run, so not counted anew.
     pub(crate) owned_count: usize,
+    /// Where its units contribute to objects of others.
+    pub(crate) contributions: Contributions,
     /// What keeps it from deleting a cluster.
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
@@ -93,6 +96,8 @@ pub(crate) struct UnitState {
     pub(crate) failures: u32,
     /// What the plugin wants for it.
     pub(crate) desired: Vec<ObjectReference>,
+    /// Objects of others to which it wants to contribute.
+    pub(crate) contributing: Vec<ObjectReference>,
     /// Conditions as last reported.
     pub(crate) conditions: Vec<Condition>,
     /// Whether there is a `Unit` object.
@@ -196,6 +201,7 @@ impl PluginState {
             labels: HashMap::new(),
             owned: HashMap::new(),
             owned_count: 0,
+            contributions: Contributions::default(),
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
             approvals: Arc::default(),
             requested: None,
@@ -212,6 +218,8 @@ impl PluginState {
         self.conditions.clone_from(&status.conditions);
         let places = status.writes.iter().filter_map(Place::from_status);
         self.places.extend(places);
+        self.contributions
+            .record(status.contributes_to.iter().cloned().collect());
         if self.last_good.is_none() {
             self.last_good = status.last_good.as_ref().and_then(LastGood::from_status);
         }
@@ -247,7 +255,10 @@ impl PluginState {
             self.labels.remove(&label);
         }
         self.has_run(unit);
-        self.units.remove(&*unit.primary)
+        let state = self.units.remove(&*unit.primary)?;
+        self.contributions
+            .want(&unit.primary, &state.contributing, &[]);
+        Some(state)
     }
 
     /// Objects that carry a unit's label.
@@ -406,6 +417,7 @@ impl PluginState {
             }),
             last_good: self.last_good.map(LastGood::to_status),
             writes: self.places.iter().map(Place::to_status).collect(),
+            contributes_to: self.contributions.kinds.iter().cloned().collect(),
             units: active.map(|_| counts),
             last_handled_reconcile_at: self.handled.clone(),
             conditions,

@@ -269,6 +269,7 @@ impl Reporter {
             name,
             body: &plugin,
             manager: FIELD_MANAGER,
+            identity: None,
         };
         match self.cluster.create(create).await {
             // Somebody else has made it.

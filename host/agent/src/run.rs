@@ -23,7 +23,7 @@ use reeve_core::ownership::Owner;
 use reeve_core::plan::Progress;
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(crate) struct Run {
     pub(crate) active: Arc<Active>,
     /// Objects that carry the unit's labels, as far as they are known.
     pub(crate) owned: Vec<ObjectReference>,
+    /// Objects of others that have fields of the unit.
+    pub(crate) contributed: Vec<ObjectReference>,
     /// Objects that were wanted for it before, by this agent.
     pub(crate) known: Vec<ObjectReference>,
     /// How far its last revision has come.
@@ -78,6 +80,11 @@ pub(crate) struct Ran {
     pub(crate) again: bool,
     /// How far the revision is; none when there is no answer.
     pub(crate) sync: Option<Sync>,
+    /// Objects of others to which the unit wants to contribute; none when there is no
+    /// answer.
+    pub(crate) contributing: Option<Vec<ObjectReference>>,
+    /// Kinds to which nothing was contributed so far.
+    pub(crate) contributes: BTreeSet<String>,
     /// Fields of ours that were taken back.
     pub(crate) contested: Vec<Contested>,
     /// Uid of the primary, when it was there.
@@ -98,6 +105,8 @@ impl Ran {
             absent: false,
             again: false,
             sync: None,
+            contributing: None,
+            contributes: BTreeSet::new(),
             contested: Vec::new(),
             primary_uid: None,
             problems: Vec::new(),
@@ -200,9 +209,10 @@ impl Runner {
     async fn sweep(&self, run: &Run) -> Ran {
         let Run { unit, active, .. } = run;
         let mut ran = Ran::empty();
-        let candidates = run.owned.iter().cloned().collect();
+        let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
         let mut looked = self.look(active, unit, &candidates);
-        if looked.observed.is_empty() {
+        let given_up = looked.contributions(&[]).releases(|_| false);
+        if looked.observed.is_empty() && given_up.is_empty() {
             ran.absent = true;
             return ran;
         }
@@ -231,7 +241,10 @@ impl Runner {
             unit: unit.clone(),
             uid: String::new(),
         };
-        let plan = reeve_core::plan::removal(&owner, &looked.observed);
+        let mut plan = reeve_core::plan::removal(&owner, &looked.observed);
+        if !given_up.is_empty() {
+            plan.stages.push(given_up);
+        }
         let (plan, holds) = self.guarded(run, plan, false);
         ran.problems
             .extend(plan.refusals.iter().map(sync::refusal_problem));

@@ -159,6 +159,10 @@ pub struct PluginStatus {
     /// versions included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<WrittenKind>,
+    /// Kinds to whose objects it contributes fields, such as `ConfigMap.v1`, or has
+    /// contributed: what is left of that is looked for there after a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contributes_to: Vec<String>,
     /// Counts of its units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<UnitCounts>,

@@ -92,7 +92,7 @@ pub fn is_contributor(manager: &str) -> bool {
 /// The plugin of a field manager of ours, perhaps shortened, with the unit of a
 /// contributor behind it.
 pub fn managed_plugin(manager: &str) -> Option<&str> {
-    manager.strip_prefix("reeve/")
+    manager.strip_prefix(FIELD_MANAGER_PREFIX)
 }
 
 /// Value of [`PLUGIN_LABEL`] for a plugin.

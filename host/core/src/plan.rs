@@ -11,6 +11,7 @@
 //! applied.
 
 mod adoption;
+mod contribute;
 mod difference;
 mod handover;
 mod observed;
@@ -25,6 +26,7 @@ mod taken;
 mod tests;
 
 pub use adoption::{CLIENT_SIDE_APPLY, Claim, Whose, adopted, judge};
+pub use contribute::{Contributions, Target};
 pub use difference::ApplyReason;
 pub use handover::handover;
 pub use observed::Observed;
@@ -42,7 +44,7 @@ use crate::kind::ObjectReference;
 use crate::ownership::{Owner, Stamped};
 use crate::waves::{Member, Removal, Sequence};
 use observed::Live;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// A desired object, and what its annotations say about how it is handled.
@@ -55,6 +57,12 @@ pub struct Wanted {
     /// What is left to others of it.
     pub ignored: Option<Ignored>,
 }
+
+/// Objects that were sent as they are wanted, and do not become so: a field that the
+/// API server drops, or a list whose emptiness nobody can own. With the
+/// [`Observed::fingerprint`] that they have after that. As long as they have it,
+/// sending them again would change nothing.
+pub type Stubborn = BTreeMap<ObjectReference, Digest>;
 
 /// All that a plan follows from.
 pub struct Situation<'a> {
@@ -71,6 +79,10 @@ pub struct Situation<'a> {
     pub gate: &'a dyn Fn(&Observed, Option<Applied<'_>>) -> Gate,
     /// How far the hooks of this revision have come.
     pub hooks: &'a Hooks,
+    /// What sending does not change.
+    pub stubborn: &'a Stubborn,
+    /// What the unit contributes to objects of others.
+    pub contributions: Contributions<'a>,
     /// Whether this revision was complete once. Then what differs is drift: it is
     /// repaired without gates, and no hook runs.
     pub settled: bool,
@@ -110,6 +122,23 @@ pub enum Step {
         /// Uid of the object that it is meant for; none where there is none. An
         /// object of the same name made since then is another one.
         uid: Option<String>,
+    },
+    /// Own fields of somebody's object.
+    Contribute {
+        /// Which of [`Situation::wanted`].
+        wanted: usize,
+        /// Uid of the object, a precondition: one that is not there is not made.
+        uid: String,
+        /// Whether this agent had contributed the very same before, and somebody
+        /// took it.
+        again: bool,
+    },
+    /// Give up all fields of somebody's object.
+    Release {
+        /// The object.
+        object: ObjectReference,
+        /// Its uid.
+        uid: String,
     },
     /// Delete an object, if it is still the one that was observed.
     Delete {
@@ -165,6 +194,7 @@ pub fn plan(situation: &Situation<'_>) -> Plan {
         .collect();
     sync::advance(situation, &live, &wanted, &mut plan);
     surplus::withdraw(&live, &wanted, &mut plan);
+    contribute::release(situation, &mut plan);
     if !plan.is_empty() {
         plan.progress = plan.progress.min(Progress::Applying);
     }

@@ -79,6 +79,7 @@ impl ManagedFields {
 mod tests {
     use super::*;
     use crate::path::Path;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn entry(manager: &str, operation: &str, version: &str, fields: &Value) -> Value {
@@ -163,5 +164,63 @@ mod tests {
         assert_eq!(words(&after), [r#"Update other {"f:data":{"f:a":{}}}"#]);
         assert_eq!(before.give_up("me", &fields(&["z"])), None);
         assert_eq!(before.give_up("nobody", &fields(&["a"])), None);
+    }
+
+    fn any_managers() -> impl Strategy<Value = ManagedFields> {
+        let entry = (
+            0..3usize,
+            any::<bool>(),
+            prop::collection::btree_set(0..5u8, 1..4),
+        );
+        prop::collection::vec(entry, 0..5).prop_map(|entries| {
+            let entries: Vec<Value> = entries
+                .into_iter()
+                .map(|(name, applies, keys)| {
+                    let keys = keys.into_iter().map(|key| (format!("f:{key}"), json!({})));
+                    let fields: serde_json::Map<_, _> = keys.collect();
+                    let operation = if applies { "Apply" } else { "Update" };
+                    entry_of(
+                        ["a", "b", "me"][name],
+                        operation,
+                        &json!({"f:data": fields}),
+                    )
+                })
+                .collect();
+            managers(&entries)
+        })
+    }
+
+    fn entry_of(manager: &str, operation: &str, fields: &Value) -> Value {
+        entry(manager, operation, "v1", fields)
+    }
+
+    proptest! {
+        #[test]
+        fn no_field_is_lost_by_handing_over(before in any_managers()) {
+            let updates = |id: &ManagerId| id.operation == Operation::Update && id.manager == "a";
+            let Some(after) = before.hand_over(updates, "me", "v1") else {
+                prop_assert!(!before.iter().any(|(id, _)| updates(id)));
+                return Ok(());
+            };
+            prop_assert_eq!(after.union(), before.union());
+            for (id, owned) in before.iter().filter(|(id, _)| !updates(id)) {
+                let now = after.get(id).map(|now| now.set.clone()).unwrap_or_default();
+                prop_assert!(owned.set.difference(&now).is_empty(), "{id} lost fields");
+            }
+        }
+
+        #[test]
+        fn only_the_one_who_gives_up_owns_less(before in any_managers()) {
+            let fields: FieldSet = [Path::fields(["data", "0"]), Path::fields(["data", "1"])]
+                .into_iter()
+                .collect();
+            let after = before.give_up("me", &fields).unwrap_or_else(|| before.clone());
+            let own = ManagerId::apply("me", "");
+            for (id, owned) in before.iter().filter(|(id, _)| **id != own) {
+                prop_assert_eq!(after.get(id), Some(owned));
+            }
+            let set = after.get(&own).map(|owned| owned.set.clone()).unwrap_or_default();
+            prop_assert!(set.intersection(&fields).is_empty());
+        }
     }
 }

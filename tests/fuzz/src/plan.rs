@@ -54,6 +54,8 @@ fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool)
         panic!("waves alone always have an order");
     };
     decide(&Situation {
+        stubborn: &reeve_core::plan::Stubborn::new(),
+        contributions: reeve_core::plan::Contributions::default(),
         owner,
         wanted: desired,
         sequence: &sequence,
@@ -83,6 +85,7 @@ fn check(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) 
                 }
                 assert!(touched.insert(name.clone()), "{name} twice");
             }
+            Step::Contribute { .. } | Step::Release { .. } => panic!("nothing is contributed"),
             Step::Delete { object, uid, .. } => {
                 let name = object.to_string();
                 assert!(!wanted.contains(&name), "{name} is desired");
@@ -117,6 +120,7 @@ fn carried_out(observed: &[Observed], desired: &[Wanted], plan: &Plan) -> Vec<Ob
                 }
                 after.insert(stamped.reference.to_string(), now);
             }
+            Step::Contribute { .. } | Step::Release { .. } => {}
             Step::Delete { object, .. } => {
                 after.remove(&object.to_string());
             }

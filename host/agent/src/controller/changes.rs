@@ -37,6 +37,7 @@ impl Controller {
             match route {
                 Route::Primary => self.on_primary(&plugin, &change),
                 Route::Owned => self.on_owned(&plugin, &change),
+                Route::Contributed => self.on_contributed(&plugin, &change),
                 Route::Read => self.on_read(&change),
             }
         }
@@ -135,6 +136,9 @@ impl Controller {
         for unit in asked.units {
             self.state.queue.add_first(unit);
         }
+        let status = parsed.status.as_ref();
+        let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
+        let grown = plugin.contributions.record(kinds.unwrap_or_default());
         let was_suspended = plugin.is_suspended();
         let policy = (parsed.spec, parsed.metadata.generation);
         let changed = plugin.policy.as_ref() != Some(&policy);
@@ -150,14 +154,14 @@ impl Controller {
                 self.state.queue.add(plugin.unit(primary));
             }
         }
-        if changed {
+        if changed || grown {
             plugin.load_failures = 0;
         }
         let installed = plugin.config_map.is_some();
         if changed || asked.new {
             self.mark_stale(&name);
         }
-        if installed && (changed || asked.load) {
+        if installed && (changed || grown || asked.load) {
             self.start_load(&name);
         }
     }

@@ -83,6 +83,7 @@ impl Controller {
             // What runs is not given up for an older version.
             last_good: plugin.last_good.filter(|_| plugin.active.is_none()),
             places: plugin.places.clone(),
+            contributes: plugin.contributions.recorded.clone(),
         });
         let handle = self.state.jobs.spawn(job);
         self.state
@@ -158,6 +159,8 @@ impl Controller {
                 .iter()
                 .map(|watch| own(watch, Route::Owned)),
         );
+        let contributed = active.watches.contributed.iter();
+        routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
         for (spec, route) in routes {
             let wanted = self.state.routes.entry(spec).or_default();
             if !wanted.contains(&(name.clone(), route)) {
@@ -407,6 +410,8 @@ struct Load {
     last_good: Option<LastGood>,
     /// Where the plugin may have objects.
     places: BTreeSet<Place>,
+    /// Kinds to whose objects it contributes.
+    contributes: BTreeSet<String>,
 }
 
 async fn load_job(load: Load) -> Done {
@@ -430,7 +435,7 @@ impl Load {
             Ok(package) => package,
             Err(problem) => return (None, Err(problem)),
         };
-        if self.current == Some(load::key(&package, &self.policy)) {
+        if self.current == Some(load::key(&package, &self.policy, &self.contributes)) {
             return (Some(package), Ok(Loaded::Unchanged));
         }
         let loaded = self.load(package.clone()).await;
@@ -488,7 +493,7 @@ impl Load {
     async fn load(&self, package: Package) -> Result<(Active, Standing), Problem> {
         let (plugin, policy) = (&self.plugin, &self.policy);
         self.loader
-            .load(plugin, package, policy, &self.places)
+            .load(plugin, package, policy, &self.places, &self.contributes)
             .await
     }
 }

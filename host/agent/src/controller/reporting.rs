@@ -38,6 +38,7 @@ impl Controller {
         (self.state.queue.is_idle() || !self.leads())
             && self.state.runs == 0
             && self.state.loads == 0
+            && self.state.releases.is_empty()
             && self.changes.is_empty()
     }
 

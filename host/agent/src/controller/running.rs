@@ -225,6 +225,13 @@ impl Controller {
         if ran.again {
             self.state.queue.add(unit.clone());
         }
+        plugin.contributions.kinds.extend(ran.contributes);
+        if let Some(contributing) = ran.contributing {
+            let before = std::mem::replace(&mut state.contributing, contributing);
+            plugin
+                .contributions
+                .want(&unit.primary, &before, &state.contributing);
+        }
         let now = self.clock.now();
         if let Some(sync) = ran.sync {
             let blocker = sync.blocked.as_ref().map(|blocked| &blocked.object);
@@ -243,17 +250,22 @@ impl Controller {
         // A primary may have come or gone since the run looked.
         let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
         state.problem = ran.problems.first().cloned();
-        if let Some(problem) = &state.problem {
+        if let Some(problem) = &state.problem
+            && problem.reason == Reason::NamespaceAbsent
+        {
+            // Nothing has failed: somebody makes it, usually soon.
+            state.health = Health::Failing;
+            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, message = problem.message, "unit waits for a namespace");
+            let at = Instant::now() + NAMESPACE_DELAY;
+            self.state.queue.add_at(unit.clone(), at);
+        } else if let Some(problem) = &state.problem {
             state.failures = state.failures.saturating_add(1);
             state.health = Health::Failing;
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
                 self.metrics.backed_off(&unit.plugin);
                 let jitter = jitter(&unit.id(), state.failures);
-                let mut delay = Backoff::UNIT.delay(state.failures, jitter);
-                if problem.reason == Reason::NamespaceAbsent {
-                    delay = delay.min(NAMESPACE_DELAY);
-                }
+                let delay = Backoff::UNIT.delay(state.failures, jitter);
                 self.state
                     .queue
                     .add_at(unit.clone(), Instant::now() + delay);

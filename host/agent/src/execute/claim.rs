@@ -6,11 +6,11 @@ use crate::active::Active;
 use crate::journal::Deed;
 use crate::problem::Problem;
 use reeve_api::{Operation, Reason};
-use reeve_cluster::{Object, Resource, WriteError};
+use reeve_cluster::{Create, Object, Resource, WriteError};
 use reeve_core::ownership::PRIMARY_ANNOTATION;
 use reeve_core::plan::{Claim, Refusal, Wanted, Whose, adopted, judge};
-use reeve_core::{ObjectReference, UnitKey};
-use serde_json::Value;
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use serde_json::{Value, json};
 
 impl Executor {
     /// Applies an object where nothing carries our labels. What is there all the
@@ -33,7 +33,7 @@ impl Executor {
             .map_err(|holder| held(work, reference, &holder.id()))?;
         self.check_holder(work, reference)?;
         if !work.known.contains(reference) {
-            match self.send(active, resource, one, None, false).await {
+            match self.send_new(work, resource, one).await? {
                 Ok(applied) if others(&applied, &active.field_manager).is_none() => {
                     return Ok(applied);
                 }
@@ -45,12 +45,69 @@ impl Executor {
             }
         }
         let Some(live) = self.live(active, reference).await? else {
-            let sent = self.send(active, resource, one, None, false).await;
+            let sent = self.send_new(work, resource, one).await?;
             return sent.map_err(|error| write_problem(reference, &error));
         };
         match self.judge(work, reference, &live, false)? {
             Whose::Ours => self.change(work, resource, one, &live).await,
             _ => self.adopt(work, resource, one, &live).await,
+        }
+    }
+
+    /// Applies an object that may not be there, and makes its namespace first where
+    /// the object asks for that.
+    async fn send_new(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+    ) -> Result<Result<Object, WriteError>, Problem> {
+        let sent = self.send(work.active, resource, one, None, false).await;
+        let Err(WriteError::NamespaceAbsent { namespace, .. }) = &sent else {
+            return Ok(sent);
+        };
+        if !one.member.options.sync.create_namespace {
+            return Ok(sent);
+        }
+        self.make_namespace(work, &one.stamped.reference, namespace)
+            .await?;
+        Ok(self.send(work.active, resource, one, None, false).await)
+    }
+
+    /// Makes a namespace. It carries no mark of ours, so that it is nobody's to
+    /// prune.
+    async fn make_namespace(
+        &self,
+        work: &Work<'_>,
+        object: &ObjectReference,
+        name: &str,
+    ) -> Result<(), Problem> {
+        let kind = GroupVersionKind::new("", "v1", "Namespace");
+        let Some(resource) = work.active.resource(&kind) else {
+            return Err(Problem::lasting(
+                Reason::OutcomeRefused,
+                format!(
+                    "{object}: `CreateNamespace=true` takes a manifest that declares to write \
+                     Namespaces; declare that, or leave the option out"
+                ),
+            ));
+        };
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let created = self
+            .cluster
+            .create(Create {
+                resource,
+                namespace: None,
+                name,
+                body: &body,
+                manager: &work.active.field_manager,
+                identity: Some(&work.active.identity),
+            })
+            .await;
+        match created {
+            // Somebody was faster.
+            Ok(_) | Err(WriteError::Precondition { .. }) => Ok(()),
+            Err(error) => Err(write_problem(object, &error)),
         }
     }
 

@@ -64,7 +64,16 @@ impl Planner {
         let object = snapshot.get_in(self.own.plugins.spec(), Some(namespace), plugin);
         let object = object.found();
         let parsed = object.and_then(|one| serde_json::from_value::<Plugin>(one.value()).ok());
-        if let Some(Plugin { metadata, spec, .. }) = parsed {
+        if let Some(Plugin {
+            metadata,
+            spec,
+            status,
+        }) = parsed
+        {
+            let kinds = status
+                .map(|status| status.contributes_to)
+                .unwrap_or_default();
+            state.contributions.record(kinds.into_iter().collect());
             let annotations = metadata.annotations.unwrap_or_default();
             let approvals = annotations.get(APPROVE_DELETION_ANNOTATION);
             state.approve(approvals.map(String::as_str), self.runner.clock.now());
@@ -72,7 +81,10 @@ impl Planner {
         }
         let policy = state.policy.as_ref().map(|(spec, _)| spec.clone());
         let policy: PluginSpec = policy.unwrap_or_default();
-        let prepared = self.loader.prepare(plugin, package, &policy).await;
+        let prepared = self
+            .loader
+            .prepare(plugin, package, &policy, &state.contributions.recorded)
+            .await;
         let prepared = prepared.map_err(failed)?;
         let account = self.loader.check_account(plugin, &prepared.account).await;
         warnings.extend(account.err().map(|problem| to_reader(&problem.message)));

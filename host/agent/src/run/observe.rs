@@ -1,31 +1,37 @@
 //! What the store knows of the objects of a unit, as plans need it.
 
 use crate::active::Active;
+use crate::execute::contributed;
 use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::health::{self, Applied, Context, Gate, HealthStatus, Overrides, Rule};
-use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL};
-use reeve_core::plan::Observed;
-use reeve_core::{GroupVersionKind, ObjectReference};
+use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
+use reeve_core::plan::{Contributions, Observed, Stubborn, Target, Wanted};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The objects that carry a unit's label, and what was observed of them.
 pub(super) struct Observation {
     pub(super) observed: Vec<Observed>,
+    /// Objects of others, as far as the unit has to do with them.
+    targets: Vec<Target>,
+    contributor: String,
     objects: HashMap<ObjectReference, Arc<Object>>,
     now: Timestamp,
 }
 
 impl Observation {
-    /// Looks at `candidates`; what does not carry `label` is left out.
+    /// Looks at `candidates`; what does not carry the unit's label is left out, unless
+    /// it is of a kind to which the plugin contributes.
     pub(super) fn of(
         active: &Active,
         snapshot: &Snapshot,
         candidates: &BTreeSet<ObjectReference>,
-        label: &str,
+        unit: &UnitKey,
         now: Timestamp,
     ) -> Self {
+        let label = &*unit_label(unit);
         let mut observed = Vec::with_capacity(candidates.len());
         let mut objects = HashMap::with_capacity(candidates.len());
         for reference in candidates {
@@ -46,10 +52,54 @@ impl Observation {
             });
             objects.insert(object.reference(), object);
         }
+        let targets = candidates
+            .iter()
+            .filter_map(|reference| contributed(active, snapshot, reference))
+            .map(|object| Target {
+                reference: object.reference(),
+                uid: object.uid().to_owned(),
+                deleting: object.is_deleting(),
+                live: object.whole(),
+            });
         Self {
+            targets: targets.collect(),
+            contributor: contributor(unit),
             observed,
             objects,
             now,
+        }
+    }
+
+    /// Notes which of the desired objects are as they were sent, and differ from what
+    /// was sent all the same. Returns whether there are new ones.
+    pub(super) fn note_stubborn(
+        &self,
+        wanted: &[Wanted],
+        differing: &[usize],
+        stubborn: &mut Stubborn,
+    ) -> bool {
+        let mut new = false;
+        for one in differing.iter().filter_map(|index| wanted.get(*index)) {
+            let reference = &one.stamped.reference;
+            let mut observed = self.observed.iter();
+            if let Some(found) = observed.find(|observed| observed.reference == *reference) {
+                let fingerprint = found.fingerprint();
+                let before = stubborn.insert(reference.clone(), fingerprint);
+                new |= before != Some(fingerprint);
+            }
+        }
+        new
+    }
+
+    /// What the unit contributes, of which this was sent by this agent.
+    pub(super) fn contributions<'a>(
+        &'a self,
+        sent: &'a [(ObjectReference, String)],
+    ) -> Contributions<'a> {
+        Contributions {
+            manager: &self.contributor,
+            targets: &self.targets,
+            sent,
         }
     }
 

@@ -125,7 +125,7 @@ impl Rehearsal {
 fn applied(plan: &Plan) -> BTreeSet<usize> {
     let applied = plan.steps().filter_map(|step| match step {
         Step::Apply { wanted, .. } => Some(*wanted),
-        Step::Delete { .. } => None,
+        _ => None,
     });
     applied.collect()
 }
@@ -135,7 +135,7 @@ fn held(unguarded: &Plan, guarded: &Plan) -> Vec<ObjectReference> {
     let deleted = |plan: &Plan| -> BTreeSet<ObjectReference> {
         let deleted = plan.steps().filter_map(|step| match step {
             Step::Delete { object, .. } => Some(object.clone()),
-            Step::Apply { .. } => None,
+            _ => None,
         });
         deleted.collect()
     };

@@ -8,12 +8,12 @@ use crate::problem::{Problem, chain};
 use reeve_api::Reason;
 use reeve_core::health::HealthStatus;
 use reeve_core::outcome::Next;
-use reeve_core::ownership::{Owner, unit_label};
+use reeve_core::ownership::Owner;
 use reeve_core::plan::{
-    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Wanted, Withdrawal, prepare,
+    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Stubborn, Wanted, Withdrawal, prepare,
 };
 use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
-use reeve_core::waves::{HookState, Member, Mode, Sequence, order};
+use reeve_core::waves::{ApplyMode, HookState, Member, Mode, Sequence, order};
 use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
 
@@ -32,6 +32,10 @@ pub(crate) struct Sync {
     pub(crate) settled: bool,
     /// How far its hooks are.
     pub(crate) hooks: Hooks,
+    /// What sending does not change.
+    pub(crate) stubborn: Stubborn,
+    /// Contributions that were sent and accepted: object and digest.
+    pub(crate) sent: Vec<(ObjectReference, String)>,
     /// How far it is now.
     pub(crate) progress: Progress,
     /// What it waits for.
@@ -92,8 +96,27 @@ impl Runner {
                 ..Sync::default()
             };
         }
+        let contributing = contributing(&wanted);
+        let unwatched = contributing.iter().map(|object| object.kind.to_string());
+        ran.contributes = unwatched
+            .filter(|kind| !active.contributes.contains(kind))
+            .collect();
+        ran.contributing = Some(contributing);
+        if !ran.contributes.is_empty() {
+            let kinds = ran.contributes.iter().cloned().collect::<Vec<_>>();
+            let message = format!(
+                "the plugin is about to contribute to objects of {}; it waits until this is noted \
+                 in the status of its Plugin, and they are watched",
+                kinds.join(", ")
+            );
+            ran.problems
+                .push(Problem::lasting(Reason::Waiting, message));
+            ran.sync = Some(sync);
+            return;
+        }
         let empty_not_meant = wanted.is_empty() && !desired.empty_is_meant;
         let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
+        candidates.extend(run.contributed.iter().cloned());
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
         let mut sent: BTreeSet<usize> = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
@@ -104,7 +127,11 @@ impl Runner {
             sync.blocked.clone_from(&plan.blocked);
             sync.settled |= plan.progress == Progress::Complete;
             let (mut plan, holds) = self.guarded(run, plan, empty_not_meant);
-            send_once(&mut plan, &mut sent);
+            let dropped = send_once(&mut plan, &mut sent);
+            // It counts as unchanged from now on.
+            if looked.note_stubborn(&wanted, &dropped, &mut sync.stubborn) {
+                continue;
+            }
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
             ran.problems
                 .extend(holds.iter().map(|hold| hold_problem(unit, hold)));
@@ -124,6 +151,7 @@ impl Runner {
                 ran.sync = Some(sync);
                 return;
             }
+            let contributed = contributed(&wanted, &plan);
             let work = Work {
                 active,
                 owner: &owner,
@@ -131,6 +159,11 @@ impl Runner {
             };
             let executed = self.executor.execute(work, &wanted, plan).await;
             ran.contested.extend(executed.contested);
+            if executed.problems.is_empty() {
+                sync.sent
+                    .retain(|(object, _)| !contributed.iter().any(|(new, _)| new == object));
+                sync.sent.extend(contributed);
+            }
             if !executed.problems.is_empty() {
                 ran.problems.splice(0..0, executed.problems);
                 ran.sync = Some(sync);
@@ -150,8 +183,7 @@ impl Runner {
         candidates: &BTreeSet<ObjectReference>,
     ) -> Observation {
         let snapshot = self.store.snapshot();
-        let label = unit_label(unit);
-        Observation::of(active, &snapshot, candidates, &label, self.clock.now())
+        Observation::of(active, &snapshot, candidates, unit, self.clock.now())
     }
 
     /// Takes out of a plan the deletions that are held.
@@ -218,15 +250,24 @@ impl Runner {
 
 /// Takes out of a plan what this run has sent before. What the API server did not
 /// take over as it was sent (a pruned field, say) differs after each apply; once a
-/// run is enough.
-fn send_once(plan: &mut Plan, sent: &mut BTreeSet<usize>) {
+/// run is enough. Returns what was taken out.
+fn send_once(plan: &mut Plan, sent: &mut BTreeSet<usize>) -> Vec<usize> {
+    let mut dropped = Vec::new();
     for stage in &mut plan.stages {
         stage.retain(|step| match step {
-            Step::Apply { wanted, .. } => sent.insert(*wanted),
-            Step::Delete { .. } => true,
+            Step::Apply { wanted, .. } => {
+                let first = sent.insert(*wanted);
+                if !first {
+                    dropped.push(*wanted);
+                }
+                first
+            }
+            Step::Contribute { wanted, .. } => sent.insert(*wanted),
+            Step::Delete { .. } | Step::Release { .. } => true,
         });
     }
     plan.stages.retain(|stage| !stage.is_empty());
+    dropped
 }
 
 pub(super) fn next(
@@ -243,8 +284,31 @@ pub(super) fn next(
         observed: &looked.observed,
         gate: &|observed, applied| looked.gate(observed, applied),
         hooks: &sync.hooks,
+        stubborn: &sync.stubborn,
+        contributions: looked.contributions(&sync.sent),
         settled: sync.settled,
     })
+}
+
+/// Objects of others to which the unit wants to contribute.
+fn contributing(wanted: &[Wanted]) -> Vec<ObjectReference> {
+    let contributions = wanted
+        .iter()
+        .filter(|one| one.member.options.apply == ApplyMode::Contribute);
+    contributions
+        .map(|one| one.stamped.reference.clone())
+        .collect()
+}
+
+/// What a plan contributes: objects and digests.
+fn contributed(wanted: &[Wanted], plan: &Plan) -> Vec<(ObjectReference, String)> {
+    let steps = plan.steps().filter_map(|step| match step {
+        Step::Contribute { wanted: index, .. } => wanted.get(*index),
+        _ => None,
+    });
+    steps
+        .map(|one| (one.stamped.reference.clone(), one.stamped.applied.clone()))
+        .collect()
 }
 
 /// What keeps a unit from being ready although everything that may be applied is.
@@ -280,6 +344,8 @@ fn waiting_problem(sync: &Sync) -> Option<Problem> {
 
 pub(super) fn refusal_problem(refusal: &Refusal) -> Problem {
     match refusal {
+        // They may give it up where we do not watch.
+        Refusal::FieldsHeld { .. } => Problem::passing(Reason::Conflict, refusal.to_string()),
         Refusal::OtherUnit { .. } | Refusal::Held { .. } | Refusal::Foreign { .. } => {
             Problem::lasting(Reason::Conflict, refusal.to_string())
         }

@@ -3,13 +3,14 @@
 use super::error::WriteError;
 use super::refusal::Attempt;
 use crate::cluster::Cluster;
+use crate::identity::Identity;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::transport::Call;
 use http::Method;
 use serde_json::Value;
 
-/// One creation, by the agent's own account.
+/// One creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Create<'a> {
     /// Kind of the object.
@@ -22,6 +23,8 @@ pub struct Create<'a> {
     pub body: &'a Value,
     /// Field manager.
     pub manager: &'a str,
+    /// On whose behalf; none for the agent itself.
+    pub identity: Option<&'a Identity>,
 }
 
 impl Cluster {
@@ -33,13 +36,14 @@ impl Cluster {
             subresource: None,
             namespace: request.namespace,
             name: request.name,
-            identity: None,
+            identity: request.identity,
         };
         let path = request.resource.collection_path(request.namespace);
         let call = Call::new(Method::POST, path)
             .query("fieldManager", request.manager)
             .query("fieldValidation", "Strict")
-            .json(request.body);
+            .json(request.body)
+            .impersonate(request.identity);
         let body = self.call(call).await.map_err(|e| attempt.failed(e))?;
         Object::parse(request.resource, &body).map_err(|source| WriteError::Malformed {
             reference: attempt.reference(),

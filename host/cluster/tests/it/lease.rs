@@ -226,6 +226,7 @@ async fn a_follower_sends_no_write_whichever_it_is() {
         name: "one",
         body: &body,
         manager: "reeve",
+        identity: None,
     };
     let reference = maps.reference(Some("default"), "one");
     let event = Event {

@@ -1,8 +1,9 @@
 //! What was observed of the objects of a unit.
 
 use super::{Refusal, Situation};
+use crate::digest::Digest;
 use crate::kind::ObjectReference;
-use crate::ownership::{Owner, PRIMARY_ANNOTATION};
+use crate::ownership::{APPLIED_ANNOTATION, Owner, PRIMARY_ANNOTATION};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,6 +25,17 @@ pub struct Observed {
     pub deleting: bool,
     /// Uids of its ownerReferences.
     pub owners: Vec<String>,
+}
+
+impl Observed {
+    /// What of it follows from what was sent: equal as long as that is neither sent
+    /// anew nor taken by others.
+    pub fn fingerprint(&self) -> Digest {
+        let applied = self.annotations.get(APPLIED_ANNOTATION);
+        let applied = applied.map(String::as_str).unwrap_or_default();
+        let owned = self.owned_fields.as_ref().map(ToString::to_string);
+        Digest::of_parts([applied.as_bytes(), owned.unwrap_or_default().as_bytes()])
+    }
 }
 
 /// What makes two references one object, whatever version they were read in.

@@ -52,7 +52,10 @@ pub fn prepare(
         let (member, unclear) = Member::of(reference.clone(), &body);
         warnings.extend(unclear.iter().map(|text| format!("{reference}: {text}")));
         let mode = member.options.apply;
-        let stamp = |body| owner.stamp(reference.clone(), body);
+        let stamp = |body| match mode {
+            ApplyMode::Contribute => owner.contribute(reference.clone(), body),
+            _ => owner.stamp(reference.clone(), body),
+        };
         let mut rules: Vec<Rule> = Rule::of(&reference, &body)?.into_iter().collect();
         let general = policy
             .ignore
@@ -193,5 +196,15 @@ mod tests {
         let shared = check(&merge, &none, Some(&theirs("x")), &rest);
         let ours = check(&merge, &none, Some(&theirs("reeve/quotas")), &all);
         assert_eq!((alone, alone), (shared, ours));
+    }
+
+    #[test]
+    fn a_contribution_is_sent_without_marks() {
+        let of = |annotations: Value| prepared(&annotations, &Policy::default(), None);
+        let contribution = of(json!({"reeve.dev/apply": "Contribute"}));
+        let body = &contribution.wanted[0].stamped.body;
+        assert_eq!(body["metadata"], json!({"name": "c", "namespace": "alice"}));
+        let labels = &of(json!({})).wanted[0].stamped.body["metadata"]["labels"];
+        assert_eq!(labels["reeve.dev/plugin"], "quotas");
     }
 }

@@ -1,6 +1,7 @@
 //! What is not done, and why.
 
 use super::policy::Adoption;
+use super::taken::Taken;
 use crate::kind::ObjectReference;
 
 /// Something that is not done.
@@ -35,6 +36,21 @@ pub enum Refusal {
         /// The primary for which it has it; empty when that is not known.
         holder_primary: String,
     },
+    /// Others apply fields that the unit wants to contribute.
+    #[error(
+        "{object}: plugin {plugin} for {primary} wants fields that others had first: {}; they \
+         are left alone. Return other fields, or have the others give them up", listed(.fields)
+    )]
+    FieldsHeld {
+        /// The object.
+        object: ObjectReference,
+        /// The plugin that does not get them.
+        plugin: String,
+        /// The primary for which it does not.
+        primary: String,
+        /// The fields, and who has them.
+        fields: Vec<Taken>,
+    },
     /// Somebody else made the object, and the policy does not give it away.
     #[error(
         "{object} exists already and is not this unit's: {}; it is left alone. {}, delete it, \
@@ -52,6 +68,11 @@ pub enum Refusal {
         /// What is known of its owners, in words.
         signs: Vec<String>,
     },
+}
+
+fn listed(fields: &[Taken]) -> String {
+    let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+    fields.join(", ")
 }
 
 fn for_primary(primary: &str) -> String {

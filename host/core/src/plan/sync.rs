@@ -1,9 +1,10 @@
 //! How far a desired revision has come, and what its next step is.
 
+use super::contribute::Contribution;
 use super::difference::{ApplyReason, difference};
 use super::observed::{Identity, Live};
 use super::surplus::Withdrawal;
-use super::{Observed, Plan, Situation, Step, Wanted};
+use super::{Observed, Plan, Refusal, Situation, Step, Wanted};
 use crate::health::{Applied, Gate, HealthStatus};
 use crate::kind::ObjectReference;
 use crate::waves::{ApplyMode, Hook, HookState, Open, Phase, Removal, Role};
@@ -55,6 +56,8 @@ enum State {
     Wait(HealthStatus, String, Option<Duration>),
     /// It failed.
     Fail(String),
+    /// It is not done, and nothing waits for it.
+    Refused(Box<Refusal>),
 }
 
 /// Adds to the plan what the sync needs next.
@@ -157,6 +160,7 @@ impl Walk<'_, '_> {
                         continue;
                     }
                     match self.object(index, one) {
+                        State::Refused(refusal) => self.plan.refusals.push(*refusal),
                         State::Done => self.plan.unchanged += 1,
                         State::Do(write) => stage.push(write),
                         State::Wait(status, reason, recheck) => {
@@ -190,6 +194,13 @@ impl Walk<'_, '_> {
                         Role::Hook(hook) => self.hook(index, one, hook, step.phase),
                         _ => self.object(index, one),
                     };
+                    let state = match state {
+                        State::Refused(refusal) => {
+                            self.plan.refusals.push(*refusal);
+                            State::Done
+                        }
+                        state => state,
+                    };
                     states.insert((step.phase, reference), state);
                 }
             }
@@ -218,7 +229,7 @@ impl Walk<'_, '_> {
         } in &open
         {
             match states.remove(&(*phase, *reference)) {
-                None | Some(State::Done) => {}
+                None | Some(State::Done | State::Refused(_)) => {}
                 Some(State::Do(step)) => {
                     applying += 1;
                     // Kinds go one after another, the objects of one together.
@@ -281,7 +292,7 @@ impl Walk<'_, '_> {
                 match self.hook(index, one, hook, step.phase) {
                     State::Do(write) => stage.push(write),
                     State::Wait(..) => open = true,
-                    State::Done | State::Fail(_) => {}
+                    State::Done | State::Fail(_) | State::Refused(_) => {}
                 }
             }
             open |= !stage.is_empty();
@@ -299,6 +310,9 @@ impl Walk<'_, '_> {
         if options.skip_reconcile || options.apply == ApplyMode::Ignore {
             return State::Done;
         }
+        if options.apply == ApplyMode::Contribute {
+            return self.contribution(index, one);
+        }
         let Some(live) = self.live.get(&one.stamped.reference) else {
             return State::Do(apply(index, ApplyReason::Absent, None));
         };
@@ -307,7 +321,14 @@ impl Walk<'_, '_> {
             return State::Wait(HealthStatus::Terminating, reason.to_owned(), None);
         }
         let left_alone = options.apply == ApplyMode::IfNotPresent;
-        if !left_alone && let Some(reason) = difference(&one.stamped, live) {
+        let stubborn = || {
+            let known = self.situation.stubborn.get(&live.reference);
+            known.is_some_and(|known| *known == live.fingerprint())
+        };
+        if !left_alone
+            && let Some(reason) = difference(&one.stamped, live)
+            && !stubborn()
+        {
             return State::Do(apply(index, reason, Some(live.uid.clone())));
         }
         match (self.situation.gate)(live, Some(applied(one, live))) {
@@ -318,6 +339,31 @@ impl Walk<'_, '_> {
                 recheck_after,
             } => State::Wait(status, reason, recheck_after),
             Gate::Fail { reason } => State::Fail(reason),
+        }
+    }
+
+    /// How a contribution to somebody's object is. The object's health is its
+    /// owner's concern.
+    fn contribution(&self, index: usize, one: &Wanted) -> State {
+        if self.live.get(&one.stamped.reference).is_some() {
+            let reason = "the unit made this object itself, and has yet to let go of it: delete \
+                          it, or return it without `reeve.dev/apply: Contribute`";
+            return State::Fail(reason.to_owned());
+        }
+        let wait = |status, reason: &str| State::Wait(status, reason.to_owned(), None);
+        match self.situation.contributions.judge(self.situation, one) {
+            Contribution::InPlace => State::Done,
+            Contribution::Absent => wait(
+                HealthStatus::Missing,
+                "it does not exist, and is contributed to when somebody has made it",
+            ),
+            Contribution::Deleting => wait(HealthStatus::Terminating, "it is being deleted"),
+            Contribution::Held(refusal) => State::Refused(refusal),
+            Contribution::Differs { uid, again } => State::Do(Step::Contribute {
+                wanted: index,
+                uid,
+                again,
+            }),
         }
     }
 

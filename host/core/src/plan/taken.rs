@@ -1,7 +1,7 @@
 //! Fields that a unit wants and that somebody else has.
 
 use crate::ignore::locate;
-use reeve_ssa::{FieldSet, ManagedFields, ManagerId, PathElement};
+use reeve_ssa::{FieldSet, ManagedFields, ManagerId, Operation, PathElement};
 use serde_json::Value;
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub struct Taken {
     pub manager: String,
     /// The subresource by which it came to it; empty for the object itself.
     pub subresource: String,
+    /// Whether that manager applies it, and so claims it for as long as it does.
+    pub applied: bool,
     /// Whether it has another value than the one that is wanted, which applying
     /// would overwrite.
     pub overwrites: bool,
@@ -59,6 +61,7 @@ pub fn taken(live: &Value, body: &Value, manager: &str) -> Vec<Taken> {
                 field: path.to_string(),
                 manager: id.manager.clone(),
                 subresource: id.subresource.clone(),
+                applied: id.operation == Operation::Apply,
                 overwrites: there.is_some_and(|there| there != wanted),
             });
         }

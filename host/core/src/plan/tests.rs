@@ -83,6 +83,7 @@ struct World {
     sick: BTreeMap<String, Gate>,
     hooks: Hooks,
     settled: bool,
+    stubborn: Stubborn,
     mode: Mode,
 }
 
@@ -94,6 +95,7 @@ impl World {
             sick: BTreeMap::new(),
             hooks: Hooks::new(),
             settled: false,
+            stubborn: Stubborn::new(),
             mode: Mode::Waves,
         }
     }
@@ -132,6 +134,8 @@ impl World {
             observed: &observed,
             gate: &gate,
             hooks: &self.hooks,
+            stubborn: &self.stubborn,
+            contributions: Contributions::default(),
             settled: self.settled,
         })
     }
@@ -159,6 +163,7 @@ impl World {
                 self.live.insert(name.clone(), live);
                 format!("+{name}")
             }
+            Step::Contribute { .. } | Step::Release { .. } => panic!("{step:?}"),
             Step::Delete { object, uid, .. } => {
                 assert_eq!(self.live[&object.name].uid, *uid);
                 self.live.remove(&object.name);
@@ -208,7 +213,7 @@ fn each_difference_has_its_reason() {
                 .steps()
                 .map(|step| match step {
                     Step::Apply { reason, .. } => *reason,
-                    Step::Delete { .. } => panic!("{step:?}"),
+                    _ => panic!("{step:?}"),
                 })
                 .collect();
             assert_eq!(reasons, [expected]);
@@ -266,7 +271,7 @@ fn what_an_object_says_about_its_deletion_goes_along() {
         let plan = world.plan();
         let found = plan.steps().find_map(|step| match step {
             Step::Delete { removal, .. } => Some(*removal),
-            Step::Apply { .. } => None,
+            _ => None,
         });
         assert_eq!(found, expected, "{annotations:?}");
     }
@@ -506,4 +511,29 @@ proptest! {
         prop_assert_eq!(revision(&one), revision_before);
         prop_assert_eq!(World::new(one).run(), expected);
     }
+}
+
+#[test]
+fn what_sending_does_not_change_is_sent_when_it_changes() {
+    let mut world = World::with_all_applied(vec![wanted("ConfigMap", "a", &[])]);
+    // The API server owns up to nothing of the data.
+    let live = world.live.get_mut("a").unwrap();
+    live.owned_fields.as_mut().unwrap()["f:data"] = json!({});
+    let (reference, fingerprint) = (live.reference.clone(), live.fingerprint());
+    assert_eq!(world.plan().steps().count(), 1);
+    world.stubborn.insert(reference, fingerprint);
+    assert!(world.plan().is_empty());
+    assert_eq!(world.plan().progress, Progress::Complete);
+    // Somebody takes a label of ours.
+    let live = world.live.get_mut("a").unwrap();
+    live.owned_fields.as_mut().unwrap()["f:metadata"]["f:labels"] = json!({});
+    assert_eq!(world.plan().steps().count(), 1);
+    // The annotation with what was sent is edited.
+    let mut world = World::with_all_applied(vec![wanted("ConfigMap", "a", &[])]);
+    let live = world.live.get_mut("a").unwrap();
+    let before = live.fingerprint();
+    live.annotations
+        .insert(APPLIED_ANNOTATION.into(), "x".into());
+    world.stubborn.insert(live.reference.clone(), before);
+    assert_eq!(world.plan().steps().count(), 1);
 }

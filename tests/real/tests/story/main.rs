@@ -1,6 +1,7 @@
 //! The whole story on a real API server, told with kubectl. The agent is a
 //! process of its own and has the rights that RBAC grants its user, no more.
 
+mod policy;
 mod stage;
 
 use std::fs;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::kind::GroupVersionKind;
 use crate::unit::UnitKey;
+use proptest::prelude::*;
 use serde_json::json;
 
 fn owner() -> Owner {
@@ -269,4 +270,73 @@ fn only_updates_of_the_listed_move() {
     }
     let none = object(json!({}), &[entry("other", "Update")]);
     assert_eq!(adopted(&claim, &none, "v1", true), None);
+}
+
+/// An object with some of all the marks there are.
+fn any_object() -> impl Strategy<Value = Value> {
+    let managers = [
+        "reeve/quotas",
+        "reeve/other",
+        "reeve/other:0123456789abcdef0123",
+        "argocd",
+    ];
+    let entries = prop::collection::vec((0..managers.len(), any::<bool>()), 0..4);
+    let marks = prop::collection::vec(any::<bool>(), 6);
+    (entries, marks).prop_map(move |(entries, marks)| {
+        let mut metadata = json!({});
+        let mut mark = |index: usize, kind: &str, key: &str, value: &str| {
+            if marks[index] {
+                metadata[kind][key] = json!(value);
+            }
+        };
+        mark(0, "annotations", PRIMARY_ANNOTATION, PRIMARY);
+        mark(
+            1,
+            "annotations",
+            PRIMARY_ANNOTATION,
+            "Profile.kubeflow.org//bob",
+        );
+        mark(2, "labels", UNIT_LABEL, &unit_label(&owner().unit));
+        mark(3, "labels", "app.kubernetes.io/managed-by", "Helm");
+        mark(4, "annotations", LAST_APPLIED, "{}");
+        if marks[5] {
+            metadata["ownerReferences"] = json!([{"uid": "u-alice", "controller": true}]);
+        }
+        let entries: Vec<Value> = entries
+            .into_iter()
+            .map(|(manager, applies)| {
+                entry(managers[manager], if applies { "Apply" } else { "Update" })
+            })
+            .collect();
+        object(metadata, &entries)
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_wider_policy_gives_more_and_takes_nothing_from_other_units(live in any_object()) {
+        let judged = |adoption| {
+            judged(&live, &Policy { adoption, ..Policy::default() }, false)
+        };
+        let never = judged(Adoption::Never);
+        let unowned = judged(Adoption::IfUnowned);
+        let always = judged(Adoption::Always);
+        prop_assert_ne!(&never, &Whose::Adoptable);
+        prop_assert_eq!(never == Whose::Ours, always == Whose::Ours);
+        prop_assert_eq!(unowned == Whose::Ours, always == Whose::Ours);
+        if unowned == Whose::Adoptable {
+            prop_assert_eq!(&always, &Whose::Adoptable);
+        }
+        let managers = ManagedFields::of(&live).unwrap();
+        let applies = |name: &str| managers.appliers().any(|applier| applier == name);
+        if always == Whose::Ours {
+            prop_assert!(applies("reeve/quotas"));
+        }
+        if always == Whose::Adoptable {
+            prop_assert!(!applies("reeve/other"), "another plugin has it");
+        }
+        if unowned == Whose::Adoptable {
+            prop_assert!(!applies("argocd"));
+        }
+    }
 }

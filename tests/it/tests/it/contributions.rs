@@ -1,0 +1,156 @@
+//! Fields of objects that are somebody else's, and stay so.
+
+use crate::told::{PLUGIN, annotated, config_map, journal, managers, tell, world};
+use reeve_it::{World, plugin_reference, profile_reference};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A cluster with two tenants, and a ConfigMap that is nobody's plugin's.
+async fn stage() -> World {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    world.tenant("bob", &[]).await;
+    world.apply(&shared(&json!({"theirs": "x"}))).await;
+    world.settle().await;
+    world
+}
+
+fn shared(data: &Value) -> Value {
+    config_map("alice", "shared", data)
+}
+
+fn contribution(data: &Value) -> Value {
+    annotated(shared(data), "reeve.dev/apply", "Contribute")
+}
+
+async fn data(world: &World) -> Value {
+    world.get(&shared(&json!({}))).await.unwrap()["data"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_fields_are_ours_and_only_while_they_are_returned() {
+    let world = stage().await;
+    let before = world.get(&shared(&json!({}))).await.unwrap();
+    tell(&world, "alice", &contribution(&json!({"ours": "1"}))).await;
+    assert_eq!(data(&world).await, json!({"theirs": "x", "ours": "1"}));
+    let live = world.get(&before).await.unwrap();
+    for field in ["labels", "annotations", "ownerReferences"] {
+        assert_eq!(live["metadata"].get(field), None, "{field}");
+    }
+    let owners = managers(&live);
+    assert_eq!(owners.len(), 2, "{owners:?}");
+    assert!(
+        owners.iter().any(|owner| owner.starts_with("reeve/told:")),
+        "{owners:?}"
+    );
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+    let plugin = world.get(&plugin_reference(PLUGIN)).await.unwrap();
+    assert_eq!(plugin["status"]["contributesTo"], json!(["ConfigMap.v1"]));
+    tell(&world, "alice", &contribution(&json!({"more": "2"}))).await;
+    assert_eq!(data(&world).await, json!({"theirs": "x", "more": "2"}));
+    // An edit is taken back, and written down.
+    world
+        .edit(&before, json!({"data": {"more": "edited"}}))
+        .await;
+    world.settle().await;
+    assert_eq!(data(&world).await, json!({"theirs": "x", "more": "2"}));
+    let entries = journal(&world).await;
+    assert!(
+        entries[0].2.contains(".data.more by \"kubectl-edit\""),
+        "{entries:?}"
+    );
+    tell(&world, "alice", &Value::Null).await;
+    assert_eq!(data(&world).await, json!({"theirs": "x"}));
+    let after = world.get(&before).await.unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert!(
+        !managers(&after)
+            .iter()
+            .any(|owner| owner.starts_with("reeve/"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_not_there_is_waited_for() {
+    let world = stage().await;
+    let theirs = config_map("alice", "later", &json!({"theirs": "x"}));
+    let ours = annotated(
+        config_map("alice", "later", &json!({"ours": "1"})),
+        "reeve.dev/apply",
+        "Contribute",
+    );
+    tell(&world, "alice", &ours).await;
+    assert_eq!(world.get(&theirs).await, None, "it is not for us to make");
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    assert_eq!(ready.reason, "Waiting", "{ready:?}");
+    assert!(ready.message.contains("ConfigMap alice/later"), "{ready:?}");
+    for _ in 0..2 {
+        world.apply(&theirs).await;
+        world.settle().await;
+        let data = world.get(&theirs).await.unwrap()["data"].clone();
+        assert_eq!(data, json!({"theirs": "x", "ours": "1"}));
+        assert_eq!(world.unit(PLUGIN, "alice").await, None);
+        world.delete(&theirs).await;
+        world.settle().await;
+        assert_eq!(world.get(&theirs).await, None, "its owner has deleted it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn units_share_an_object_but_not_a_field() {
+    let world = stage().await;
+    tell(&world, "alice", &contribution(&json!({"a": "alice"}))).await;
+    tell(&world, "bob", &contribution(&json!({"b": "bob"}))).await;
+    let both = json!({"theirs": "x", "a": "alice", "b": "bob"});
+    assert_eq!(data(&world).await, both);
+    tell(&world, "bob", &contribution(&json!({"a": "bob"}))).await;
+    assert_eq!(data(&world).await["a"], "alice");
+    let ready = world.unit_condition(PLUGIN, "bob", "Ready").await;
+    assert_eq!(ready.reason, "Conflict", "{ready:?}");
+    for text in [
+        "ConfigMap alice/shared: plugin told for Profile.kubeflow.org//bob wants fields that others",
+        ".data.a by \"reeve/told:",
+    ] {
+        assert!(ready.message.contains(text), "{text}: {ready:?}");
+    }
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+    // The end of a unit gives its fields up, and the other gets them.
+    world.delete(&profile_reference("alice")).await;
+    world.wait(Duration::from_secs(600)).await;
+    assert_eq!(data(&world).await["a"], "bob");
+    world.delete(&profile_reference("bob")).await;
+    world.settle().await;
+    assert_eq!(data(&world).await, json!({"theirs": "x"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_finds_all_contributions_again() {
+    let mut world = stage().await;
+    tell(&world, "alice", &contribution(&json!({"a": "alice"}))).await;
+    tell(&world, "bob", &contribution(&json!({"b": "bob"}))).await;
+    world.stop().await;
+    world.writes();
+    world.start();
+    world.settle().await;
+    let calls = world.server.requests();
+    let writes: Vec<String> = calls
+        .iter()
+        .map(|(call, _)| format!("{call:?}"))
+        .filter(|call| !call.contains("subjectaccessreviews") && !call.contains("Get"))
+        .filter(|call| {
+            ["Create", "Patch", "Update", "Delete"]
+                .iter()
+                .any(|v| call.contains(v))
+        })
+        .collect();
+    assert_eq!(writes, Vec::<String>::new());
+    // What is withdrawn, and who ends, while nobody looks.
+    world.stop().await;
+    let nothing = json!({"do": "nothing", "meant": true}).to_string();
+    let patch = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": nothing}}});
+    world.edit(&profile_reference("alice"), patch).await;
+    world.delete(&profile_reference("bob")).await;
+    world.start();
+    world.settle().await;
+    assert_eq!(data(&world).await, json!({"theirs": "x"}));
+}
