@@ -6,7 +6,7 @@ use reeve_api::Reason;
 use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, WatchState};
 use reeve_core::manifest::Scope;
 use reeve_core::ownership::plugin_selector;
-use reeve_core::plan::Policy;
+use reeve_core::plan::{Policy, Schemas};
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
@@ -43,6 +43,8 @@ pub(crate) struct Active {
     pub(crate) field_manager: String,
     /// The kinds of its manifest as the cluster serves them.
     pub(crate) resources: HashMap<GroupVersionKind, Resource>,
+    /// What the custom resources among them look like, as far as that is known.
+    pub(crate) schemas: Arc<Schemas>,
     /// What it watches.
     pub(crate) watches: Watches,
 }

@@ -23,7 +23,8 @@ use reeve_api::{Operation, Reason};
 use reeve_cluster::{Cluster, Delete, Deletion, Object, Store, WriteError};
 use reeve_core::outcome::{Absence, Precondition};
 use reeve_core::ownership::{
-    Owner, PLUGIN_LABEL, UNIT_LABEL, contributor, is_field_manager, plugin_label, unit_label,
+    Owner, PLUGIN_LABEL, UNIT_LABEL, contributor, is_contributor, is_field_manager, plugin_label,
+    unit_label,
 };
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -302,9 +303,10 @@ impl Executor {
 /// that away, by its field manager.
 fn plugin_of(live: &Object) -> Option<String> {
     let managers = live.managers().into_iter().map(|entry| entry.manager);
-    live.label(PLUGIN_LABEL)
-        .map(str::to_owned)
-        .or_else(|| managers.into_iter().find(|name| is_field_manager(name)))
+    live.label(PLUGIN_LABEL).map(str::to_owned).or_else(|| {
+        let made = |name: &String| is_field_manager(name) && !is_contributor(name);
+        managers.into_iter().find(made)
+    })
 }
 
 fn holds(precondition: &Precondition, live: &Object) -> bool {

@@ -17,6 +17,7 @@ use reeve_cluster::{
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Rule};
 use reeve_core::manifest::is_dns_label;
 use reeve_core::ownership::field_manager;
+use reeve_core::plan::Schemas;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits, LoadError};
 use std::collections::{BTreeSet, HashMap};
@@ -167,6 +168,7 @@ impl Loader {
                 &prepared.contributes,
             )
             .await?;
+        let schemas = Arc::new(self.schemas(&prepared.manifest).await);
         Ok(Active {
             plugin: plugin.into(),
             field_manager: field_manager(plugin),
@@ -178,6 +180,7 @@ impl Loader {
             limits: prepared.limits,
             contributes: prepared.contributes,
             policy: prepared.policy,
+            schemas,
             identity: prepared.identity,
             resources: prepared.resources,
             watches,
@@ -236,6 +239,29 @@ impl Loader {
             resources.insert(kind.clone(), resource);
         }
         Ok(resources)
+    }
+
+    /// What the custom resources that a plugin writes look like. Without that they
+    /// are compared as far as can be seen from themselves.
+    async fn schemas(&self, manifest: &Manifest) -> Schemas {
+        let mut schemas = Schemas::default();
+        for write in &manifest.writes {
+            let kind = &write.kind;
+            if !schemas.lacks(kind) {
+                continue;
+            }
+            let added = match self.cluster.schema(kind).await {
+                Ok(Some(schema)) => schemas
+                    .add(kind.clone(), &schema)
+                    .map_err(|error| chain(&error)),
+                Ok(None) => continue,
+                Err(error) => Err(chain(&error)),
+            };
+            if let Err(error) = added {
+                tracing::debug!(%kind, error, "schema not known");
+            }
+        }
+        schemas
     }
 
     /// The account must exist and must agree: without the annotation, whoever may

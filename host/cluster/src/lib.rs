@@ -18,6 +18,7 @@ pub mod observer;
 pub mod read;
 pub mod resource;
 pub mod review;
+pub mod schema;
 mod status;
 pub mod store;
 pub mod transport;

@@ -19,6 +19,7 @@ mod policy;
 mod prepare;
 mod recreate;
 mod refusal;
+mod schemas;
 mod surplus;
 mod sync;
 mod taken;
@@ -34,6 +35,7 @@ pub use policy::{Adoption, Policy};
 pub use prepare::{Ignored, Prepared, prepare};
 pub use recreate::{Recreation, recreation};
 pub use refusal::Refusal;
+pub use schemas::Schemas;
 pub use surplus::{Withdrawal, is_precious};
 pub use sync::{Blocked, Hooks, Progress};
 pub use taken::{Taken, taken};
@@ -79,6 +81,8 @@ pub struct Situation<'a> {
     pub gate: &'a dyn Fn(&Observed, Option<Applied<'_>>) -> Gate,
     /// How far the hooks of this revision have come.
     pub hooks: &'a Hooks,
+    /// What custom resources look like, as far as that is known.
+    pub schemas: &'a Schemas,
     /// What sending does not change.
     pub stubborn: &'a Stubborn,
     /// What the unit contributes to objects of others.

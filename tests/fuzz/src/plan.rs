@@ -54,6 +54,7 @@ fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool)
         panic!("waves alone always have an order");
     };
     decide(&Situation {
+        schemas: &reeve_core::plan::Schemas::default(),
         stubborn: &reeve_core::plan::Stubborn::new(),
         contributions: reeve_core::plan::Contributions::default(),
         owner,

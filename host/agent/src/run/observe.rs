@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::health::{self, Applied, Context, Gate, HealthStatus, Overrides, Rule};
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
-use reeve_core::plan::{Contributions, Observed, Stubborn, Target, Wanted};
+use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wanted};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub(super) struct Observation {
     /// Objects of others, as far as the unit has to do with them.
     targets: Vec<Target>,
     contributor: String,
+    pub(super) schemas: Arc<Schemas>,
     objects: HashMap<ObjectReference, Arc<Object>>,
     now: Timestamp,
 }
@@ -64,6 +65,7 @@ impl Observation {
         Self {
             targets: targets.collect(),
             contributor: contributor(unit),
+            schemas: active.schemas.clone(),
             observed,
             objects,
             now,

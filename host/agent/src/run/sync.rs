@@ -284,6 +284,7 @@ pub(super) fn next(
         observed: &looked.observed,
         gate: &|observed, applied| looked.gate(observed, applied),
         hooks: &sync.hooks,
+        schemas: &looked.schemas,
         stubborn: &sync.stubborn,
         contributions: looked.contributions(&sync.sent),
         settled: sync.settled,

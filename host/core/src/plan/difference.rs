@@ -1,6 +1,6 @@
 //! Whether an apply would change anything, decided without asking.
 
-use super::Observed;
+use super::{Observed, Schemas};
 use crate::ownership::{APPLIED_ANNOTATION, Stamped};
 
 /// Why an object is applied.
@@ -18,16 +18,19 @@ pub enum ApplyReason {
 /// Why `stamped` has to be sent to an object of ours, if it has to be: we sent
 /// something else before, or a field of it is no longer ours. A field that is
 /// ours but differs was changed by admission or defaulting, and is settled.
-pub(super) fn difference(stamped: &Stamped, object: &Observed) -> Option<ApplyReason> {
+///
+/// Of a kind whose schema is not known, an empty list that is keyed or a set cannot
+/// be told from one that somebody has taken.
+pub(super) fn difference(
+    stamped: &Stamped,
+    object: &Observed,
+    schemas: &Schemas,
+) -> Option<ApplyReason> {
     if object.annotations.get(APPLIED_ANNOTATION) != Some(&stamped.applied) {
         return Some(ApplyReason::Changed);
     }
     let owned = object.owned_fields.as_ref()?;
-    let schema = reeve_ssa::builtin::schema(
-        &stamped.reference.kind.group,
-        &stamped.reference.kind.version,
-        &stamped.reference.kind.kind,
-    );
+    let schema = schemas.of(&stamped.reference.kind);
     let covered = match schema {
         Some(schema) => reeve_ssa::covers_typed(schema, owned, &stamped.body),
         None => reeve_ssa::covers(owned, &stamped.body),

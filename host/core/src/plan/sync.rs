@@ -117,7 +117,8 @@ impl Walk<'_, '_> {
     /// The state of a hook after a look at its object. An object of an earlier
     /// revision is not this hook's.
     fn judge(&self, one: &Wanted, live: Option<&Observed>, state: HookState) -> HookState {
-        let ours = live.filter(|live| difference(&one.stamped, live).is_none());
+        let ours =
+            live.filter(|live| difference(&one.stamped, live, self.situation.schemas).is_none());
         let (uid, verdict) = match (&state, ours) {
             (HookState::Succeeded { .. } | HookState::Failed { .. }, _) => return state,
             (HookState::Pending, None) => return HookState::Pending,
@@ -326,7 +327,7 @@ impl Walk<'_, '_> {
             known.is_some_and(|known| *known == live.fingerprint())
         };
         if !left_alone
-            && let Some(reason) = difference(&one.stamped, live)
+            && let Some(reason) = difference(&one.stamped, live, self.situation.schemas)
             && !stubborn()
         {
             return State::Do(apply(index, reason, Some(live.uid.clone())));

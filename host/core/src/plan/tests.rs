@@ -134,6 +134,7 @@ impl World {
             observed: &observed,
             gate: &gate,
             hooks: &self.hooks,
+            schemas: &Schemas::default(),
             stubborn: &self.stubborn,
             contributions: Contributions::default(),
             settled: self.settled,

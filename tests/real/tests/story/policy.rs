@@ -1,7 +1,10 @@
 //! What the policy of a Plugin says, where a real API server has to agree: who owns
 //! what after a write of `managedFields`.
 
+use std::process::Command;
+
 use anyhow::{Context as _, Result, ensure};
+use reeve_real::{binary, eventually};
 use reeve_test_support::component;
 use serde_json::{Value, json};
 
@@ -65,13 +68,34 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
     let journal = stage.cluster.kubectl(&journal)?;
     ensure!(journal == "Overwrite", "{journal}");
 
+    // What was lost can be had back; what the plugin wants it takes again.
+    let undone = Command::new(binary()?)
+        .arg("undo")
+        .arg(format!(
+            "--kubeconfig={}",
+            stage.cluster.kubeconfig().display()
+        ))
+        .arg(format!("--namespace={NAMESPACE}"))
+        .args(["--plugin", "quotas"])
+        .output()?;
+    let said = String::from_utf8_lossy(&undone.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&undone.stderr).into_owned();
+    ensure!(
+        undone.status.success() && said.contains("put back"),
+        "{said}{errors}"
+    );
+    stage.wait_for(quota("ann"), "/spec/hard/count~1cronjobs.batch", "5")?;
+    stage.wait_for(quota("ann"), "/metadata/labels/team", "x")?;
+    stage.wait_for(quota("ann"), PODS, "100")?;
+    stage.wait_for(quota("ann"), label, "quotas")?;
+
     // From now on the number of pods is somebody else's. It keeps its value.
     let mut giving = adopting;
     giving["ignore"] = json!([{"kind": "ResourceQuota", "jsonPointers": ["/spec/hard/pods"]}]);
     stage.apply(&[policy(&giving)])?;
     let pods = "f:pods";
     let what = "the pods are nobody's";
-    let released = reeve_real::eventually(what, || {
+    let released = eventually(what, || {
         let quota = stage.get("resourcequota", "ann", "quotas")?;
         let quota = quota.context("it is gone")?;
         let fields = quota["metadata"]["managedFields"].as_array();
@@ -96,6 +120,7 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
 
     // Converged, a restart writes nothing.
     stage.start_agent()?;
+    stage.wait_for_readiness(true)?;
     stage.wait_for_condition("quotas", crate::READY)?;
     let restarted = stage.wait_for(quota("ann"), PODS, "7")?;
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();

@@ -4,7 +4,7 @@ use super::*;
 use crate::health::{Applied, Gate};
 use crate::kind::GroupVersionKind;
 use crate::ownership::{Owner, contributor};
-use crate::plan::{Hooks, Observed, Stubborn, plan};
+use crate::plan::{Hooks, Observed, Schemas, Stubborn, plan};
 use crate::unit::UnitKey;
 use crate::waves::{Member, Mode, order};
 use serde_json::json;
@@ -77,6 +77,7 @@ fn words(wanted: &[Wanted], targets: &[Target], sent: &[(ObjectReference, String
         gate: &gate,
         hooks: &Hooks::new(),
         settled: false,
+        schemas: &Schemas::default(),
         stubborn: &Stubborn::new(),
         contributions: Contributions {
             manager: &manager,
