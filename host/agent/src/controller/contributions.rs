@@ -166,7 +166,13 @@ impl Controller {
             if plugin.is_suspended() || plugin.contributions.orphaned.is_empty() {
                 continue;
             }
-            let orphaned = std::mem::take(&mut plugin.contributions.orphaned);
+            let mut orphaned = std::mem::take(&mut plugin.contributions.orphaned);
+            // A primary of that name may have come meanwhile.
+            let prefix = contributor_prefix(&plugin.name);
+            orphaned.retain(|(_, manager)| {
+                let label = manager.strip_prefix(&prefix);
+                label.is_some_and(|label| !plugin.labels.contains_key(label))
+            });
             let executor = self.runner.executor.clone();
             self.state.releases.spawn(async move {
                 for (object, manager) in orphaned {

@@ -36,9 +36,15 @@ impl Executor {
             Recreation::Unrelated => return Err(write_problem(reference, refused)),
             // Only the plugin's next answer, or a change of the object, changes that.
             Recreation::Refused(why) => return Err(Problem::lasting(Reason::FieldImmutable, why)),
-            Recreation::Allowed => {}
+            Recreation::Allowed { immutable } => {
+                let reason = match immutable {
+                    true => Reason::FieldImmutable,
+                    false => Reason::ApplyFailed,
+                };
+                self.try_as_new(work, resource, one, refused, reason)
+                    .await?;
+            }
         }
-        self.try_as_new(work, resource, one, refused).await?;
         // What was seen may be out of date, and what goes must be what is written
         // down.
         let live = match self.live(active, reference).await? {
@@ -88,6 +94,7 @@ impl Executor {
         resource: &Resource,
         one: &Wanted,
         refused: &WriteError,
+        reason: Reason,
     ) -> Result<(), Problem> {
         let reference = &one.stamped.reference;
         let name = other_name(&reference.name);
@@ -127,7 +134,7 @@ impl Executor {
              refused: {why}",
             chain(refused)
         );
-        Err(Problem::lasting(Reason::FieldImmutable, message))
+        Err(Problem::lasting(reason, message))
     }
 }
 

@@ -134,8 +134,15 @@ impl Opened<'_> {
             applies.insert(*index, (None, Standing::Waiting));
         }
         for step in taken.plan.steps() {
-            if let Step::Apply { wanted, reason, .. } = step {
-                applies.insert(*wanted, (Some(*reason), Standing::Now));
+            match step {
+                Step::Apply { wanted, reason, .. } => {
+                    applies.insert(*wanted, (Some(*reason), Standing::Now));
+                }
+                // Somebody's object, which is there.
+                Step::Contribute { wanted, .. } => {
+                    applies.insert(*wanted, (Some(ApplyReason::Changed), Standing::Now));
+                }
+                Step::Delete { .. } | Step::Release { .. } => {}
             }
         }
         let place = |index: &usize| {

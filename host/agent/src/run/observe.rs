@@ -56,6 +56,7 @@ impl Observation {
         let targets = candidates
             .iter()
             .filter_map(|reference| contributed(active, snapshot, reference))
+            .filter(|object| object.label(UNIT_LABEL) != Some(label))
             .map(|object| Target {
                 reference: object.reference(),
                 uid: object.uid().to_owned(),

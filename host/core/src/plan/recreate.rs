@@ -11,8 +11,12 @@ pub enum Recreation {
     /// It is not known to be for a field that cannot be changed, and nobody wants
     /// it to be made anew.
     Unrelated,
-    /// It may be deleted and made anew, if that would be accepted.
-    Allowed,
+    /// It may be deleted and made anew, if that would be accepted. `immutable` when
+    /// it was refused for a field that cannot be changed, as far as its words say.
+    Allowed {
+        /// Whether that is known.
+        immutable: bool,
+    },
     /// It stays as it is; why, and what to do, for people.
     Refused(String),
 }
@@ -81,7 +85,7 @@ pub fn recreation(
             object.kind.kind
         ));
     }
-    Recreation::Allowed
+    Recreation::Allowed { immutable }
 }
 
 #[cfg(test)]
@@ -129,7 +133,8 @@ mod tests {
         };
         let said = match recreation(&one, &policy, "p", &causes, complaint) {
             Recreation::Unrelated => "unrelated".to_owned(),
-            Recreation::Allowed => "allowed".to_owned(),
+            Recreation::Allowed { immutable: true } => "allowed".to_owned(),
+            Recreation::Allowed { immutable: false } => "perhaps".to_owned(),
             Recreation::Refused(why) => why,
         };
         assert!(said.contains(expected), "{annotations:?} {cause:?}: {said}");
@@ -181,7 +186,7 @@ mod tests {
         check("Job", &force, false, immutable, "allowed");
         check("Job", &[], true, immutable, "allowed");
         // A rule of a custom resource may say it in any words.
-        check("Widget", &force, false, ("spec.a", "only grows"), "allowed");
+        check("Widget", &force, false, ("spec.a", "only grows"), "perhaps");
         for kind in ["Namespace", "PersistentVolumeClaim"] {
             check(kind, &force, true, immutable, "loses data");
             check(kind, &[], true, ("spec.a", "Required value"), "unrelated");

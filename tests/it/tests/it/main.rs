@@ -16,6 +16,7 @@ mod immutable;
 mod inputs;
 mod left;
 mod life;
+mod namespaces;
 mod noops;
 mod outage;
 mod replicas;

@@ -24,8 +24,10 @@ pub(crate) fn plugin_object(name: &str, policy: &Value) -> Value {
     plugin
 }
 
-/// Installs the plugin once more, under a name.
+/// Installs the plugin once more, under a name. It writes these kinds, with commas
+/// between them.
 pub(crate) async fn install(world: &World, name: &str, writes: &str) {
+    let writes: Vec<&str> = writes.split(',').collect();
     let config = json!({
         "primary": "Profile.v1.kubeflow.org", "writes": writes, "scope": "cluster",
         "reconcile": {"do": "nothing", "meant": true},
