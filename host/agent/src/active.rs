@@ -1,5 +1,6 @@
 //! A plugin that has passed every gate and may run.
 
+use crate::calls::PluginThreads;
 use crate::problem::Problem;
 use bytes::Bytes;
 use reeve_api::Reason;
@@ -35,6 +36,8 @@ pub(crate) struct Active {
     pub(crate) contributes: BTreeSet<String>,
     /// What it may do to objects that are there already.
     pub(crate) policy: Policy,
+    /// The threads on which it runs.
+    pub(crate) threads: PluginThreads,
     /// As whom it writes.
     pub(crate) identity: Identity,
     /// Name of the ServiceAccount behind that.

@@ -1,5 +1,7 @@
 //! Starting and stopping an agent.
 
+use crate::bounds::LimitBounds;
+use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
 use crate::execute::{Claims, Executor, Recent};
@@ -36,6 +38,10 @@ pub struct AgentConfig {
     pub clock: Arc<dyn Clock>,
     /// Units that run at once.
     pub concurrency: usize,
+    /// The most that a plugin may be given by its `Plugin`.
+    pub limits: LimitBounds,
+    /// Where plugins run.
+    pub threads: GuestThreads,
     /// How replicas agree on who of them leads; none for an agent that is the only
     /// one.
     pub election: Option<ElectorSettings>,
@@ -54,6 +60,8 @@ impl AgentConfig {
             namespace: namespace.into(),
             clock: Arc::new(SystemClock),
             concurrency: Self::CONCURRENCY,
+            limits: LimitBounds::default(),
+            threads: GuestThreads::default(),
             election: None,
         }
     }
@@ -81,6 +89,8 @@ impl Agent {
             namespace,
             clock,
             concurrency,
+            limits,
+            threads,
             election,
         } = config;
         let namespace: Arc<str> = namespace.into();
@@ -136,6 +146,8 @@ impl Agent {
                 cluster: cluster.clone(),
                 store: store.clone(),
                 namespace: namespace.clone(),
+                bounds: limits,
+                threads,
             },
             runner: Runner {
                 executor: Executor {

@@ -113,13 +113,13 @@ fn parse(entry: &Bytes) -> Option<Package> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_engine::EngineConfig;
+    use reeve_engine::{Compiler, EngineConfig};
 
     fn engine(cache: Option<&std::path::Path>) -> Engine {
         Engine::new(EngineConfig {
             cache: cache.map(Into::into),
             max_instances: 0,
-            ..EngineConfig::default()
+            ..EngineConfig::new(Compiler::InThisProcess)
         })
         .unwrap()
     }

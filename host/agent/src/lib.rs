@@ -13,6 +13,8 @@
 
 mod active;
 mod agent;
+mod bounds;
+mod calls;
 mod clock;
 mod config_schema;
 mod controller;
@@ -42,6 +44,8 @@ mod sync_status;
 mod view;
 
 pub use agent::{Agent, AgentConfig};
+pub use bounds::{BoundError, LimitBounds};
+pub use calls::{GuestThreads, PluginThreads};
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use delivery::MAX_COMPONENT_BYTES;
 pub use health::{Health, HealthServer};

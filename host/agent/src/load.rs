@@ -4,13 +4,15 @@
 //! running until all of them have passed.
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
+use crate::bounds::LimitBounds;
+use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
 use crate::delivery::Package;
 use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
 use bytes::Bytes;
-use reeve_api::{LimitOverrides, PluginSpec, Reason};
+use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
@@ -32,6 +34,10 @@ pub(crate) struct Loader {
     pub(crate) store: Store,
     /// Namespace of the agent and of the ServiceAccounts of plugins.
     pub(crate) namespace: Arc<str>,
+    /// What plugins may have.
+    pub(crate) bounds: LimitBounds,
+    /// Where they run.
+    pub(crate) threads: GuestThreads,
 }
 
 /// How a version stands in the cluster: what is asked again while it runs.
@@ -53,6 +59,7 @@ pub(crate) struct Prepared {
     limits: Limits,
     contributes: BTreeSet<String>,
     policy: reeve_core::plan::Policy,
+    threads: PluginThreads,
     identity: Identity,
     resources: HashMap<GroupVersionKind, Resource>,
     /// Name of the ServiceAccount as which it is to write.
@@ -120,14 +127,15 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<Prepared, Problem> {
         let key = key(&package, policy, contributes);
-        let limits = limits(policy.limits.as_ref());
+        let limits = self.bounds.limits(policy.limits.as_ref())?;
+        let threads = self.threads.of_plugin();
         let apply_policy = policy::read(policy)?;
         let component = self
             .engine
             .load(package.component.clone())
             .await
             .map_err(|error| load_problem(&error))?;
-        let metadata = call_metadata(&component, &limits).await?;
+        let metadata = call_metadata(&component, &limits, &threads).await?;
         config_schema::check(&metadata.config_schema, &package.config).map_err(|error| {
             let reason = match error {
                 config_schema::SchemaError::Schema(_) => Reason::MetadataFailed,
@@ -135,7 +143,7 @@ impl Loader {
             };
             Problem::lasting(reason, error.to_string())
         })?;
-        let manifest = call_describe(&component, &package, &limits).await?;
+        let manifest = call_describe(&component, &package, &limits, &threads).await?;
         let resources = self.resolve(&manifest).await?;
         check_scopes(&manifest, &resources)?;
         let account = policy
@@ -152,6 +160,7 @@ impl Loader {
             limits,
             contributes: contributes.clone(),
             policy: apply_policy,
+            threads,
             resources,
             account,
         })
@@ -179,6 +188,7 @@ impl Loader {
             config: prepared.config,
             limits: prepared.limits,
             contributes: prepared.contributes,
+            threads: prepared.threads,
             policy: prepared.policy,
             schemas,
             identity: prepared.identity,
@@ -526,8 +536,13 @@ fn check_scopes(
 async fn call_metadata(
     component: &Component,
     limits: &Limits,
+    threads: &PluginThreads,
 ) -> Result<reeve_core::Metadata, Problem> {
-    let called = component.metadata(limits).await.map_err(|fault| Problem {
+    let call = {
+        let (component, limits) = (component.clone(), limits.clone());
+        async move { component.metadata(&limits).await }
+    };
+    let called = threads.run(call).await.map_err(|fault| Problem {
         reason: Reason::MetadataFailed,
         message: fault.to_string(),
         retries: fault.retries(),
@@ -549,15 +564,18 @@ async fn call_describe(
     component: &Component,
     package: &Package,
     limits: &Limits,
+    threads: &PluginThreads,
 ) -> Result<Manifest, Problem> {
-    let called = component
-        .describe(package.config.clone(), limits)
-        .await
-        .map_err(|fault| Problem {
-            reason: Reason::DescribeFailed,
-            message: fault.to_string(),
-            retries: fault.retries(),
-        })?;
+    let call = {
+        let (component, limits) = (component.clone(), limits.clone());
+        let config = package.config.clone();
+        async move { component.describe(config, &limits).await }
+    };
+    let called = threads.run(call).await.map_err(|fault| Problem {
+        reason: Reason::DescribeFailed,
+        message: fault.to_string(),
+        retries: fault.retries(),
+    })?;
     let raw = called.value.map_err(|error| {
         Problem::lasting(
             Reason::ConfigInvalid,
@@ -574,7 +592,7 @@ async fn call_describe(
 
 fn load_problem(error: &LoadError) -> Problem {
     let reason = match error {
-        LoadError::TooLarge { .. } => Reason::TooLarge,
+        LoadError::TooLarge { .. } | LoadError::TooMany { .. } => Reason::TooLarge,
         LoadError::NotAComponent { .. } => Reason::NotAComponent,
         LoadError::WrongWorld { .. } => Reason::WrongWorld,
         _ => Reason::CompileFailed,
@@ -584,24 +602,4 @@ fn load_problem(error: &LoadError) -> Problem {
         message: chain(error),
         retries: error.retries(),
     }
-}
-
-fn limits(overrides: Option<&LimitOverrides>) -> Limits {
-    let mut limits = Limits::default();
-    let Some(overrides) = overrides else {
-        return limits;
-    };
-    if let Some(millis) = overrides.run_milliseconds {
-        limits.run_time = Duration::from_millis(millis.into());
-    }
-    if let Some(bytes) = overrides.memory_bytes {
-        limits.memory_bytes = bytes.into();
-    }
-    if let Some(bytes) = overrides.output_bytes {
-        limits.output_bytes = bytes.into();
-    }
-    if let Some(objects) = overrides.output_objects {
-        limits.output_objects = objects.into();
-    }
-    limits
 }

@@ -6,6 +6,7 @@
 //! values of an enum, kinds as far as they are watched. There is no label per
 //! unit. What is labelled with a plugin goes when the plugin goes.
 
+mod calls;
 mod families;
 mod labels;
 
@@ -14,12 +15,14 @@ pub(crate) use labels::{RunResult, Verb, WriteResult};
 use families::Families;
 use http::Method;
 use labels::{
-    Controller, Info, Plugin, Queue, Reconcile, Request, UNIT_STATES, Units, Watched, Write,
+    Controller, Exceeded, Info, Plugin, Queue, Reconcile, Request, UNIT_STATES, Units, Watched,
+    Write,
 };
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry;
 use reeve_api::UnitCounts;
 use reeve_cluster::{Observer, Resource};
+use reeve_engine::Usage;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -233,14 +236,17 @@ impl Metrics {
         });
     }
 
-    /// A plugin was called and took this long.
-    pub(crate) fn called(&self, plugin: &Arc<str>, time: Duration) {
+    /// A plugin was called, used this, and may have been ended by a limit.
+    pub(crate) fn called(&self, plugin: &Arc<str>, usage: &Usage, limit: Option<&'static str>) {
         self.of(plugin, |families| {
-            let label = of_plugin(plugin);
-            families
-                .call_time
-                .get_or_create(&label)
-                .observe(time.as_secs_f64());
+            families.calls.add(plugin, usage);
+            if let Some(limit) = limit {
+                let exceeded = Exceeded {
+                    plugin: plugin.clone(),
+                    limit,
+                };
+                families.exceeded.get_or_create(&exceeded).inc();
+            }
         });
     }
 

@@ -19,6 +19,8 @@ pub use open::{Given, Opened};
 pub use plan::{Action, ObjectPlan, ProblemReport, Standing, UnitPlan};
 pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_bookkeeping};
 
+use crate::bounds::LimitBounds;
+use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{OwnWatches, own_resource};
 use crate::execute::{Claims, Executor, Recent};
@@ -147,6 +149,8 @@ impl Planner {
                 cluster: cluster.clone(),
                 store: store.clone(),
                 namespace: namespace.as_str().into(),
+                bounds: LimitBounds::default(),
+                threads: GuestThreads::default(),
             },
             runner: Runner {
                 executor: Executor {

@@ -106,7 +106,8 @@ pub struct IgnoreRule {
     pub managed_fields_managers: Vec<String>,
 }
 
-/// Limits of one call, where they differ from the defaults.
+/// Limits of one call, where they differ from the defaults. The operator may allow
+/// less than the maxima here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitOverrides {
@@ -115,10 +116,19 @@ pub struct LimitOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 60_000))]
     pub run_milliseconds: Option<u32>,
-    /// Memory of the guest in bytes. Default 67108864 (64 MiB).
+    /// Time of a call in milliseconds, waiting included. Default 120000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 10, max = 600_000))]
+    pub wall_milliseconds: Option<u32>,
+    /// Memory of the guest in bytes: all its memories and tables together. Default 67108864 (64 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 65_536, max = 1_073_741_824))]
     pub memory_bytes: Option<u32>,
+    /// Stack of the guest in bytes, rounded up to a power of two. Default 524288
+    /// (512 KiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 65_536, max = 8_388_608))]
+    pub stack_bytes: Option<u32>,
     /// Bytes of all objects that one call returns. Default 4194304 (4 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1024, max = 67_108_864))]
@@ -127,6 +137,19 @@ pub struct LimitOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub output_objects: Option<u32>,
+    /// Number of calls of host functions, WASI included. Default 100000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub host_calls: Option<u32>,
+    /// Bytes that host functions return, added up. Default 268435456 (256 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1024, max = 17_179_869_184_u64))]
+    pub host_call_bytes: Option<u64>,
+    /// Bytes of log lines that are kept; further ones are dropped. Default 65536
+    /// (64 KiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 4_194_304))]
+    pub log_bytes: Option<u32>,
 }
 
 /// What the agent observed of a plugin.

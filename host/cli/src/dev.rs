@@ -8,7 +8,7 @@ mod sample;
 mod table;
 
 use crate::actors::ActorArgs;
-use crate::{output, signal};
+use crate::{compile, output, signal};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use install::Installer;
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot make folder {}", folder.display()))?;
     }
     serving.write_kubeconfig(&args.kubeconfig, NAMESPACE)?;
-    let engine = Engine::new(EngineConfig::default())?;
+    let engine = Engine::new(EngineConfig::new(compile::compiler()?))?;
     let installer = Installer::new(server.client(), engine.clone());
     installer.prepare().await?;
     step.done(serving.url());

@@ -1,5 +1,6 @@
 //! What `reeve plan` and `reeve explain` share: a planner on the user's cluster.
 
+use crate::compile;
 use crate::connection::ConnectionArgs;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
@@ -35,7 +36,7 @@ impl LookArgs {
         let client = self.connection.client().await?;
         let engine = Engine::new(EngineConfig {
             cache: self.cache.clone(),
-            ..EngineConfig::default()
+            ..EngineConfig::new(compile::compiler()?)
         })?;
         let namespace = self.connection.namespace.clone();
         Ok(Planner::new(PlannerConfig::new(client, engine, namespace)))

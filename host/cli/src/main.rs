@@ -1,8 +1,10 @@
 //! The `reeve` binary: parses, wires, runs.
 
 mod actors;
+mod bounds;
 mod cluster;
 mod columns;
+mod compile;
 mod connection;
 mod crds;
 mod dev;
@@ -58,6 +60,8 @@ enum Command {
     Approve(operate::ApproveArgs),
     Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
+    #[command(name = compile::NAME, hide = true)]
+    Compile(compile::CompileArgs),
 }
 
 fn main() -> ExitCode {
@@ -92,6 +96,8 @@ fn main() -> ExitCode {
         Command::Approve(args) => ask(operate::approve(args)),
         Command::Undo(args) => ask(undo::run(args)),
         Command::Crds(args) => crds::run(&args),
+        // Before anything starts a thread.
+        Command::Compile(args) => Ok(compile::run(&args)),
     };
     match ended {
         Ok(code) => code,

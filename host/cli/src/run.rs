@@ -1,5 +1,6 @@
 //! `reeve run`.
 
+use crate::bounds::BoundArgs;
 use crate::signal;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -7,7 +8,7 @@ use k8s_openapi::jiff::SignedDuration;
 use reeve_agent::{Agent, AgentConfig, AgentStatus, HealthServer};
 use reeve_cluster::{ConnectOptions, ElectorSettings, LeaseName, LeaseTiming, connect, lease};
 use reeve_core::grant::LEASE;
-use reeve_engine::{Engine, EngineConfig};
+use reeve_engine::Engine;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ pub(crate) struct RunArgs {
     shutdown_grace: Duration,
     #[command(flatten)]
     election: ElectionArgs,
+    #[command(flatten)]
+    bounds: BoundArgs,
 }
 
 /// How several replicas agree on the one that writes.
@@ -118,7 +121,7 @@ impl ElectionArgs {
 }
 
 /// `15s`, `1m 30s`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration: SignedDuration = text
         .parse()
         .map_err(|error| format!("{error}; write it like 15s or 1m30s"))?;
@@ -143,18 +146,18 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let election = args.election.settings(&args.namespace)?;
+    let limits = args.bounds.limits()?;
     let (client, _) = connect(&ConnectOptions {
         kubeconfig: args.kubeconfig,
         context: args.context,
     })
     .await?;
-    let engine = Engine::new(EngineConfig {
-        cache: args.cache,
-        ..EngineConfig::default()
-    })?;
+    let engine = Engine::new(args.bounds.engine(args.cache)?)?;
     let mut config = AgentConfig::new(client, engine, args.namespace.clone());
     config.concurrency = args.concurrency;
     config.election = election;
+    config.limits = limits;
+    config.threads = args.bounds.threads();
     let agent = Agent::start(config);
     let health = HealthServer::bind(args.health_address, agent.health())
         .await

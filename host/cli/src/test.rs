@@ -1,6 +1,6 @@
 //! `reeve test`.
 
-use crate::output;
+use crate::{compile, output};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reeve_harness::{Options, Printer, run as play};
@@ -49,6 +49,7 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<ExitCode> {
         filter: args.filter,
         update: args.update,
         junit: args.junit,
+        compiler: Some(compile::program()?),
         ..Options::default()
     };
     let text = args.output == Output::Text;

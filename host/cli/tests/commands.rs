@@ -56,6 +56,10 @@ fn an_error_is_told_once_and_says_where() {
              No such file or directory (os error 2)\n",
         ),
         (
+            "run --max-limit hostCalls=5,memoryBytes=1".to_owned(),
+            "--max-limit: memoryBytes is 1; it must be between 65536 and 1073741824\n",
+        ),
+        (
             "run --kubeconfig kubeconfig".to_owned(),
             "kubeconfig is no kubeconfig: line 1 column 11: expected sequence start\n",
         ),

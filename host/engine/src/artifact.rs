@@ -50,7 +50,7 @@ pub(crate) struct Cache {
     folder: Dir,
     key: [u8; KEY_BYTES],
     /// Stands for everything besides the component that decides about the machine
-    /// code: wasmtime's version, its settings, this processor.
+    /// code: the versions of wasmtime and of this crate, the settings, this processor.
     settings: String,
     /// For the names of files that are being written.
     writes: AtomicU64,
@@ -126,9 +126,13 @@ impl Cache {
                 return None;
             }
         };
-        let component = self
-            .verified(&name, &entry)
-            .and_then(|contents| deserialize(engine, contents));
+        let component = self.verified(&name, &entry).and_then(|contents| {
+            deserialize(engine, contents)
+                .inspect_err(|error| {
+                    tracing::debug!(error = format!("{error:#}"), "not ours to run")
+                })
+                .ok()
+        });
         if component.is_none() {
             tracing::warn!(
                 name,
@@ -143,15 +147,11 @@ impl Cache {
 
     /// Keeps the compiled form of a component. Without success nothing is lost
     /// but time, so that is a line in the log.
-    pub(crate) fn put(&self, digest: Digest, component: &Component) {
+    pub(crate) fn put(&self, digest: Digest, artifact: &Artifact) {
         let name = self.name(digest);
-        let written = component
-            .serialize()
-            .map_err(io::Error::other)
-            .and_then(|contents| {
-                self.make_room(Sort::Compiled, contents.len() as u64, COMPILED_BYTES)?;
-                self.write(&name, &[&contents])
-            });
+        let written = self
+            .make_room(Sort::Compiled, artifact.0.len() as u64, COMPILED_BYTES)
+            .and_then(|()| self.write(&name, &[&artifact.0]));
         if let Err(error) = written {
             tracing::warn!(%error, name, "cannot keep a compiled component");
         }
@@ -281,38 +281,68 @@ impl Cache {
     }
 }
 
+/// Machine code that the compiler has just made.
+pub(crate) struct Artifact(Vec<u8>);
+
+impl Artifact {
+    /// Takes what [`crate::compile::compile`] returned, in this process or, over a
+    /// pipe, in a compiler that this process has started.
+    pub(crate) fn made(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Makes it ready to run.
+    ///
+    /// # Errors
+    ///
+    /// When it needs more than the allocator has for one component, or the compiler
+    /// was another version or had other settings.
+    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
+        deserialize(engine, &self.0)
+    }
+}
+
 /// The same machine code under another engine with equal settings.
 pub(crate) fn copy(component: &Component, engine: &Engine) -> wasmtime::Result<Component> {
     let contents = component.serialize()?;
     deserialize(engine, &contents)
-        .ok_or_else(|| wasmtime::format_err!("the engines of one process differ in their settings"))
 }
 
-/// Machine code from bytes that [`Component::serialize`] has made.
+/// Machine code from bytes that wasmtime's compiler has made.
 ///
-/// None when they come from another version or other settings.
+/// # Errors
+///
+/// When they come from another version or other settings, or need more than the
+/// allocator has for one component.
 #[expect(
     unsafe_code,
     reason = "wasmtime cannot check machine code, so its author must be certain"
 )]
-fn deserialize(engine: &Engine, contents: &[u8]) -> Option<Component> {
-    // SAFETY: The bytes must be what `Component::serialize` returned, unaltered.
-    // There are two callers: `copy` passes what it has just been given by
-    // `serialize`, and `Cache::get` passes what `Cache::verified` let through: the
-    // bytes carry a MAC made with this installation's key, which only `Cache::put`
-    // does, on what `serialize` returned. They are in our own memory, so nobody
-    // can alter them between the check and here.
-    let component = unsafe { Component::deserialize(engine, contents) };
-    component
-        .inspect_err(|error| tracing::debug!(error = format!("{error:#}"), "not ours to run"))
-        .ok()
+fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: The bytes must be what wasmtime's compiler returned, unaltered. They
+    // are in our own memory, so nobody can alter them between here and wherever
+    // they were found good. There are three callers:
+    // - `copy` passes what it has just been given by `Component::serialize`.
+    // - `Artifact::load` passes what the compiler has just returned, in this
+    //   process or in a child that this process started from its own executable,
+    //   or from the one that the program which embeds the engine names, over a pipe
+    //   that nobody else holds. That this child was not taken over by the component
+    //   that it compiled is an assumption: docs/security.md says what it rests on,
+    //   and what is left when it fails.
+    // - `Cache::get` passes what `Cache::verified` let through: the bytes carry a
+    //   MAC over themselves and their name, made with this installation's key. For
+    //   names of this form only `Cache::put` makes it, on an `Artifact`; kept bytes
+    //   have names of another.
+    unsafe { Component::deserialize(engine, contents) }
 }
 
 fn kept_name(key: Digest) -> String {
     format!("{}-{KEPT}", key.hex())
 }
 
-/// A name for everything that decides about the machine code.
+/// A name for everything that decides about the machine code, and about whether a
+/// component is one that this version of the engine lets in: what is in the cache
+/// is not looked at again.
 fn settings(engine: &Engine) -> String {
     struct Bytes(Sha256);
 
@@ -329,6 +359,7 @@ fn settings(engine: &Engine) -> String {
 
     let mut bytes = Bytes(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut bytes);
+    bytes.write(env!("CARGO_PKG_VERSION").as_bytes());
     bytes.0.finalize()[..8]
         .iter()
         .map(|byte| format!("{byte:02x}"))

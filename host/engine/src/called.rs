@@ -65,4 +65,8 @@ pub struct Usage {
     pub host_call_bytes: u64,
     /// Bytes that the guest returned: its objects and other texts.
     pub output_bytes: u64,
+    /// Objects that the guest returned.
+    pub output_objects: u64,
+    /// Bytes of the log lines that were kept.
+    pub log_bytes: u64,
 }

@@ -12,10 +12,12 @@ use crate::state::State;
 use crate::ticker::Running;
 use crate::view::View;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reeve_core::manifest::RawManifest;
 use reeve_core::{Digest, Failure, Metadata, Outcome};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
 
@@ -33,9 +35,9 @@ pub(crate) struct Inner {
     generation: Generation,
     compiled: wasmtime::component::Component,
     prepared: Prepared,
-    /// The same code for the allocator without a pool, made when the pool is
-    /// first exhausted.
-    overflow: OnceLock<Prepared>,
+    /// The same code for allocators without a pool, by the size of their stacks:
+    /// made when the pool is first exhausted, or another stack is asked for.
+    spare: Mutex<HashMap<usize, Arc<Prepared>>>,
 }
 
 /// One call of `reconcile`.
@@ -85,7 +87,7 @@ impl Component {
                 generation,
                 compiled,
                 prepared,
-                overflow: OnceLock::new(),
+                spare: Mutex::default(),
             }),
         }
     }
@@ -170,42 +172,47 @@ impl Component {
     ) -> Result<Call, Fault> {
         let inner = &*self.inner;
         let running = inner.engine.ticker().start();
-        let state = State::new(limits, view.clone(), inner.digest);
-        let mut store = new_store(inner.engine.primary(), state);
-        let error = match inner.prepared.instantiate(&mut store).await {
-            Ok(guest) => return Ok(Call::new(function, store, guest, running)),
-            Err(error) if error.is::<PoolConcurrencyLimitError>() => {
-                inner.engine.count_overflow();
-                let state = State::new(limits, view, inner.digest);
-                match inner.overflow() {
-                    Ok((runtime, prepared)) => {
-                        store = new_store(runtime, state);
-                        match prepared.instantiate(&mut store).await {
-                            Ok(guest) => return Ok(Call::new(function, store, guest, running)),
-                            Err(error) => error,
-                        }
-                    }
-                    Err(error) => error,
-                }
-            }
-            Err(error) => error,
-        };
         let unknown = |reason| FaultKind::Host { reason };
-        Err(fault(function, &error, store.into_data(), unknown))
+        let stack = settings::stack_for(limits.stack_bytes);
+        if stack == settings::STACK_BYTES {
+            let state = State::new(limits, view.clone(), inner.digest);
+            let mut store = new_store(inner.engine.primary(), state);
+            match inner.prepared.instantiate(&mut store).await {
+                Ok(guest) => return Ok(Call::new(function, store, guest, running)),
+                Err(error) if error.is::<PoolConcurrencyLimitError>() => {
+                    inner.engine.count_overflow();
+                }
+                Err(error) => return Err(fault(function, &error, store.into_data(), unknown)),
+            }
+        }
+        let state = State::new(limits, view, inner.digest);
+        let (runtime, prepared) = match inner.spare(stack) {
+            Ok(spare) => spare,
+            Err(error) => return Err(fault(function, &error, state, unknown)),
+        };
+        let mut store = new_store(&runtime, state);
+        match prepared.instantiate(&mut store).await {
+            Ok(guest) => Ok(Call::new(function, store, guest, running)),
+            Err(error) => Err(fault(function, &error, store.into_data(), unknown)),
+        }
     }
 }
 
 impl Inner {
-    fn overflow(&self) -> wasmtime::Result<(&Runtime, &Prepared)> {
-        let runtime = self.engine.overflow()?;
-        if let Some(prepared) = self.overflow.get() {
-            return Ok((runtime, prepared));
+    /// The component for an allocator without a pool, with stacks of this size.
+    fn spare(&self, stack_bytes: usize) -> wasmtime::Result<(Arc<Runtime>, Arc<Prepared>)> {
+        let runtime = self.engine.spare(stack_bytes)?;
+        let mut spare = self.spare.lock();
+        if let Some(prepared) = spare.get(&stack_bytes) {
+            return Ok((runtime, Arc::clone(prepared)));
         }
         let copy = crate::artifact::copy(&self.compiled, runtime.wasm())?;
         let prepared = self
             .generation
             .prepare(runtime.linker().instantiate_pre(&copy)?)?;
-        Ok((runtime, self.overflow.get_or_init(|| prepared)))
+        let prepared = Arc::new(prepared);
+        spare.insert(stack_bytes, Arc::clone(&prepared));
+        Ok((runtime, prepared))
     }
 }
 
@@ -243,7 +250,7 @@ impl Call {
         match answer {
             Ok(value) => {
                 wasi::collect_output(&mut state);
-                let usage = state.meter.usage();
+                let usage = state.usage();
                 let (logs, logs_dropped) = state.log.finish();
                 Ok(Called {
                     value,
@@ -267,7 +274,7 @@ fn new_store(runtime: &Runtime, state: State) -> Store<State> {
     store.call_hook(|mut store, hook| Ok(store.data_mut().meter.cross(hook)?));
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|store| {
-        store.data().meter.check_run_time()?;
+        store.data().meter.check_time()?;
         // Tokio's own, since it lets timers and sockets have a turn too; outside
         // of tokio it just wakes the task again.
         Ok(UpdateDeadline::YieldCustom(
@@ -289,7 +296,7 @@ fn fault(
     unknown: fn(String) -> FaultKind,
 ) -> Fault {
     wasi::collect_output(&mut state);
-    let usage = state.meter.usage();
+    let usage = Box::new(state.usage());
     let message = state.fault_message;
     let kind = Box::new(kind(error, message, state.meter.limits(), unknown));
     let (logs, logs_dropped) = state.log.finish();
@@ -318,7 +325,7 @@ fn kind(
     let root = error.root_cause().to_string();
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => FaultKind::Stack {
-            limit: settings::WASM_STACK_BYTES as u64,
+            limit: settings::stack_for(limits.stack_bytes) as u64,
             frames,
         },
         Some(trap) => FaultKind::Trap {

@@ -1,5 +1,6 @@
 //! Settings of an engine.
 
+use crate::compiler::Compiler;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ pub struct EngineConfig {
     /// this installation alone: whoever can write to it and read its key can run
     /// code as this process. Without it every start compiles everything anew.
     pub cache: Option<PathBuf>,
+    /// Where components are compiled.
+    pub compiler: Compiler,
     /// Bounds on compiling one component.
     pub compile: CompileLimits,
     /// Instances that run at once on memory reserved beforehand. More than that
@@ -23,12 +26,12 @@ impl EngineConfig {
     /// is given; each takes 4 GiB of address space, which costs nothing until it
     /// is used.
     pub const MAX_INSTANCES: u32 = 128;
-}
 
-impl Default for EngineConfig {
-    fn default() -> Self {
+    /// The defaults, with no cache.
+    pub fn new(compiler: Compiler) -> Self {
         Self {
             cache: None,
+            compiler,
             compile: CompileLimits::default(),
             max_instances: Self::MAX_INSTANCES,
         }
@@ -40,22 +43,106 @@ impl Default for EngineConfig {
 pub struct CompileLimits {
     /// Size of the component.
     pub component_bytes: u64,
-    /// Time until a load gives up waiting for the compiler.
+    /// Memory of the compiler, on top of what its program takes.
+    pub memory_bytes: u64,
+    /// Time of the compiler. With [`Compiler::InThisProcess`], time until a load
+    /// gives up waiting.
     pub time: Duration,
+    /// Imports of the component.
+    pub imports: u64,
+    /// Exports of the component.
+    pub exports: u64,
+    /// Types, functions, memories, tables, instances, aliases, imports, exports
+    /// and so on of the component and of everything nested in it, added up.
+    pub definitions: u64,
+    /// Compilers that run at once; further loads wait for their turn. Zero stands
+    /// for one.
+    pub at_once: u32,
 }
 
 impl CompileLimits {
     /// Ten times a component made by an interpreted language's tool chain.
     pub const COMPONENT_BYTES: u64 = 32 << 20;
+    /// Some times what such a component takes on one thread. The memory limit of
+    /// the pod must have room for it beside the agent.
+    pub const MEMORY_BYTES: u64 = 512 << 20;
     /// Such a component takes some ten seconds on one slow core.
     pub const TIME: Duration = Duration::from_secs(60);
+    /// Twice the interfaces that there are to import.
+    pub const IMPORTS: u64 = 100;
+    /// A plugin needs one or two; some tool chains add interfaces of their own.
+    pub const EXPORTS: u64 = 100;
+    /// An interpreter with its libraries has some ten thousand functions, and as
+    /// many types and table entries are never needed.
+    pub const DEFINITIONS: u64 = 100_000;
+    /// One more would need its memory too, and compilations are rare.
+    pub const AT_ONCE: u32 = 1;
 }
 
 impl Default for CompileLimits {
     fn default() -> Self {
         Self {
             component_bytes: Self::COMPONENT_BYTES,
+            memory_bytes: Self::MEMORY_BYTES,
             time: Self::TIME,
+            imports: Self::IMPORTS,
+            exports: Self::EXPORTS,
+            definitions: Self::DEFINITIONS,
+            at_once: Self::AT_ONCE,
+        }
+    }
+}
+
+/// What another process needs to know of the limits, as one argument of a command
+/// line.
+impl CompileLimits {
+    pub(crate) fn to_argument(&self) -> String {
+        [
+            self.component_bytes,
+            self.memory_bytes,
+            u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
+            self.imports,
+            self.exports,
+            self.definitions,
+        ]
+        .map(|number| number.to_string())
+        .join(",")
+    }
+
+    pub(crate) fn from_argument(text: &str) -> Option<Self> {
+        let numbers: Result<Vec<u64>, _> = text.split(',').map(str::parse).collect();
+        let [
+            component_bytes,
+            memory_bytes,
+            millis,
+            imports,
+            exports,
+            definitions,
+        ] = numbers.ok()?.try_into().ok()?;
+        Some(Self {
+            component_bytes,
+            memory_bytes,
+            time: Duration::from_millis(millis),
+            imports,
+            exports,
+            definitions,
+            at_once: 1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_survive_a_command_line() {
+        let limits = CompileLimits::default();
+        let text = limits.to_argument();
+        assert_eq!(text, "33554432,536870912,60000,100,100,100000");
+        assert_eq!(CompileLimits::from_argument(&text), Some(limits));
+        for text in ["", "1,2,3", "1,2,3,4,5,x", "1,2,3,4,5,6,7", "-1,2,3,4,5,6"] {
+            assert_eq!(CompileLimits::from_argument(text), None, "{text}");
         }
     }
 }

@@ -1,19 +1,22 @@
 //! The engine: what all components share.
 
 use crate::artifact::{Cache, CacheError};
+use crate::compiler::{self, Compiler, Confinement};
 use crate::config::EngineConfig;
 use crate::generation::Generation;
-use crate::load::Loads;
+use crate::load::{Interest, Loads};
 use crate::settings;
 use crate::state::State;
 use crate::ticker::Ticker;
 use crate::{Component, LoadError, capabilities};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reeve_core::Digest;
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use wasmtime::component::Linker;
 
 /// Compiles and runs components. Cheap to clone; a process needs one, which may
@@ -28,10 +31,11 @@ struct Inner {
     ticker: Ticker,
     /// With a pool, if there is one.
     primary: Runtime,
-    /// Without a pool; none when the primary already is.
-    overflow: OnceLock<Runtime>,
+    /// Without a pool, by the size of their stacks.
+    spare: Mutex<HashMap<usize, Arc<Runtime>>>,
     pooled: bool,
     cache: Option<Cache>,
+    confinement: Option<Confinement>,
     loads: Loads,
     counters: Counters,
 }
@@ -72,6 +76,12 @@ pub enum EngineError {
         /// Why.
         source: std::io::Error,
     },
+    /// The program that compiles cannot be run.
+    #[error("cannot run the compiler")]
+    Compiler {
+        /// Why.
+        source: std::io::Error,
+    },
     /// The artifact cache cannot be used.
     #[error("cannot use the artifact cache")]
     Cache {
@@ -96,8 +106,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// When wasmtime does not support this machine, no thread can be started, or
-    /// the cache folder cannot be used.
+    /// When wasmtime does not support this machine, no thread can be started, the
+    /// compiler does not run, or the cache folder cannot be used.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let wasmtime_error = |source: wasmtime::Error| EngineError::Wasmtime {
             source: source.into_boxed_dyn_error(),
@@ -119,7 +129,9 @@ impl Engine {
         let is_pooled = pooled.is_some();
         let primary = match pooled {
             Some(runtime) => runtime,
-            None => Runtime::new(&settings::on_demand()).map_err(wasmtime_error)?,
+            None => {
+                Runtime::new(&settings::on_demand(settings::STACK_BYTES)).map_err(wasmtime_error)?
+            }
         };
         let cache = match &config.cache {
             Some(folder) => Some(
@@ -128,6 +140,16 @@ impl Engine {
             ),
             None => None,
         };
+        let confinement = match &config.compiler {
+            Compiler::Process(program) => Some(
+                compiler::probe(program, &config.compile)
+                    .map_err(|source| EngineError::Compiler { source })?,
+            ),
+            Compiler::InThisProcess => None,
+        };
+        if let Some(confinement) = confinement {
+            tracing::info!(%confinement, "components are compiled in processes of their own");
+        }
         let ticker = Ticker::new().map_err(|source| EngineError::Ticker { source })?;
         ticker.add(&primary.wasm);
         Ok(Self {
@@ -135,9 +157,10 @@ impl Engine {
                 config,
                 ticker,
                 primary,
-                overflow: OnceLock::new(),
+                spare: Mutex::default(),
                 pooled: is_pooled,
                 cache,
+                confinement,
                 loads: Loads::default(),
                 counters: Counters::default(),
             }),
@@ -151,7 +174,9 @@ impl Engine {
     /// somebody holds it, and the artifact cache answers after a restart.
     ///
     /// The work is done on tokio's blocking threads, so this needs to be called
-    /// within a tokio runtime. A paused clock stays where it is meanwhile.
+    /// within a tokio runtime. A paused clock stays where it is meanwhile. When the
+    /// future is dropped and nobody else waits for the same bytes, a compiler in a
+    /// process of its own is ended.
     ///
     /// # Errors
     ///
@@ -159,7 +184,10 @@ impl Engine {
     /// [`LoadError`].
     pub async fn load(&self, bytes: Bytes) -> Result<Component, LoadError> {
         let engine = self.clone();
-        match tokio::task::spawn_blocking(move || crate::load::load(&engine, &bytes)).await {
+        let interest = Arc::new(Interest);
+        let wanted = Arc::downgrade(&interest);
+        let load = move || crate::load::load(&engine, &bytes, &wanted);
+        match tokio::task::spawn_blocking(load).await {
             Ok(result) => result,
             // A panic, or the end of the runtime.
             Err(error) => Err(LoadError::Interrupted {
@@ -189,6 +217,11 @@ impl Engine {
     /// Whether there is an artifact cache.
     pub fn has_cache(&self) -> bool {
         self.inner.cache.is_some()
+    }
+
+    /// What confines the compiler; none when it is in this process.
+    pub fn confinement(&self) -> Option<Confinement> {
+        self.inner.confinement
     }
 
     /// What the engine has done so far.
@@ -222,16 +255,16 @@ impl Engine {
         &self.inner.primary
     }
 
-    /// The allocator for calls that find the pool exhausted.
-    pub(crate) fn overflow(&self) -> wasmtime::Result<&Runtime> {
-        if let Some(runtime) = self.inner.overflow.get() {
-            return Ok(runtime);
+    /// The allocator for calls that find the pool exhausted, or need another stack.
+    pub(crate) fn spare(&self, stack_bytes: usize) -> wasmtime::Result<Arc<Runtime>> {
+        let mut spare = self.inner.spare.lock();
+        if let Some(runtime) = spare.get(&stack_bytes) {
+            return Ok(Arc::clone(runtime));
         }
-        let runtime = Runtime::new(&settings::on_demand())?;
-        Ok(self.inner.overflow.get_or_init(|| {
-            self.inner.ticker.add(&runtime.wasm);
-            runtime
-        }))
+        let runtime = Arc::new(Runtime::new(&settings::on_demand(stack_bytes))?);
+        self.inner.ticker.add(&runtime.wasm);
+        spare.insert(stack_bytes, Arc::clone(&runtime));
+        Ok(runtime)
     }
 
     pub(crate) fn count_compiled(&self) {

@@ -21,7 +21,7 @@ pub struct Fault {
     /// Whether lines were dropped because the limit was reached.
     pub logs_dropped: bool,
     /// What it had used until then.
-    pub usage: Usage,
+    pub usage: Box<Usage>,
 }
 
 impl Fault {
@@ -30,7 +30,7 @@ impl Fault {
     pub fn retries(&self) -> bool {
         matches!(
             *self.kind,
-            FaultKind::Host { .. } | FaultKind::Deadline { .. }
+            FaultKind::Host { .. } | FaultKind::Deadline { .. } | FaultKind::WallTime { .. }
         )
     }
 }
@@ -64,6 +64,15 @@ pub enum FaultKind {
         show_time(limit)
     )]
     Deadline {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The call took too long, whoever had the processor.
+    #[error(
+        "the plugin did not come to an end within {}, waiting included; make it do less in one call, or raise its wall time limit",
+        show_time(limit)
+    )]
+    WallTime {
         /// The limit.
         limit: Duration,
     },
@@ -159,6 +168,28 @@ pub enum FaultKind {
         /// Why.
         reason: String,
     },
+}
+
+impl FaultKind {
+    /// The limit that ended the call, by the name that it has in
+    /// `Plugin.spec.limits`; none when it was something else.
+    pub fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::Deadline { .. } => Some("runMilliseconds"),
+            Self::WallTime { .. } => Some("wallMilliseconds"),
+            Self::Memory { .. } => Some("memoryBytes"),
+            Self::Stack { .. } => Some("stackBytes"),
+            Self::OutputBytes { .. } | Self::ArgumentBytes { .. } => Some("outputBytes"),
+            Self::OutputObjects { .. } => Some("outputObjects"),
+            Self::HostCalls { .. } => Some("hostCalls"),
+            Self::HostCallBytes { .. } => Some("hostCallBytes"),
+            Self::Trap { .. }
+            | Self::Exit { .. }
+            | Self::MalformedResult { .. }
+            | Self::Refused { .. }
+            | Self::Host { .. } => None,
+        }
+    }
 }
 
 /// The functions on the guest's stack when an error left it, innermost first.

@@ -13,15 +13,21 @@
 //! is linked but empty. That is what makes a call a pure
 //! function, which the rest of the project builds on.
 //!
+//! Components are compiled in short-lived processes, see [`compiler`].
+//!
 //! The engine holds no handle of an async runtime: one [`Engine`] may serve many
 //! runtimes, also ones whose clock is paused.
 
 mod artifact;
 mod called;
 mod capabilities;
+mod compile;
+pub mod compiler;
 mod component;
 mod config;
 mod engine;
+#[doc(hidden)]
+pub mod exercise;
 mod fault;
 mod generation;
 mod limits;
@@ -35,12 +41,14 @@ mod world;
 
 pub use artifact::CacheError;
 pub use called::{Called, Level, LogLine, Usage};
+pub use compile::check_component;
+pub use compiler::{Compiler, CompilerProgram, Confinement};
 pub use component::{Component, ConfigError, Fact, Request};
 pub use config::{CompileLimits, EngineConfig};
 pub use engine::{Engine, EngineError, EngineStats};
 pub use fault::{Fault, FaultKind};
 pub use generation::Generation;
 pub use limits::{ByteSize, Limits};
-pub use load::LoadError;
+pub use load::{Counted, LoadError};
 pub use view::{Document, ListQuery, ReadError, SourceError, View};
 pub use world::{Found, WorldProblem};

@@ -11,9 +11,16 @@ pub struct Limits {
     /// time in which other work has the processor, is not counted. Looked at each
     /// time that an epoch of 10 ms ends.
     pub run_time: Duration,
-    /// Memory of the guest: all its linear memories and tables together. One memory
-    /// cannot have more than 1 GiB, whatever stands here.
+    /// Time from the making of the instance to the end of the call, whoever had the
+    /// processor. Looked at when an epoch ends and when a host function returns.
+    pub wall_time: Duration,
+    /// Memory of the guest: all linear memories and tables of all its instances
+    /// together. One memory cannot have more than 1 GiB, whatever stands here.
     pub memory_bytes: u64,
+    /// Stack of the guest, rounded up to a power of two from 64 KiB to 8 MiB.
+    /// Another one than the default costs a call some more time, since the pool
+    /// has stacks of one size.
+    pub stack_bytes: u64,
     /// Everything that one call returns, its strings and lists added up.
     pub output_bytes: u64,
     /// Objects in one outcome.
@@ -31,6 +38,11 @@ impl Limits {
     /// Two seconds is some thousand times what an honest call takes, and short
     /// enough that a plugin that hangs is named before anybody asks.
     pub const RUN_TIME: Duration = Duration::from_secs(2);
+    /// Sixty times the run time, so that where a guest gets at least a sixtieth of a
+    /// processor, the limit that it meets is on what it computes itself.
+    pub const WALL_TIME: Duration = Duration::from_secs(120);
+    /// Twice what deeply nested JSON takes in a guest built without optimisation.
+    pub const STACK_BYTES: u64 = 512 << 10;
     /// A guest of the largest useful kind, parsing a list of some thousand
     /// objects, takes a third of it. A hundred calls at once fit on a node.
     pub const MEMORY_BYTES: u64 = 64 << 20;
@@ -46,12 +58,32 @@ impl Limits {
     pub const HOST_CALL_BYTES: u64 = 256 << 20;
     /// Some hundred lines: what a person would still read.
     pub const LOG_BYTES: u64 = 64 << 10;
+
+    /// The most that can be given to a plugin at all: what the engine can still
+    /// keep, or what would keep others from working. An operator may allow less.
+    pub const MOST: Self = Self {
+        // A minute of a processor for one object is a batch job, not a controller.
+        run_time: Duration::from_secs(60),
+        wall_time: Duration::from_secs(600),
+        // One memory of the pool.
+        memory_bytes: 1 << 30,
+        stack_bytes: 8 << 20,
+        // A tenth of what the API server could take in, in objects of any size.
+        output_bytes: 64 << 20,
+        output_objects: 100_000,
+        host_calls: 10_000_000,
+        host_call_bytes: 16 << 30,
+        // Kept in memory for each call that runs.
+        log_bytes: 4 << 20,
+    };
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             run_time: Self::RUN_TIME,
+            wall_time: Self::WALL_TIME,
+            stack_bytes: Self::STACK_BYTES,
             memory_bytes: Self::MEMORY_BYTES,
             output_bytes: Self::OUTPUT_BYTES,
             output_objects: Self::OUTPUT_OBJECTS,

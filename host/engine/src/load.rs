@@ -1,14 +1,17 @@
 //! From bytes to a component, once for each digest.
 
+use crate::artifact::Artifact;
+use crate::compiler::{self, Compiler};
 use crate::component::{self, Component};
 use crate::engine::Engine;
-use crate::generation::Generation;
+use crate::generation::{Generation, Prepared};
 use crate::limits::ByteSize;
 use crate::world::{self, Found, WorldProblem};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use reeve_core::Digest;
 use std::collections::HashMap;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -46,6 +49,14 @@ pub enum LoadError {
         /// Where it does not fit; at least one.
         problems: Vec<WorldProblem>,
     },
+    /// The component has more of something than is allowed.
+    #[error("the component has more than {limit} {what}")]
+    TooMany {
+        /// Of what.
+        what: Counted,
+        /// The limit.
+        limit: u64,
+    },
     /// The component is valid and cannot be compiled.
     #[error("the component cannot be compiled: {reason}")]
     Compile {
@@ -60,6 +71,23 @@ pub enum LoadError {
     CompileTimeout {
         /// The limit.
         limit: Duration,
+    },
+    /// The compiler needs too much memory.
+    #[error(
+        "compiling the component takes more than {} of memory; make it smaller, or raise the limit",
+        ByteSize(*limit)
+    )]
+    CompileMemory {
+        /// The limit.
+        limit: u64,
+    },
+    /// The compiler ended without an answer.
+    #[error(
+        "the compiler crashed on the component: {how}; it may have been built to do that, otherwise this is a bug of wasmtime"
+    )]
+    CompilerCrashed {
+        /// How it ended, and what it said.
+        how: String,
     },
     /// The load was given up by this process.
     #[error("loading the component was interrupted: {reason}")]
@@ -76,8 +104,46 @@ impl LoadError {
     }
 }
 
+/// What is counted of a component. Prints as a plural, and what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Interfaces and functions that it imports.
+    Imports,
+    /// Interfaces and functions that it exports.
+    Exports,
+    /// Everything that is defined in it and in what is nested in it.
+    Definitions,
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Imports => {
+                "imports; a plugin imports interfaces of `reeve:plugin` and WASI 0.2 only, each once"
+            }
+            Self::Exports => {
+                "exports; a plugin exports an interface of `reeve:plugin`, and little else"
+            }
+            Self::Definitions => {
+                "types, functions, instances and other definitions, those of nested components included; \
+                 leave out what it does not need"
+            }
+        })
+    }
+}
+
+/// The problems, as far as a person would read them.
 fn list(problems: &[WorldProblem]) -> String {
-    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    const SHOWN: usize = 10;
+    let mut texts: Vec<String> = problems
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect();
+    match problems.len().saturating_sub(SHOWN) {
+        0 => {}
+        more => texts.push(format!("and {more} more")),
+    }
     texts.join("; ")
 }
 
@@ -85,6 +151,7 @@ fn list(problems: &[WorldProblem]) -> String {
 #[derive(Default)]
 pub(crate) struct Loads {
     slots: Mutex<HashMap<Digest, Slot>>,
+    turns: Turns,
 }
 
 enum Slot {
@@ -96,9 +163,24 @@ enum Slot {
 /// A component that is being made, and those who wait for it.
 struct Job {
     started: Instant,
+    /// Held by those who wait.
+    wanted: Mutex<Vec<Weak<Interest>>>,
     result: Mutex<Option<Result<Component, LoadError>>>,
     done: Condvar,
 }
+
+/// Somebody wants a component; dropped when they no longer do.
+pub(crate) struct Interest;
+
+/// Compilers that run, so that their memory has a bound.
+#[derive(Default)]
+struct Turns {
+    taken: Mutex<u32>,
+    freed: Condvar,
+}
+
+/// A compiler may run while this lives.
+struct Turn<'a>(&'a Turns);
 
 /// What a load finds.
 enum Place {
@@ -110,8 +192,13 @@ enum Place {
 }
 
 /// Loads a component, on a thread that may block.
-pub(crate) fn load(engine: &Engine, bytes: &Bytes) -> Result<Component, LoadError> {
-    let limits = &engine.config().compile;
+pub(crate) fn load(
+    engine: &Engine,
+    bytes: &Bytes,
+    interest: &Weak<Interest>,
+) -> Result<Component, LoadError> {
+    let config = engine.config();
+    let limits = &config.compile;
     if bytes.len() as u64 > limits.component_bytes {
         return Err(LoadError::TooLarge {
             size: bytes.len() as u64,
@@ -119,28 +206,34 @@ pub(crate) fn load(engine: &Engine, bytes: &Bytes) -> Result<Component, LoadErro
         });
     }
     world::identify(bytes).map_err(|found| LoadError::NotAComponent { found })?;
+    // A process is ended when its time is over, and waits for its turn before that
+    // begins. A thread goes on, and only those who wait can be told.
+    let patience = match config.compiler {
+        Compiler::Process(_) => None,
+        Compiler::InThisProcess => Some(limits.time),
+    };
     let digest = Digest::of(bytes);
-    match engine.loads().place(digest) {
+    match engine.loads().place(digest, interest) {
         Place::Loaded(component) => Ok(component),
-        Place::Join(job) => job.wait(limits.time),
+        Place::Join(job) => job.wait(patience),
         Place::Start(job) => {
             start(engine, bytes, digest, &job);
-            job.wait(limits.time)
+            job.wait(patience)
         }
     }
 }
 
 /// Has the component compiled, on a thread of its own.
 ///
-/// A compilation cannot be stopped. When it takes too long, whoever waits is told
-/// so, while the thread goes on to its end; loads of the same bytes in the
-/// meantime wait for that thread rather than starting another, and what it makes
+/// Loads of the same bytes in the meantime wait for that thread rather than starting
+/// another. A compilation in this process cannot be stopped: when it takes too long,
+/// whoever waits is told so, while the thread goes on to its end, and what it makes
 /// is used when it comes. So each component occupies one thread at most.
 fn start(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Arc<Job>) {
     let work = {
         let (engine, bytes, job) = (engine.clone(), bytes.clone(), Arc::clone(job));
         move || {
-            let result = catch_unwind(AssertUnwindSafe(|| make(&engine, &bytes, digest)));
+            let result = catch_unwind(AssertUnwindSafe(|| make(&engine, &bytes, digest, &job)));
             let result = result.unwrap_or_else(|_| {
                 Err(LoadError::Compile {
                     reason: "the compiler failed; this is a bug of wasmtime".to_owned(),
@@ -160,24 +253,26 @@ fn start(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Arc<Job>) {
     }
 }
 
-fn make(engine: &Engine, bytes: &Bytes, digest: Digest) -> Result<Component, LoadError> {
-    let invalid = |error: wasmparser::BinaryReaderError| LoadError::Invalid {
-        reason: error.to_string(),
-    };
-    let generation = world::check(bytes)
-        .map_err(invalid)?
-        .map_err(|problems| LoadError::WrongWorld { problems })?;
-    let cached = engine
-        .cache()
-        .and_then(|cache| cache.get(digest, engine.primary().wasm()));
+fn make(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Job) -> Result<Component, LoadError> {
+    let wasm = engine.primary().wasm();
+    let cached = engine.cache().and_then(|cache| cache.get(digest, wasm));
     let compiled = match cached {
         Some(compiled) => {
             engine.count_cached();
             compiled
         }
-        None => compile(engine, bytes, digest)?,
+        None => {
+            let artifact = compile(engine, bytes, job)?;
+            let compiled = artifact.load(wasm).map_err(|error| LoadError::Compile {
+                reason: format!("{error:#}"),
+            })?;
+            if let Some(cache) = engine.cache() {
+                cache.put(digest, &artifact);
+            }
+            compiled
+        }
     };
-    let prepared = prepare(engine, generation, &compiled)?;
+    let (generation, prepared) = prepare(engine, &compiled)?;
     Ok(Component::new(
         engine.clone(),
         digest,
@@ -188,47 +283,48 @@ fn make(engine: &Engine, bytes: &Bytes, digest: Digest) -> Result<Component, Loa
     ))
 }
 
-fn compile(
-    engine: &Engine,
-    bytes: &Bytes,
-    digest: Digest,
-) -> Result<wasmtime::component::Component, LoadError> {
-    engine.count_compiled();
-    let compiled = wasmtime::component::Component::from_binary(engine.primary().wasm(), bytes)
-        .map_err(|error| refusal(&error))?;
-    if let Some(cache) = engine.cache() {
-        cache.put(digest, &compiled);
-    }
-    Ok(compiled)
-}
-
-/// Tells what is wrong with the component from what the compiler cannot do.
-fn refusal(error: &wasmtime::Error) -> LoadError {
-    let reason = error.root_cause().to_string();
-    // Function bodies are validated while they are compiled, and then the type of
-    // the error is private to wasmtime.
-    if error.is::<wasmparser::BinaryReaderError>()
-        || reason.starts_with("Invalid input WebAssembly code")
-    {
-        LoadError::Invalid { reason }
-    } else {
-        LoadError::Compile {
-            reason: format!("{error:#}"),
+fn compile(engine: &Engine, bytes: &Bytes, job: &Job) -> Result<Artifact, LoadError> {
+    let (config, wasm) = (engine.config(), engine.primary().wasm());
+    let limits = &config.compile;
+    let made = match &config.compiler {
+        Compiler::Process(program) => {
+            let unwanted = || job.is_unwanted();
+            let turn = engine.loads().turns.take(limits.at_once, &unwanted);
+            let Some(_turn) = turn else {
+                return Err(LoadError::Interrupted {
+                    reason: "nobody waits for it any more".to_owned(),
+                });
+            };
+            engine.count_compiled();
+            compiler::compile(program, bytes, limits, &unwanted)
         }
-    }
+        Compiler::InThisProcess => {
+            engine.count_compiled();
+            crate::compile::compile(wasm, bytes, limits)
+        }
+    };
+    made.map(Artifact::made)
 }
 
 /// Compares the types of imports and exports with the world's.
 fn prepare(
     engine: &Engine,
-    generation: Generation,
     compiled: &wasmtime::component::Component,
-) -> Result<crate::generation::Prepared, LoadError> {
+) -> Result<(Generation, Prepared), LoadError> {
+    let wasm = engine.primary().wasm();
+    let ty = compiled.component_type();
+    let exports = ty.exports(wasm).map(|(name, _)| name);
+    let generation = world::generation(exports).ok_or_else(|| LoadError::WrongWorld {
+        problems: vec![WorldProblem::MissingExport {
+            name: world::expected_export(),
+        }],
+    })?;
     engine
         .primary()
         .linker()
         .instantiate_pre(compiled)
         .and_then(|instance| generation.prepare(instance))
+        .map(|prepared| (generation, prepared))
         .map_err(|error| LoadError::WrongWorld {
             problems: vec![WorldProblem::WrongType {
                 detail: format!("{error:#}"),
@@ -237,16 +333,20 @@ fn prepare(
 }
 
 impl Loads {
-    fn place(&self, digest: Digest) -> Place {
+    fn place(&self, digest: Digest, interest: &Weak<Interest>) -> Place {
         let mut slots = self.slots.lock();
         match slots.get(&digest) {
-            Some(Slot::Compiling(job)) => return Place::Join(Arc::clone(job)),
+            // One that was given up ends without a result.
+            Some(Slot::Compiling(job)) if !job.is_unwanted() => {
+                job.wanted.lock().push(Weak::clone(interest));
+                return Place::Join(Arc::clone(job));
+            }
             Some(Slot::Loaded(component)) => {
                 if let Some(inner) = component.upgrade() {
                     return Place::Loaded(Component::from_inner(inner));
                 }
             }
-            None => {}
+            Some(Slot::Compiling(_)) | None => {}
         }
         // Components that nobody holds any more leave here.
         slots.retain(|_, slot| match slot {
@@ -255,6 +355,7 @@ impl Loads {
         });
         let job = Arc::new(Job {
             started: Instant::now(),
+            wanted: Mutex::new(vec![Weak::clone(interest)]),
             result: Mutex::new(None),
             done: Condvar::new(),
         });
@@ -264,14 +365,21 @@ impl Loads {
 
     /// Hands the result to those who wait. A failure is forgotten, so that the
     /// next load tries again.
-    fn settle(&self, digest: Digest, job: &Job, result: Result<Component, LoadError>) {
+    fn settle(&self, digest: Digest, job: &Arc<Job>, result: Result<Component, LoadError>) {
         let mut slots = self.slots.lock();
-        match &result {
-            Ok(component) => {
-                slots.insert(digest, Slot::Loaded(Arc::downgrade(component.inner())));
-            }
-            Err(_) => {
-                slots.remove(&digest);
+        let is_current = matches!(
+            slots.get(&digest),
+            Some(Slot::Compiling(current)) if Arc::ptr_eq(current, job)
+        );
+        // Otherwise it was given up, and another has taken its place.
+        if is_current {
+            match &result {
+                Ok(component) => {
+                    slots.insert(digest, Slot::Loaded(Arc::downgrade(component.inner())));
+                }
+                Err(_) => {
+                    slots.remove(&digest);
+                }
             }
         }
         drop(slots);
@@ -282,22 +390,53 @@ impl Loads {
 }
 
 impl Job {
-    fn wait(&self, limit: Duration) -> Result<Component, LoadError> {
+    fn is_unwanted(&self) -> bool {
+        let wanted = self.wanted.lock();
+        wanted.iter().all(|interest| interest.strong_count() == 0)
+    }
+
+    fn wait(&self, patience: Option<Duration>) -> Result<Component, LoadError> {
         let mut result = self.result.lock();
-        // No deadline at all for a limit beyond what the clock can express.
-        let deadline = self.started.checked_add(limit);
         loop {
             if let Some(result) = &*result {
                 return result.clone();
             }
-            match deadline {
+            // No deadline at all for a limit beyond what the clock can express.
+            let timeout =
+                patience.and_then(|limit| Some((limit, self.started.checked_add(limit)?)));
+            match timeout {
                 None => self.done.wait(&mut result),
-                Some(deadline) => {
+                Some((limit, deadline)) => {
                     if self.done.wait_until(&mut result, deadline).timed_out() && result.is_none() {
                         return Err(LoadError::CompileTimeout { limit });
                     }
                 }
             }
         }
+    }
+}
+
+impl Turns {
+    /// Waits for a turn, of which there are so many at once. None when `unwanted`
+    /// says that nobody waits any more.
+    fn take(&self, at_once: u32, unwanted: &dyn Fn() -> bool) -> Option<Turn<'_>> {
+        /// How often to look whether anybody waits.
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut taken = self.taken.lock();
+        while *taken >= at_once.max(1) {
+            if unwanted() {
+                return None;
+            }
+            self.freed.wait_for(&mut taken, LOOK);
+        }
+        *taken += 1;
+        Some(Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock() -= 1;
+        self.0.freed.notify_one();
     }
 }

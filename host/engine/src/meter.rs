@@ -31,6 +31,7 @@ pub(crate) struct Meter {
     host_calls: u64,
     host_call_bytes: u64,
     output_bytes: u64,
+    output_objects: u64,
 }
 
 /// What one entry of a table takes; wasmtime's entries are one pointer.
@@ -47,6 +48,7 @@ impl Meter {
             host_calls: 0,
             host_call_bytes: 0,
             output_bytes: 0,
+            output_objects: 0,
         }
     }
 
@@ -60,6 +62,7 @@ impl Meter {
             CallHook::ReturningFromWasm | CallHook::CallingHost => self.pause(),
             CallHook::ReturningFromHost => {
                 self.check_host_calls()?;
+                self.check_wall_time()?;
                 self.resume();
             }
         }
@@ -77,10 +80,19 @@ impl Meter {
     }
 
     /// Called at each epoch that ends while the guest runs.
-    pub(crate) fn check_run_time(&self) -> Result<(), Breach> {
+    pub(crate) fn check_time(&self) -> Result<(), Breach> {
         if self.run_time >= self.limits.run_time {
             return Err(Breach(FaultKind::Deadline {
                 limit: self.limits.run_time,
+            }));
+        }
+        self.check_wall_time()
+    }
+
+    fn check_wall_time(&self) -> Result<(), Breach> {
+        if self.started.elapsed() >= self.limits.wall_time {
+            return Err(Breach(FaultKind::WallTime {
+                limit: self.limits.wall_time,
             }));
         }
         Ok(())
@@ -115,6 +127,7 @@ impl Meter {
     /// Checks the size of an answer.
     pub(crate) fn count_output(&mut self, objects: usize, bytes: usize) -> Result<(), Breach> {
         self.output_bytes = bytes as u64;
+        self.output_objects = objects as u64;
         if objects as u64 > self.limits.output_objects {
             return Err(Breach(FaultKind::OutputObjects {
                 limit: self.limits.output_objects,
@@ -163,6 +176,9 @@ impl Meter {
             host_calls: self.host_calls,
             host_call_bytes: self.host_call_bytes,
             output_bytes: self.output_bytes,
+            output_objects: self.output_objects,
+            // The log counts itself.
+            log_bytes: 0,
         }
     }
 
@@ -332,8 +348,21 @@ mod tests {
         assert!(meter.running_since.is_none());
         let limit = Duration::ZERO;
         check(
-            &[|meter| Ok(meter.check_run_time()?)],
+            &[|meter| Ok(meter.check_time()?)],
             &FaultKind::Deadline { limit },
         );
+    }
+
+    #[test]
+    fn wall_time_counts_always() {
+        let mut meter = Meter::new(Limits {
+            wall_time: Duration::ZERO,
+            ..Limits::default()
+        });
+        let limit = Duration::ZERO;
+        for breach in [meter.check_time(), meter.cross(CallHook::ReturningFromHost)] {
+            let Breach(kind) = breach.unwrap_err();
+            assert_eq!(kind, FaultKind::WallTime { limit });
+        }
     }
 }

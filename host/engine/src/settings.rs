@@ -3,19 +3,18 @@
 //! What a guest may do and what an instruction gives is fixed here, not left to
 //! defaults: an upgrade of wasmtime must not change what a plugin computes.
 
+use crate::limits::Limits;
 use std::num::NonZeroUsize;
 use wasmtime::{
     Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
 };
 
-/// Stack of the guest. Twice what deeply nested JSON takes in a guest built
-/// without optimisation.
-pub(crate) const WASM_STACK_BYTES: usize = 512 << 10;
+/// Stack of a guest of which nothing else is said.
+pub(crate) const STACK_BYTES: usize = Limits::STACK_BYTES as usize;
 
-/// Stack of the guest together with the host functions that it calls, which run
-/// on the same one. A [`crate::View`] has the rest of it: 1.5 MiB, as on a thread
-/// of its own.
-const FIBER_STACK_BYTES: usize = 2 << 20;
+/// What host functions have of the same stack, [`crate::View`] included: not much
+/// less than on a thread of its own.
+const HOST_STACK_BYTES: usize = 3 << 19;
 
 /// Address space of each linear memory. With 4 GiB no access needs a bounds
 /// check; pages that are not touched cost nothing.
@@ -64,21 +63,38 @@ pub(crate) fn pooled(max_instances: u32) -> Config {
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)
         .max_unused_warm_slots(max_instances);
-    let mut config = common();
+    let mut config = common(STACK_BYTES);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
+/// The stack that a guest gets for a limit. There are eight sizes, since each takes
+/// an allocator of its own.
+pub(crate) fn stack_for(limit: u64) -> usize {
+    const LEAST: u64 = 64 << 10;
+    let bytes = limit.clamp(LEAST, Limits::MOST.stack_bytes);
+    usize::try_from(bytes.next_power_of_two()).unwrap_or(STACK_BYTES)
+}
+
 /// Settings of the allocator that maps memory for each call.
-pub(crate) fn on_demand() -> Config {
-    let mut config = common();
+pub(crate) fn on_demand(stack_bytes: usize) -> Config {
+    let mut config = common(stack_bytes);
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     config
 }
 
-/// What decides about the machine code, and so must be the same for both: a
+/// Settings of a process that only compiles. It has one thread, so that a component
+/// cannot take the processor from everything else, and so that the process can do
+/// without the right to start others.
+pub(crate) fn compiling() -> Config {
+    let mut config = on_demand(STACK_BYTES);
+    config.parallel_compilation(false);
+    config
+}
+
+/// What decides about the machine code, and so must be the same for all: a
 /// component is compiled once.
-fn common() -> Config {
+fn common(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -87,8 +103,8 @@ fn common() -> Config {
         .memory_reservation(MEMORY_RESERVATION_BYTES)
         .memory_guard_size(MEMORY_GUARD_BYTES)
         .memory_init_cow(true)
-        .max_wasm_stack(WASM_STACK_BYTES)
-        .async_stack_size(FIBER_STACK_BYTES)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes + HOST_STACK_BYTES)
         // A stack is only ever read where it has been written.
         .async_stack_zeroing(false)
         .epoch_interruption(true)
@@ -118,4 +134,23 @@ fn pin_features(config: &mut Config) {
         .wasm_memory64(false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_have_few_sizes() {
+        for (limit, stack) in [
+            (0, 64 << 10),
+            (64 << 10, 64 << 10),
+            ((64 << 10) + 1, 128 << 10),
+            (Limits::STACK_BYTES, STACK_BYTES),
+            (1_000_000, 1 << 20),
+            (u64::MAX, 8 << 20),
+        ] {
+            assert_eq!(stack_for(limit), stack, "{limit}");
+        }
+    }
 }

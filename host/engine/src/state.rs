@@ -1,6 +1,6 @@
 //! What the store of one call holds.
 
-use crate::called::{Level, LogLine};
+use crate::called::{Level, LogLine, Usage};
 use crate::capabilities::wasi::Wasi;
 use crate::limits::Limits;
 use crate::meter::Meter;
@@ -31,6 +31,16 @@ impl State {
             fault_message: None,
             seed,
             wasi: None,
+        }
+    }
+}
+
+impl State {
+    /// What the call has used so far.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            log_bytes: self.log.bytes(),
+            ..self.meter.usage()
         }
     }
 }
@@ -74,6 +84,14 @@ impl Log {
     /// Notes that something was dropped before it became a line.
     pub(crate) fn mark_dropped(&mut self) {
         self.dropped = true;
+    }
+
+    /// Bytes of the lines that were kept.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lines
+            .iter()
+            .map(|line| line.message.len() as u64)
+            .sum()
     }
 
     pub(crate) fn finish(self) -> (Vec<LogLine>, bool) {

@@ -1,6 +1,8 @@
 //! Is this a component of our world? Told before anything is compiled.
 
+use crate::config::CompileLimits;
 use crate::generation::Generation;
+use crate::load::{Counted, LoadError};
 use std::fmt;
 use wasmparser::{Parser, Payload};
 
@@ -128,22 +130,36 @@ fn is_text(bytes: &[u8]) -> bool {
     bytes.iter().all(printable) && std::str::from_utf8(bytes).is_ok()
 }
 
-/// Compares the names of a component's imports and exports with the world's.
+/// Compares the names of a component's imports and exports with the world's, and
+/// counts what it defines.
 ///
 /// Types are compared by wasmtime after compiling; see [`WorldProblem::WrongType`].
-pub(crate) fn check(
-    bytes: &[u8],
-) -> Result<Result<Generation, Vec<WorldProblem>>, wasmparser::BinaryReaderError> {
+///
+/// # Errors
+///
+/// When the bytes are damaged, there is too much in them, or they are of another
+/// world.
+pub(crate) fn check(bytes: &[u8], limits: &CompileLimits) -> Result<(), LoadError> {
+    let invalid = |error: wasmparser::BinaryReaderError| LoadError::Invalid {
+        reason: error.to_string(),
+    };
     let mut problems = Vec::new();
     let mut exports = Vec::new();
+    let mut imports = 0;
+    let mut definitions = 0;
     let mut depth = 0u32;
     for payload in Parser::new(0).parse_all(bytes) {
-        match payload? {
+        let payload = payload.map_err(invalid)?;
+        definitions += count(&payload);
+        at_most(definitions, limits.definitions, Counted::Definitions)?;
+        match payload {
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 0 => {
+                imports += u64::from(section.count());
+                at_most(imports, limits.imports, Counted::Imports)?;
                 for import in section {
-                    let name = import?.name.name;
+                    let name = import.map_err(invalid)?.name.name;
                     if !is_known_import(name) {
                         problems.push(WorldProblem::UnknownImport {
                             name: name.to_owned(),
@@ -152,39 +168,92 @@ pub(crate) fn check(
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
+                let total = exports.len() as u64 + u64::from(section.count());
+                at_most(total, limits.exports, Counted::Exports)?;
                 for export in section {
-                    exports.push(export?.name.name.to_owned());
+                    exports.push(export.map_err(invalid)?.name.name.to_owned());
                 }
             }
             _ => {}
         }
     }
+    problems.extend(export_problem(exports));
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(LoadError::WrongWorld { problems })
+    }
+}
+
+fn at_most(number: u64, limit: u64, what: Counted) -> Result<(), LoadError> {
+    if number > limit {
+        return Err(LoadError::TooMany { what, limit });
+    }
+    Ok(())
+}
+
+/// How much a part of a component defines. Sections say how many entries they have
+/// before they have them; what is not there is found when it is read.
+fn count(payload: &Payload<'_>) -> u64 {
+    let entries = match payload {
+        Payload::TypeSection(section) => section.count(),
+        Payload::ImportSection(section) => section.count(),
+        Payload::FunctionSection(section) => section.count(),
+        Payload::TableSection(section) => section.count(),
+        Payload::MemorySection(section) => section.count(),
+        Payload::TagSection(section) => section.count(),
+        Payload::GlobalSection(section) => section.count(),
+        Payload::ExportSection(section) => section.count(),
+        Payload::ElementSection(section) => section.count(),
+        Payload::DataSection(section) => section.count(),
+        Payload::InstanceSection(section) => section.count(),
+        Payload::CoreTypeSection(section) => section.count(),
+        Payload::ComponentInstanceSection(section) => section.count(),
+        Payload::ComponentAliasSection(section) => section.count(),
+        Payload::ComponentTypeSection(section) => section.count(),
+        Payload::ComponentCanonicalSection(section) => section.count(),
+        Payload::ComponentImportSection(section) => section.count(),
+        Payload::ComponentExportSection(section) => section.count(),
+        Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => 1,
+        _ => 0,
+    };
+    entries.into()
+}
+
+/// The generation of a component that [`check`] has let through.
+pub(crate) fn generation<'a>(exports: impl Iterator<Item = &'a str>) -> Option<Generation> {
+    let exports: Vec<&str> = exports.collect();
+    Generation::ALL.into_iter().find(|generation| {
+        exports
+            .iter()
+            .any(|name| compatible(name, generation.export()))
+    })
+}
+
+/// What a plugin of the newest generation exports.
+pub(crate) fn expected_export() -> &'static str {
+    Generation::ALL[0].export()
+}
+
+/// What is wrong with the exports, if anything is.
+fn export_problem(exports: Vec<String>) -> Option<WorldProblem> {
     if let Some(name) = exports
         .iter()
         .find(|name| is(name, "reeve:plugin/actions-api"))
     {
-        problems.push(WorldProblem::Actions { name: name.clone() });
+        return Some(WorldProblem::Actions { name: name.clone() });
     }
-    let generation = Generation::ALL.into_iter().find(|generation| {
-        exports
-            .iter()
-            .any(|name| compatible(name, generation.export()))
-    });
-    Ok(match generation {
-        Some(generation) if problems.is_empty() => Ok(generation),
-        Some(_) => Err(problems),
-        None => {
-            let found = exports
-                .into_iter()
-                .find(|name| is(name, "reeve:plugin/controller-api"));
-            problems.push(match found {
-                Some(found) => WorldProblem::OtherGeneration { found },
-                None => WorldProblem::MissingExport {
-                    name: Generation::ALL[0].export(),
-                },
-            });
-            Err(problems)
-        }
+    if generation(exports.iter().map(String::as_str)).is_some() {
+        return None;
+    }
+    let found = exports
+        .into_iter()
+        .find(|name| is(name, "reeve:plugin/controller-api"));
+    Some(match found {
+        Some(found) => WorldProblem::OtherGeneration { found },
+        None => WorldProblem::MissingExport {
+            name: expected_export(),
+        },
     })
 }
 

@@ -9,7 +9,7 @@ use crate::watchdog::Watchdog;
 use crate::world::{Package, Stage};
 use crate::{Error, junit};
 use base64::Engine as _;
-use reeve_engine::{Engine, EngineConfig};
+use reeve_engine::{Compiler, CompilerProgram, Engine, EngineConfig};
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +33,10 @@ pub struct Options {
     pub update: bool,
     /// Where to write a JUnit report.
     pub junit: Option<PathBuf>,
+    /// The program that compiles components. Without one they are compiled in this
+    /// process, as [`Compiler::InThisProcess`] says: good enough for components of
+    /// one's own.
+    pub compiler: Option<CompilerProgram>,
     /// Folder for compiled components, kept between runs.
     pub cache: Option<PathBuf>,
     /// Scenarios that run at once; as many as there are cores when absent.
@@ -115,9 +119,10 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 
 /// Everything that scenarios share: the engine, the components in it, the kinds.
 fn prepare(options: &Options, cases: &[Case]) -> Result<(Stage, HashMap<PathBuf, Package>), Error> {
+    let compiler = options.compiler.clone();
     let engine = Engine::new(EngineConfig {
         cache: options.cache.clone(),
-        ..EngineConfig::default()
+        ..EngineConfig::new(compiler.map_or(Compiler::InThisProcess, Compiler::Process))
     })
     .map_err(|source| Error::Engine {
         source: Box::new(source),

@@ -3,7 +3,7 @@
 use crate::figure::{Figures, median};
 use crate::setup::{Empty, large_profile, plugin, request};
 use anyhow::{Result, anyhow};
-use reeve_engine::{Engine, EngineConfig, Limits};
+use reeve_engine::{Compiler, Engine, EngineConfig, Limits};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ const WARM_UP: usize = 2_000;
 const CALLS: usize = 20_000;
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
-    let engine = Engine::new(EngineConfig::default())?;
+    let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
     let component = engine.load(plugin("quotas")?).await?;
     let (limits, view) = (Limits::default(), Arc::new(Empty));
     let profile = large_profile();

@@ -15,7 +15,7 @@ use reeve_cluster::{Apply, Cluster, Delete, Identity, Store, WatchSpec};
 use reeve_core::grant::{self, Grantee, Subject};
 use reeve_core::ownership::{Owner, Stamped, field_manager};
 use reeve_core::{Desired, GroupVersionKind, Manifest, ObjectReference, UnitKey};
-use reeve_engine::{Component, Engine, EngineConfig, Limits};
+use reeve_engine::{Compiler, Component, Engine, EngineConfig, Limits};
 use reeve_real::{ControlPlane, User};
 use reeve_test_support::samples;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let server = server.await??;
     let admin_client = client(&server.kubeconfig()).await?;
     let admin = Cluster::new(admin_client.clone());
-    let engine = Engine::new(EngineConfig::default())?;
+    let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
     let plugins = prepare(&admin, &engine).await?;
     let agent_client = client(&server.kubeconfig_of(AGENT)?).await?;
     let applies = applies(&admin_client, &plugins).await?;

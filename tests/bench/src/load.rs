@@ -3,7 +3,7 @@
 use crate::figure::{Figures, median};
 use crate::setup::plugin;
 use anyhow::{Result, ensure};
-use reeve_engine::{Engine, EngineConfig};
+use reeve_engine::{Compiler, Engine, EngineConfig};
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
 async fn load(cache: &Path) -> Result<(f64, (u64, u64))> {
     let engine = Engine::new(EngineConfig {
         cache: Some(cache.to_owned()),
-        ..EngineConfig::default()
+        ..EngineConfig::new(Compiler::InThisProcess)
     })?;
     let bytes = plugin("quotas")?;
     let begun = Instant::now();

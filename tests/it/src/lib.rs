@@ -18,7 +18,7 @@ use reeve_agent::{Agent, AgentConfig, VirtualClock};
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
-use reeve_engine::{Engine, EngineConfig};
+use reeve_engine::{Compiler, Engine, EngineConfig};
 use reeve_sim::{Config, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -41,10 +41,12 @@ pub struct World {
     cache: Option<PathBuf>,
 }
 
-/// One engine for all tests: what one of them compiled, the others need not.
+/// One engine for all tests: what one of them compiled, the others need not. It
+/// compiles in this process; tests of the compiler bring their own engine.
 fn engine() -> Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    let make = || Engine::new(EngineConfig::default()).expect("an engine can be made");
+    let make =
+        || Engine::new(EngineConfig::new(Compiler::InThisProcess)).expect("an engine can be made");
     ENGINE.get_or_init(make).clone()
 }
 
@@ -53,7 +55,7 @@ fn caching_engine(folder: &Path) -> Engine {
     let config = EngineConfig {
         cache: Some(folder.to_owned()),
         max_instances: 0,
-        ..EngineConfig::default()
+        ..EngineConfig::new(Compiler::InThisProcess)
     };
     Engine::new(config).expect("an engine can be made")
 }
@@ -121,6 +123,13 @@ impl World {
     /// Starts an agent.
     pub fn start(&mut self) {
         self.agent = Some(Agent::start(self.config()));
+    }
+
+    /// Starts an agent with an engine of its own.
+    pub fn start_on(&mut self, engine: Engine) {
+        let mut config = self.config();
+        config.engine = engine;
+        self.agent = Some(Agent::start(config));
     }
 
     /// Starts one of several agents that agree on who leads.

@@ -1,9 +1,11 @@
 //! Every metric, with its name and what it means.
 
+use super::calls::Calls;
 use super::labels::{
-    Controller, Info, Plugin, Queue, Reconcile, Request, RunResult, UNIT_STATES, Units, Verb,
-    Watched, Write, WriteResult,
+    Controller, Exceeded, Info, Plugin, Queue, Reconcile, Request, RunResult, UNIT_STATES, Units,
+    Verb, Watched, Write, WriteResult,
 };
+use crate::bounds::limit_names;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -14,11 +16,11 @@ use std::sync::atomic::AtomicU64;
 
 /// Times from the tenth of a millisecond that a plugin takes to the half minute
 /// after which a request is given up, each bound four times the one before.
-fn times() -> Histogram {
+pub(super) fn times() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 4.0, 10))
 }
 
-type Times<L> = Family<L, Histogram, fn() -> Histogram>;
+pub(super) type Times<L> = Family<L, Histogram, fn() -> Histogram>;
 type Seconds = Gauge<f64, AtomicU64>;
 
 /// The metrics themselves.
@@ -41,7 +43,8 @@ pub(super) struct Families {
     pub(super) units: Family<Units, Gauge>,
     pub(super) writes: Family<Write, Counter>,
     pub(super) noops: Family<Plugin, Counter>,
-    pub(super) call_time: Times<Plugin>,
+    pub(super) calls: Calls,
+    pub(super) exceeded: Family<Exceeded, Counter>,
     pub(super) memo_hits: Family<Plugin, Counter>,
     pub(super) apply_time: Times<Plugin>,
     pub(super) backoffs: Family<Plugin, Counter>,
@@ -75,7 +78,8 @@ impl Families {
             units: Family::default(),
             writes: Family::default(),
             noops: Family::default(),
-            call_time: times_of_plugin(),
+            calls: Calls::register(registry),
+            exceeded: Family::default(),
             memo_hits: Family::default(),
             apply_time: times_of_plugin(),
             backoffs: Family::default(),
@@ -107,7 +111,7 @@ impl Families {
             units: "reeve_units", "Units by plugin and state, on the replica that leads";
             writes: "reeve_writes", "Writes for a plugin by verb and result";
             noops: "reeve_noops", "Objects of plugins that needed no write";
-            call_time: "reeve_call_seconds", "How long calls of a plugin's reconcile took";
+            exceeded: "reeve_calls_over_limit", "Calls of a plugin that were ended by a limit";
             memo_hits: "reeve_memo_hits", "Calls of a plugin that were spared, since its answer to the same was remembered";
             apply_time: "reeve_apply_seconds", "How long applies for a plugin took";
             backoffs: "reeve_backoffs", "Delays that units of a plugin were given after a failure";
@@ -165,7 +169,13 @@ impl Families {
             plugin: plugin.clone(),
         };
         self.noops.remove(&plugin);
-        self.call_time.remove(&plugin);
+        self.calls.forget(&plugin);
+        for limit in limit_names() {
+            self.exceeded.remove(&Exceeded {
+                plugin: plugin.plugin.clone(),
+                limit,
+            });
+        }
         self.memo_hits.remove(&plugin);
         self.apply_time.remove(&plugin);
         self.backoffs.remove(&plugin);

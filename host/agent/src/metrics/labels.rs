@@ -143,6 +143,13 @@ pub(super) struct Info {
     pub(super) version: String,
 }
 
+/// A limit, by its name in `Plugin.spec.limits`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Exceeded {
+    pub(super) plugin: Arc<str>,
+    pub(super) limit: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Units {
     pub(super) plugin: Arc<str>,

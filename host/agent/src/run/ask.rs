@@ -11,7 +11,6 @@ use reeve_cluster::{Object, Snapshot};
 use reeve_core::{Desired, Failure, UnitKey};
 use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
 use std::sync::Arc;
-use tokio::time::Instant;
 
 impl Runner {
     /// Asks the plugin, or remembers what it would say.
@@ -42,12 +41,20 @@ impl Runner {
             config: active.config.clone(),
             facts: Vec::new(),
         };
-        let began = Instant::now();
-        let called = active
-            .component
-            .reconcile(request, view.clone(), &active.limits)
-            .await;
-        self.metrics.called(&unit.plugin, began.elapsed());
+        let call = {
+            let (active, view) = (active.clone(), view.clone());
+            async move {
+                let component = &active.component;
+                component.reconcile(request, view, &active.limits).await
+            }
+        };
+        let called = active.threads.run(call).await;
+        match &called {
+            Ok(called) => self.metrics.called(&unit.plugin, &called.usage, None),
+            Err(fault) => self
+                .metrics
+                .called(&unit.plugin, &fault.usage, fault.kind.limit()),
+        }
         let reads = view.reads();
         ran.reads = Some(reads.keys().cloned().collect());
         let outcome = match called {

@@ -1,6 +1,6 @@
 //! The artifact cache believes only itself.
 
-use crate::guests::{World, bytes, limits, request};
+use crate::guests::{World, bytes, config, limits, request};
 use reeve_engine::{Engine, EngineConfig, EngineStats};
 use serde_json::json;
 use std::fs::{self, Permissions};
@@ -13,7 +13,7 @@ async fn start(folder: &Path) -> EngineStats {
     let engine = Engine::new(EngineConfig {
         cache: Some(folder.to_owned()),
         max_instances: 0,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap();
     let component = engine.load(bytes("tourist")).await.unwrap();
@@ -115,7 +115,7 @@ async fn an_entry_under_another_name_is_discarded() {
     let engine = Engine::new(EngineConfig {
         cache: Some(place.path().to_owned()),
         max_instances: 0,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap();
     let other = bytes("chameleon");
@@ -125,6 +125,39 @@ async fn an_entry_under_another_name_is_discarded() {
     fs::copy(&entry, place.path().join(forged)).unwrap();
     engine.load(other).await.unwrap();
     assert_eq!(engine.stats(), compiled());
+}
+
+/// Even to the very bytes that were there before: what is outside of the folder is
+/// not the cache's, and is neither read nor written.
+#[tokio::test]
+async fn a_link_out_of_the_folder_is_not_followed() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, outside) = (place.path().join("cache"), place.path().join("outside"));
+    start(&folder).await;
+    let entry = entries(&folder).remove(0);
+    fs::rename(&entry, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &entry).unwrap();
+    let before = fs::read(&outside).unwrap();
+    assert_eq!(start(&folder).await, compiled());
+    assert_eq!(fs::read(&outside).unwrap(), before);
+    assert!(!entry.is_symlink(), "an entry has taken its place");
+    assert_eq!(start(&folder).await, cached());
+}
+
+/// What is let in may change from one version of the engine to the next, and what is
+/// in the cache is not looked at again.
+#[tokio::test]
+async fn an_entry_of_other_settings_is_left_alone_and_not_used() {
+    let place = tempfile::tempdir().unwrap();
+    start(place.path()).await;
+    let entry = entries(place.path()).remove(0);
+    let name = entry.file_name().unwrap().to_str().unwrap();
+    let (digest, settings) = name.split_once('-').unwrap();
+    assert_eq!((digest.len(), settings.len()), (64, 16));
+    let other = entry.with_file_name(format!("{digest}-{}", "0".repeat(16)));
+    fs::rename(&entry, &other).unwrap();
+    assert_eq!(start(place.path()).await, compiled());
+    assert!(other.exists() && entry.exists());
 }
 
 #[tokio::test]
@@ -146,7 +179,7 @@ async fn a_folder_that_cannot_be_used_is_named() {
     let error = Engine::new(EngineConfig {
         cache: Some(file),
         max_instances: 0,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap_err();
     assert_eq!(error.to_string(), "cannot use the artifact cache");

@@ -4,18 +4,29 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use reeve_core::{Failure, GroupVersionKind, ObjectReference, Outcome};
 use reeve_engine::{
-    Called, Component, Document, Engine, EngineConfig, Fault, Limits, ListQuery, ReadError,
-    Request, SourceError, View,
+    Called, Compiler, CompilerProgram, Component, Document, Engine, EngineConfig, Fault, Limits,
+    ListQuery, ReadError, Request, SourceError, View,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
+/// The compiler as a process of its own.
+pub(crate) fn compiler() -> Compiler {
+    let path = env!("CARGO_BIN_EXE_reeve-compiler");
+    Compiler::Process(CompilerProgram::new(path, [""; 0]))
+}
+
+/// Settings with a compiler that works.
+pub(crate) fn config() -> EngineConfig {
+    EngineConfig::new(compiler())
+}
+
 /// The engine that most tests share.
 pub(crate) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(EngineConfig::default()).unwrap())
+    ENGINE.get_or_init(|| Engine::new(config()).unwrap())
 }
 
 pub(crate) fn bytes(guest: &str) -> Bytes {

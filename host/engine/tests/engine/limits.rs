@@ -180,6 +180,66 @@ async fn recursion_ends_at_the_stack() {
     assert!(text.starts_with(start), "{text}");
 }
 
+/// The same recursion needs a stack that depends on the limit, and nothing else
+/// changes: not even the machine code. With much of it the guest uses up first what
+/// its compiler set aside in its memory.
+#[tokio::test]
+async fn a_plugin_can_have_another_stack() {
+    const MEMORY: &str = "trapped: wasm trap: out of bounds memory access, in function ";
+    for (stack_bytes, shown) in [
+        (1, "used up its stack of 64 KiB; "),
+        (100_000, "used up its stack of 128 KiB; "),
+        (256 << 10, "used up its stack of 256 KiB; "),
+        (8 << 20, MEMORY),
+        (u64::MAX, MEMORY),
+    ] {
+        let limits = Limits {
+            stack_bytes,
+            ..Limits::default()
+        };
+        let fault = fault(json!({ "do": "recurse" }), &limits).await;
+        let text = fault.to_string();
+        let start = format!("reconcile: the plugin {shown}");
+        assert!(text.starts_with(&start), "{text}");
+        let fits = reconcile(json!({ "do": "echo" }), &limits).await;
+        assert!(fits.unwrap().value.is_ok(), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_at_its_wall_time() {
+    let limits = Limits {
+        wall_time: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let fault = check(
+        json!({ "do": "loop" }),
+        &limits,
+        "reconcile: the plugin did not come to an end within 50 ms, waiting included; make it do less in one call, or raise its wall time limit",
+    )
+    .await;
+    assert!(fault.usage.wall >= Duration::from_millis(50));
+    assert!(fault.retries());
+    assert_eq!(fault.kind.limit(), Some("wallMilliseconds"));
+}
+
+#[tokio::test]
+async fn what_a_call_used_is_told() {
+    let objects = reconcile(
+        json!({ "do": "objects", "count": 7, "bytes": 100 }),
+        &limits(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(objects.usage.output_objects, 7);
+    assert!(objects.usage.output_bytes > 700);
+    let log = reconcile(json!({ "do": "log-flood", "lines": 3 }), &limits()).await;
+    let log = log.unwrap();
+    let kept: usize = log.logs.iter().map(|line| line.message.len()).sum();
+    assert_eq!(log.usage.log_bytes, kept as u64);
+    assert!(kept > 100);
+}
+
 #[tokio::test]
 async fn output_is_limited_by_bytes() {
     let limits = Limits {

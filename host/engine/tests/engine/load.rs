@@ -1,10 +1,9 @@
 //! What cannot be loaded, and what the operator then reads.
 
-use crate::guests::{bytes, chameleon, engine};
+use crate::guests::{bytes, chameleon, config, engine};
 use bytes::Bytes;
 use reeve_core::Digest;
 use reeve_engine::{CompileLimits, Engine, EngineConfig, LoadError};
-use std::time::Duration;
 
 async fn refused(bytes: impl Into<Bytes>) -> LoadError {
     engine().load(bytes.into()).await.unwrap_err()
@@ -19,7 +18,7 @@ fn engine_with(compile: CompileLimits) -> Engine {
     Engine::new(EngineConfig {
         compile,
         max_instances: 0,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap()
 }
@@ -222,22 +221,4 @@ async fn a_large_component_is_not_even_looked_at() {
         error.to_string(),
         "the component has 1025 bytes, more than the limit of 1 KiB; build it for size and without debug information"
     );
-}
-
-#[tokio::test]
-async fn a_slow_compilation_is_not_waited_for_and_not_repeated() {
-    let engine = engine_with(CompileLimits {
-        time: Duration::ZERO,
-        ..CompileLimits::default()
-    });
-    let bytes = bytes("tourist");
-    let error = engine.load(bytes.clone()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "compiling the component takes longer than 0 s; make it smaller, or raise the limit"
-    );
-    assert!(error.retries());
-    let again = engine.load(bytes).await;
-    assert!(matches!(again, Err(LoadError::CompileTimeout { .. })));
-    assert!(engine.stats().compiled <= 1);
 }

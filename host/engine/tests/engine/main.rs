@@ -8,6 +8,7 @@
 
 mod cache;
 mod calls;
+mod compiler;
 mod guests;
 mod limits;
 mod load;

@@ -1,6 +1,6 @@
 //! Many calls, many loads, many runtimes, one engine.
 
-use crate::guests::{World, bytes, chameleon, deed, limits, reconcile};
+use crate::guests::{World, bytes, chameleon, config, deed, limits, reconcile};
 use reeve_engine::{Engine, EngineConfig, FaultKind, Limits};
 use serde_json::json;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 #[tokio::test]
 async fn loads_at_the_same_time_share_one_compilation() {
-    let engine = Engine::new(EngineConfig::default()).unwrap();
+    let engine = Engine::new(config()).unwrap();
     let mut loads = JoinSet::new();
     for _ in 0..20 {
         let engine = engine.clone();
@@ -65,7 +65,7 @@ async fn looping_guests_share_the_thread_and_each_ends_at_its_limit() {
 async fn calls_beyond_the_pool_run_outside_of_it() {
     let engine = Engine::new(EngineConfig {
         max_instances: 1,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap();
     assert!(engine.stats().pooled);
@@ -101,7 +101,7 @@ async fn calls_beyond_the_pool_run_outside_of_it() {
 async fn an_engine_does_without_a_pool() {
     let engine = Engine::new(EngineConfig {
         max_instances: 0,
-        ..EngineConfig::default()
+        ..config()
     })
     .unwrap();
     assert!(!engine.stats().pooled);

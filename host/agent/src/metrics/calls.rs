@@ -1,0 +1,109 @@
+//! What calls of plugins used.
+//!
+//! Time and memory have distributions, since a limit is set by their tails; of the
+//! rest there are sums, from which means follow. So a plugin adds some thirty
+//! series, whatever it does.
+
+use super::families::{Times, times};
+use super::labels::Plugin;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use reeve_engine::Usage;
+use std::sync::Arc;
+
+/// From 256 KiB, which is next to nothing, to 1 GiB, beyond which no memory goes,
+/// each bound four times the one before.
+fn sizes() -> Histogram {
+    Histogram::new(exponential_buckets(262_144.0, 4.0, 7))
+}
+
+/// The metrics of calls.
+pub(super) struct Calls {
+    wall_time: Times<Plugin>,
+    run_time: Times<Plugin>,
+    memory: Times<Plugin>,
+    output_bytes: Family<Plugin, Counter>,
+    output_objects: Family<Plugin, Counter>,
+    host_calls: Family<Plugin, Counter>,
+    host_call_bytes: Family<Plugin, Counter>,
+    log_bytes: Family<Plugin, Counter>,
+}
+
+impl Calls {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let histogram = |make: fn() -> Histogram| Times::new_with_constructor(make);
+        let this = Self {
+            wall_time: histogram(times),
+            run_time: histogram(times),
+            memory: histogram(sizes),
+            output_bytes: Family::default(),
+            output_objects: Family::default(),
+            host_calls: Family::default(),
+            host_call_bytes: Family::default(),
+            log_bytes: Family::default(),
+        };
+        macro_rules! register {
+            ($($field:ident: $name:literal, $help:literal;)*) => {
+                $(registry.register($name, $help, this.$field.clone());)*
+            };
+        }
+        register! {
+            wall_time: "reeve_call_seconds", "How long calls of a plugin's reconcile took";
+            run_time: "reeve_call_run_seconds", "Processor time that calls of a plugin used";
+            memory: "reeve_call_memory_bytes", "Memory that calls of a plugin used at most";
+            output_bytes: "reeve_call_output_bytes", "Bytes that calls of a plugin returned";
+            output_objects: "reeve_call_output_objects", "Objects that calls of a plugin returned";
+            host_calls: "reeve_call_host_calls", "Host functions that a plugin called";
+            host_call_bytes: "reeve_call_host_bytes", "Bytes that host functions returned to a plugin";
+            log_bytes: "reeve_call_log_bytes", "Bytes that a plugin logged and that were kept";
+        }
+        this
+    }
+
+    /// Counts a call.
+    pub(super) fn add(&self, plugin: &Arc<str>, usage: &Usage) {
+        let label = Plugin {
+            plugin: plugin.clone(),
+        };
+        for (family, value) in [
+            (&self.wall_time, usage.wall.as_secs_f64()),
+            (&self.run_time, usage.run_time.as_secs_f64()),
+            (&self.memory, bytes(usage.memory_bytes)),
+        ] {
+            family.get_or_create(&label).observe(value);
+        }
+        for (family, number) in [
+            (&self.output_bytes, usage.output_bytes),
+            (&self.output_objects, usage.output_objects),
+            (&self.host_calls, usage.host_calls),
+            (&self.host_call_bytes, usage.host_call_bytes),
+            (&self.log_bytes, usage.log_bytes),
+        ] {
+            family.get_or_create(&label).inc_by(number);
+        }
+    }
+
+    /// Drops what is labelled with a plugin.
+    pub(super) fn forget(&self, plugin: &Plugin) {
+        for family in [&self.wall_time, &self.run_time, &self.memory] {
+            family.remove(plugin);
+        }
+        for family in [
+            &self.output_bytes,
+            &self.output_objects,
+            &self.host_calls,
+            &self.host_call_bytes,
+            &self.log_bytes,
+        ] {
+            family.remove(plugin);
+        }
+    }
+}
+
+/// For a histogram, which has floating point numbers.
+fn bytes(number: u64) -> f64 {
+    // No memory has as much as a float cannot count.
+    u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
+}

@@ -1,0 +1,95 @@
+//! What an operator lets plugins have, as flags of `reeve run`.
+
+use crate::compile;
+use clap::Args;
+use reeve_agent::{GuestThreads, LimitBounds};
+use reeve_engine::{CompileLimits, EngineConfig};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Bounds on what plugins use.
+#[derive(Args)]
+#[command(next_help_heading = "Bounds on plugins")]
+pub(crate) struct BoundArgs {
+    /// The most that a plugin may ask for in spec.limits, for example
+    /// memoryBytes=268435456; may be given several times, or separated by commas
+    #[arg(
+        long,
+        env = "REEVE_MAX_LIMIT",
+        value_name = "LIMIT=NUMBER",
+        value_delimiter = ',',
+        value_parser = bound
+    )]
+    max_limit: Vec<(String, u64)>,
+    /// Time to compile a component
+    #[arg(long, env = "REEVE_COMPILE_TIMEOUT", default_value = "60s", value_name = "DURATION", value_parser = crate::run::duration)]
+    compile_timeout: Duration,
+    /// Memory to compile a component, in bytes, on top of the program's own. The
+    /// pod needs it beside the agent's
+    #[arg(long, env = "REEVE_COMPILE_MEMORY", default_value_t = CompileLimits::MEMORY_BYTES, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(33_554_432..))]
+    compile_memory: u64,
+    /// Components that are compiled at once; each needs its memory
+    #[arg(long, env = "REEVE_COMPILERS", default_value_t = CompileLimits::AT_ONCE, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    compilers: u32,
+    /// Threads on which plugins run; by default four for each processor
+    #[arg(
+        long,
+        env = "REEVE_GUEST_THREADS",
+        value_name = "NUMBER",
+        requires = "guest_threads_per_plugin"
+    )]
+    guest_threads: Option<usize>,
+    /// Threads on which one plugin runs; by default half as many as there are
+    /// processors
+    #[arg(
+        long,
+        env = "REEVE_GUEST_THREADS_PER_PLUGIN",
+        value_name = "NUMBER",
+        requires = "guest_threads"
+    )]
+    guest_threads_per_plugin: Option<usize>,
+}
+
+impl BoundArgs {
+    /// Settings of an engine that compiles in processes of its own.
+    pub(crate) fn engine(&self, cache: Option<PathBuf>) -> io::Result<EngineConfig> {
+        Ok(EngineConfig {
+            cache,
+            compile: CompileLimits {
+                time: self.compile_timeout,
+                memory_bytes: self.compile_memory,
+                at_once: self.compilers,
+                ..CompileLimits::default()
+            },
+            ..EngineConfig::new(compile::compiler()?)
+        })
+    }
+
+    pub(crate) fn limits(&self) -> anyhow::Result<LimitBounds> {
+        let mut bounds = LimitBounds::default();
+        for (name, value) in &self.max_limit {
+            bounds
+                .set(name, *value)
+                .map_err(|error| anyhow::anyhow!("--max-limit: {error}"))?;
+        }
+        Ok(bounds)
+    }
+
+    pub(crate) fn threads(&self) -> GuestThreads {
+        match (self.guest_threads, self.guest_threads_per_plugin) {
+            (Some(all), Some(each)) => GuestThreads::new(all, each),
+            _ => GuestThreads::default(),
+        }
+    }
+}
+
+/// `memoryBytes=268435456`.
+fn bound(text: &str) -> Result<(String, u64), String> {
+    let form = || "write it like memoryBytes=268435456".to_owned();
+    let (name, value) = text.split_once('=').ok_or_else(form)?;
+    let value = value
+        .parse::<u64>()
+        .map_err(|error| format!("{error}; {}", form()))?;
+    Ok((name.to_owned(), value))
+}
