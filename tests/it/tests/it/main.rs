@@ -10,6 +10,7 @@ mod bad_outcome;
 mod contributions;
 mod endpoints;
 mod fights;
+mod hostile;
 mod identity;
 mod ignored;
 mod immutable;
