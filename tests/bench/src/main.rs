@@ -8,6 +8,7 @@ mod call;
 mod converge;
 mod embedded;
 mod figure;
+mod isolation;
 mod load;
 mod memory;
 mod process;
@@ -18,16 +19,29 @@ use anyhow::Result;
 use figure::Figures;
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> Result<ExitCode> {
-    let filter = std::env::args().nth(1).unwrap_or_default();
-    let wanted = |name: &str| name.contains(&filter);
+fn main() -> Result<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    let filter = arguments.next().unwrap_or_default();
+    if filter == isolation::COMPILE {
+        // Before anything starts a thread.
+        return Ok(reeve_engine::compiler::serve(
+            &arguments.next().unwrap_or_default(),
+        ));
+    }
+    tokio::runtime::Runtime::new()?.block_on(measure(&filter))
+}
+
+async fn measure(filter: &str) -> Result<ExitCode> {
+    let wanted = |name: &str| name.contains(filter);
     let mut figures = Figures::default();
     if wanted("call") {
         call::measure(&mut figures).await?;
     }
     if wanted("load") {
         load::measure(&mut figures).await?;
+    }
+    if wanted("isolation") {
+        isolation::measure(&mut figures).await?;
     }
     if wanted("scenarios") {
         scenarios::measure(&mut figures)?;

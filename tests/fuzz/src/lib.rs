@@ -17,8 +17,10 @@
 
 mod choices;
 mod cluster;
+mod components;
 mod definitions;
 mod field_sets;
+mod host_calls;
 mod manifest;
 mod outcome;
 mod ownership;
@@ -29,8 +31,10 @@ mod quantities;
 mod requests;
 mod selectors;
 
+pub use self::components::components;
 pub use self::definitions::definitions;
 pub use self::field_sets::fields_v1;
+pub use self::host_calls::host_calls;
 pub use self::manifest::manifest;
 pub use self::outcome::outcome;
 pub use self::ownership::ownership;
@@ -46,8 +50,10 @@ pub type Target = fn(&[u8]);
 
 /// Every target, by its name: that of its function, its program and its corpus.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("components", components),
     ("definitions", definitions),
     ("fields_v1", fields_v1),
+    ("host_calls", host_calls),
     ("manifest", manifest),
     ("outcome", outcome),
     ("ownership", ownership),

@@ -51,7 +51,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reeve-sdk", &["reeve-sdk-macros"]),
     ("reeve-sdk-macros", &[]),
     ("reeve-test-support", &[]),
-    ("reeve-fuzz", &["reeve-core", "reeve-sim", "reeve-ssa"]),
+    (
+        "reeve-fuzz",
+        &["reeve-core", "reeve-engine", "reeve-sim", "reeve-ssa"],
+    ),
     ("reeve-real", &[]),
     ("reeve-tidy", &[]),
     ("xtask", &["reeve-build", "reeve-real"]),
