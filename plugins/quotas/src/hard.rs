@@ -45,16 +45,7 @@ pub(crate) struct Hard {
     /// The limits by resource name.
     pub(crate) limits: BTreeMap<String, String>,
     /// Labels that could not be used, in the order of the resource names.
-    pub(crate) unusable: Vec<Unusable>,
-}
-
-/// A label that could not be used.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Unusable {
-    label: String,
-    value: String,
-    problem: &'static str,
-    used: String,
+    pub(crate) unusable: Problems,
 }
 
 impl Hard {
@@ -69,7 +60,10 @@ impl Hard {
     ) -> Self {
         let mut hard = Self {
             limits: defaults(configured),
-            unusable: Vec::new(),
+            unusable: Problems::about(
+                "Quota labels that cannot be used",
+                "Set each to a number such as 10 or 4Gi, or remove it.",
+            ),
         };
         for (resource, limit) in &mut hard.limits {
             if resource == GPU
@@ -77,16 +71,14 @@ impl Hard {
             {
                 *limit = gpus(value).unwrap_or_else(|problem| {
                     hard.unusable
-                        .push(Unusable::new(label, value, problem, UNUSABLE_GPU));
+                        .add(unusable(label, value, problem, UNUSABLE_GPU));
                     UNUSABLE_GPU.to_owned()
                 });
             }
             if let Some((label, value)) = labels.get_key_value(&format!("{prefix}{resource}")) {
                 match usable(resource, value) {
                     Ok(()) => value.clone_into(limit),
-                    Err(problem) => hard
-                        .unusable
-                        .push(Unusable::new(label, value, problem, limit)),
+                    Err(problem) => hard.unusable.add(unusable(label, value, problem, limit)),
                 }
             }
         }
@@ -94,15 +86,9 @@ impl Hard {
     }
 }
 
-impl Unusable {
-    fn new(label: &str, value: &str, problem: &'static str, used: &str) -> Self {
-        Self {
-            label: label.to_owned(),
-            value: value.to_owned(),
-            problem,
-            used: used.to_owned(),
-        }
-    }
+/// A label that cannot be used, and what is used in its place.
+fn unusable(label: &str, value: &str, problem: &str, used: &str) -> String {
+    format!("{label}={value} ({problem}, using {used})")
 }
 
 /// The built-in limits with those of the configuration.
@@ -177,28 +163,4 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), ConfigError> {
             "not the start of a label name; expected a domain and a slash such as `example.com/`",
         )),
     }
-}
-
-/// What to tell people about labels that could not be used, in a text of about
-/// this many bytes: labels that have no room are counted.
-pub(crate) fn report(unusable: &[Unusable], room: usize) -> String {
-    let mut text = String::from("Quota labels that cannot be used: ");
-    for (index, label) in unusable.iter().enumerate() {
-        if index > 0 {
-            text.push_str("; ");
-        }
-        if text.len() > room {
-            text.push_str(&format!("{} more", unusable.len() - index));
-            break;
-        }
-        let Unusable {
-            label,
-            value,
-            problem,
-            used,
-        } = label;
-        text.push_str(&format!("{label}={value} ({problem}, using {used})"));
-    }
-    text.push_str(". Set each to a number such as 10 or 4Gi, or remove it.");
-    text
 }

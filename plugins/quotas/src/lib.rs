@@ -14,10 +14,6 @@ use quota::ResourceQuota;
 const PROFILE: Kind = Kind::new("kubeflow.org/v1", "Profile");
 const RESOURCE_QUOTA: Kind = Kind::new("v1", "ResourceQuota");
 
-/// How long a report may grow before it only counts. The message of an event has
-/// 1,024 bytes at most, and one more label with the advice needs about 220.
-const EVENT_ROOM: usize = 800;
-
 /// The part of a Profile that is read.
 #[input]
 struct Profile {
@@ -57,15 +53,13 @@ fn reconcile(profile: Profile, config: &Config, _: &Context) -> Result<Outcome, 
     let profile = profile.metadata;
     let Hard { limits, unusable } =
         Hard::for_labels(&config.hard, &config.label_prefix, &profile.labels);
-    let outcome = Outcome::of([ResourceQuota::new(profile.name, limits)]);
-    if unusable.is_empty() {
-        return Ok(outcome);
-    }
-    let all = hard::report(&unusable, usize::MAX);
-    let brief = hard::report(&unusable, EVENT_ROOM);
-    Ok(outcome
-        .condition(Condition::fails("LabelsUsable", "UnusableLabels", all))
-        .event(Event::warning("UnusableLabels", brief)))
+    Ok(
+        Outcome::of([ResourceQuota::new(profile.name, limits)]).problems(
+            "LabelsUsable",
+            "UnusableLabels",
+            &unusable,
+        ),
+    )
 }
 
 reeve_sdk::plugin!(manifest, reconcile);

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::OwnerReference;
+
 /// The kind of a Kubernetes object.
 ///
 /// ```
@@ -19,8 +21,8 @@ use serde::Deserialize;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
-    api_version: Cow<'static, str>,
-    kind: Cow<'static, str>,
+    pub(crate) api_version: Cow<'static, str>,
+    pub(crate) kind: Cow<'static, str>,
 }
 
 impl Kind {
@@ -143,6 +145,9 @@ pub struct Metadata {
     pub labels: Strings,
     /// Its annotations.
     pub annotations: Strings,
+    /// What it goes with.
+    #[serde(rename = "ownerReferences")]
+    pub owner_references: Vec<OwnerReference>,
 }
 
 /// Labels or annotations, by key.

@@ -62,7 +62,7 @@
 //! [`Failure`] says whether running again can help. `?` turns errors of reading
 //! the cluster into the failure that suits them, and [`OrFail`] all others. An
 //! answer with a warning is often better than none: see [`Outcome::condition`] and
-//! [`Outcome::event`]. A panic fails only the one call; its message and place
+//! [`Outcome::event`], or [`Problems`] for both. A panic fails only the one call; its message and place
 //! reach the operator.
 //!
 //! # Tests
@@ -82,14 +82,18 @@
 #[cfg(test)]
 extern crate self as reeve_sdk;
 
+mod boolean;
 mod cluster;
 mod failure;
 mod json;
 mod kind;
 pub mod log;
 mod manifest;
+pub mod names;
+mod object;
 mod outcome;
 mod plugin;
+mod problems;
 mod quantity;
 pub mod schema;
 
@@ -103,14 +107,19 @@ use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]
 use testing as backend;
 
+pub use boolean::{NotABoolean, parse_bool};
 pub use cluster::{Context, Query, ReadError};
 pub use failure::{Failure, OrFail};
 pub use json::JsonError;
 pub use kind::{Kind, Metadata, ObjectReference, Strings};
 pub use manifest::{ConfigError, IntoManifest, Manifest, ReadRule, Scope};
+pub use object::{Object, ObjectMeta, OwnerReference};
 pub use outcome::{Absence, Condition, Event, Outcome};
 pub use plugin::{Plugin, PluginMetadata};
+pub use problems::{BadLabel, Problems};
 pub use quantity::{NotAQuantity, Quantity};
+/// Any JSON, as [`json!`](serde_json::json) makes it.
+pub use serde_json::Value;
 
 /// Makes a type the configuration of a plugin, or a part of it.
 ///
@@ -121,7 +130,8 @@ pub use quantity::{NotAQuantity, Quantity};
 ///
 /// - A struct has named fields, each a property in camelCase and none required:
 ///   what is absent is as in its `Default`, which the struct must implement.
-/// - An enum has variants without fields, written as their names.
+/// - An enum has variants without fields, written as their names, or in lower case
+///   with `#[config(lowercase)]`.
 /// - Fields are `bool`, integers, `f64`, `String`, [`Quantity`], types with this
 ///   attribute, and `Option`, `Vec` and `BTreeMap<String, _>` of these.
 ///
@@ -188,9 +198,9 @@ pub use reeve_sdk_macros::output;
 pub mod prelude {
     pub use crate::log;
     pub use crate::{
-        Absence, Condition, ConfigError, Context, Event, Failure, Kind, Manifest, Metadata,
-        ObjectReference, OrFail, Outcome, Quantity, Query, ReadError, ReadRule, Scope, config,
-        input, output,
+        Absence, Condition, ConfigError, Context, Event, Failure, Kind, Manifest, Metadata, Object,
+        ObjectMeta, ObjectReference, OrFail, Outcome, OwnerReference, Problems, Quantity, Query,
+        ReadError, ReadRule, Scope, Value, config, input, output,
     };
     pub use serde_json::json;
 }

@@ -144,6 +144,11 @@ impl Outcome {
             .collect()
     }
 
+    /// What must not exist, so far.
+    pub fn absences(&self) -> &[Absence] {
+        &self.absent
+    }
+
     /// The conditions so far.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions

@@ -3,11 +3,36 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Fields, Token, Variant, parse_quote};
+use syn::{Attribute, Data, DeriveInput, Fields, Ident, Token, Variant, parse_quote};
 
 use crate::names::{camel_case, description};
 
-pub(crate) fn expand(item: DeriveInput) -> syn::Result<TokenStream> {
+/// How the variants of an enum are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    /// As in the source.
+    AsNamed,
+    /// In lower case.
+    Lower,
+}
+
+impl Case {
+    /// The argument of the attribute.
+    pub(crate) fn parse(arguments: TokenStream) -> syn::Result<Self> {
+        if arguments.is_empty() {
+            return Ok(Self::AsNamed);
+        }
+        match syn::parse2::<Ident>(arguments.clone()) {
+            Ok(word) if word == "lowercase" => Ok(Self::Lower),
+            _ => Err(error(
+                arguments,
+                "the only argument is `lowercase`, for the variants of an enum",
+            )),
+        }
+    }
+}
+
+pub(crate) fn expand(item: DeriveInput, case: Case) -> syn::Result<TokenStream> {
     if !item.generics.params.is_empty() {
         return Err(error(
             &item.generics,
@@ -18,12 +43,16 @@ pub(crate) fn expand(item: DeriveInput) -> syn::Result<TokenStream> {
     let about = description(&item.attrs);
     match &item.data {
         Data::Struct(data) => match &data.fields {
+            Fields::Named(_) if case == Case::Lower => Err(error(
+                &item.ident,
+                "`lowercase` is for the variants of an enum; fields are in camelCase",
+            )),
             Fields::Named(_) => structure(item, &about),
             fields => Err(error(fields, "a configuration has named fields")),
         },
         Data::Enum(data) => {
-            let choices = choices(&data.variants)?;
-            Ok(choice(&item, &about, &choices))
+            let choices = choices(&data.variants, case)?;
+            Ok(choice(&item, case, &about, &choices))
         }
         Data::Union(data) => Err(error(
             data.union_token,
@@ -69,11 +98,17 @@ fn structure(mut item: DeriveInput, about: &str) -> syn::Result<TokenStream> {
     })
 }
 
-fn choice(item: &DeriveInput, about: &str, names: &[String]) -> TokenStream {
+fn choice(item: &DeriveInput, case: Case, about: &str, names: &[String]) -> TokenStream {
     let ident = &item.ident;
+    // Told to serde in so many words: then both say the same names.
+    let rename = match case {
+        Case::AsNamed => quote!(),
+        Case::Lower => quote!(#[serde(rename_all = "lowercase")]),
+    };
     quote! {
         #[derive(::reeve_sdk::__private::serde::Deserialize)]
         #[serde(crate = "::reeve_sdk::__private::serde")]
+        #rename
         #item
 
         impl ::reeve_sdk::schema::ConfigSchema for #ident {
@@ -86,12 +121,15 @@ fn choice(item: &DeriveInput, about: &str, names: &[String]) -> TokenStream {
     }
 }
 
-fn choices(variants: &Punctuated<Variant, Token![,]>) -> syn::Result<Vec<String>> {
+fn choices(variants: &Punctuated<Variant, Token![,]>, case: Case) -> syn::Result<Vec<String>> {
     variants
         .iter()
         .map(|variant| {
             refuse_serde(&variant.attrs)?;
             match variant.fields {
+                Fields::Unit if case == Case::Lower => {
+                    Ok(variant.ident.to_string().to_ascii_lowercase())
+                }
                 Fields::Unit => Ok(variant.ident.to_string()),
                 _ => Err(error(
                     variant,
@@ -122,7 +160,10 @@ mod tests {
     use super::*;
 
     fn check(item: DeriveInput, message: &str) {
-        assert_eq!(expand(item).unwrap_err().to_string(), message);
+        assert_eq!(
+            expand(item, Case::AsNamed).unwrap_err().to_string(),
+            message
+        );
     }
 
     #[test]
@@ -177,6 +218,25 @@ mod tests {
                 }
             ),
             strict,
+        );
+    }
+
+    #[test]
+    fn the_one_argument_is_for_enums() {
+        assert_eq!(Case::parse(quote!()).unwrap(), Case::AsNamed);
+        assert_eq!(Case::parse(quote!(lowercase)).unwrap(), Case::Lower);
+        assert_eq!(
+            Case::parse(quote!(uppercase)).unwrap_err().to_string(),
+            "the only argument is `lowercase`, for the variants of an enum"
+        );
+        let structure = parse_quote!(
+            struct X {
+                a: u8,
+            }
+        );
+        assert_eq!(
+            expand(structure, Case::Lower).unwrap_err().to_string(),
+            "`lowercase` is for the variants of an enum; fields are in camelCase"
         );
     }
 }

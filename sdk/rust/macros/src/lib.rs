@@ -16,7 +16,11 @@ use syn::{DeriveInput, parse_macro_input};
 /// See `reeve_sdk::config`.
 #[proc_macro_attribute]
 pub fn config(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    expand(arguments, item, config::expand)
+    let item = parse_macro_input!(item as DeriveInput);
+    config::Case::parse(arguments.into())
+        .and_then(|case| config::expand(item, case))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// See `reeve_sdk::input`.

@@ -133,3 +133,23 @@ fn the_schema_accepts_what_the_reader_accepts() {
         assert_eq!(read.is_ok(), accepted, "reader: {config}");
     }
 }
+
+/// A choice that is written in lower case.
+#[config(lowercase)]
+#[derive(Default, Debug, PartialEq)]
+enum Preset {
+    #[default]
+    Readme,
+    Main,
+}
+
+#[test]
+fn a_choice_may_be_written_in_lower_case() {
+    let schema: Value = serde_json::from_slice(&Preset::SCHEMA.to_json()).unwrap();
+    assert_eq!(schema["enum"], json!(["readme", "main"]));
+    assert_eq!(
+        reader::from_slice::<Preset>(b"\"main\"").unwrap(),
+        Preset::Main
+    );
+    assert!(reader::from_slice::<Preset>(b"\"Main\"").is_err());
+}
