@@ -10,6 +10,7 @@ mod table;
 use crate::actors::ActorArgs;
 use crate::{compile, output, signal};
 use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
 use clap::Args;
 use install::Installer;
 use progress::Progress;
@@ -62,13 +63,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     let crates = find_crates(&args.plugins)?;
     let progress = Progress::default();
-    let mut components = BTreeMap::new();
-    for plugin in &crates {
-        let step = progress.step(format!("building {}", plugin.name));
-        let component = reload::build(plugin.source.clone(), false).await?;
-        step.done(format!("{} KB", component.len() / 1000));
-        components.insert(plugin.name.clone(), component);
-    }
+    let step = progress.step(format!("building {} plugins", crates.len()));
+    let sources = crates.iter().map(|plugin| plugin.source.clone()).collect();
+    let built = reload::build_all(sources).await?;
+    let names = crates.iter().map(|plugin| plugin.name.clone());
+    let components: BTreeMap<String, Bytes> = names.zip(built).collect();
+    let bytes: usize = components.values().map(Bytes::len).sum();
+    step.done(format!("{} KB", bytes / 1000));
 
     let step = progress.step("starting the embedded cluster");
     let server = Server::new(Config {

@@ -1,5 +1,6 @@
 //! Runs cargo and reads what it reports.
 
+use std::collections::HashMap;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -49,16 +50,24 @@ pub(crate) fn output(command: &mut Command) -> Result<Output, BuildError> {
         .map_err(|source| not_started(command, source))
 }
 
-/// Compiles the library of `plugin` and returns the path of its core module.
+/// Compiles the libraries of `plugins`, which share a workspace, and returns the
+/// paths of their core modules in the same order.
 pub(crate) fn compile(
-    plugin: &PluginCrate,
+    plugins: &[&PluginCrate],
     profile: Profile,
     quiet: bool,
-) -> Result<PathBuf, BuildError> {
+) -> Result<Vec<PathBuf>, BuildError> {
+    let Some(plugin) = plugins.first() else {
+        return Ok(Vec::new());
+    };
     let mut build = command();
     build
         .args(["build", "--lib", "--target", TARGET])
-        .args(["--package", plugin.name()])
+        .args(
+            plugins
+                .iter()
+                .flat_map(|plugin| ["--package", plugin.name()]),
+        )
         .args(["--profile", profile_name(profile)])
         .args(["--message-format", "json"])
         .arg("--manifest-path")
@@ -87,7 +96,7 @@ pub(crate) fn compile(
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.map_err(|source| not_started(&build, source))?;
-            report.read(&line, plugin);
+            report.read(&line, plugins);
         }
     }
     let status = child.wait().map_err(|source| not_started(&build, source))?;
@@ -100,8 +109,9 @@ pub(crate) fn compile(
             (true, Some(stderr)) => stderr,
             (true, None) => "cargo failed; its message is above".to_owned(),
         };
+        let names: Vec<_> = plugins.iter().map(|plugin| plugin.name()).collect();
         return Err(BuildError::Compile {
-            name: plugin.name().to_owned(),
+            name: names.join(", "),
             diagnostics: diagnostics.trim().to_owned(),
         });
     }
@@ -110,22 +120,29 @@ pub(crate) fn compile(
         // build that failed are in its error.
         eprint!("{}", report.diagnostics);
     }
-    report.module.ok_or_else(|| BuildError::NotCdylib {
-        name: plugin.name().to_owned(),
-    })
+    plugins
+        .iter()
+        .map(|plugin| {
+            let module = report.modules.remove(&plugin.manifest());
+            module.ok_or_else(|| BuildError::NotCdylib {
+                name: plugin.name().to_owned(),
+            })
+        })
+        .collect()
 }
 
 /// What cargo's messages add up to.
 #[derive(Default)]
 struct Report {
     diagnostics: String,
-    module: Option<PathBuf>,
+    /// By the manifest of the package.
+    modules: HashMap<PathBuf, PathBuf>,
 }
 
 impl Report {
     /// Takes in one line. Lines that are no messages are what build scripts and
     /// macros printed; cargo passes them on, and nobody needs them here.
-    fn read(&mut self, line: &str, plugin: &PluginCrate) {
+    fn read(&mut self, line: &str, plugins: &[&PluginCrate]) {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             return;
         };
@@ -140,11 +157,17 @@ impl Report {
                 target,
                 filenames,
             } => {
-                let ours = manifest_path == plugin.manifest();
-                if ours && target.crate_types.iter().any(|kind| kind == "cdylib") {
-                    self.module = filenames
-                        .into_iter()
-                        .find(|file| file.extension().is_some_and(|ending| ending == "wasm"));
+                let ours = plugins
+                    .iter()
+                    .any(|plugin| manifest_path == plugin.manifest());
+                let module = filenames
+                    .into_iter()
+                    .find(|file| file.extension().is_some_and(|ending| ending == "wasm"));
+                if let Some(module) = module
+                    && ours
+                    && target.crate_types.iter().any(|kind| kind == "cdylib")
+                {
+                    self.modules.insert(manifest_path, module);
                 }
             }
             Message::Other => {}

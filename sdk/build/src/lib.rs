@@ -22,7 +22,8 @@ mod error;
 mod source;
 mod target;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 pub use component::Component;
 pub use error::BuildError;
@@ -80,7 +81,43 @@ impl Builder {
     /// `cdylib`, or the module does not implement the world it claims.
     pub fn build(&self, plugin: &PluginCrate) -> Result<Component, BuildError> {
         target::ensure_installed(plugin.folder())?;
-        let module = cargo::compile(plugin, self.profile, self.quiet)?;
+        let modules = cargo::compile(&[plugin], self.profile, self.quiet)?;
+        let module = modules.into_iter().next().unwrap_or_default();
+        self.component(plugin, module)
+    }
+
+    /// Builds all of `plugins` into components, in the same order. Those of one
+    /// workspace are compiled in one go, side by side.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::build`], for the first that fails.
+    pub fn build_all(&self, plugins: &[PluginCrate]) -> Result<Vec<Component>, BuildError> {
+        let mut built = BTreeMap::new();
+        for plugin in plugins {
+            if built.contains_key(plugin.folder()) {
+                continue;
+            }
+            target::ensure_installed(plugin.folder())?;
+            let together: Vec<&PluginCrate> = plugins
+                .iter()
+                .filter(|other| other.workspace_manifest() == plugin.workspace_manifest())
+                .collect();
+            let modules = cargo::compile(&together, self.profile, self.quiet)?;
+            for (plugin, module) in together.into_iter().zip(modules) {
+                built.insert(plugin.folder(), module);
+            }
+        }
+        plugins
+            .iter()
+            .map(|plugin| {
+                let module = built.get(plugin.folder()).cloned().unwrap_or_default();
+                self.component(plugin, module)
+            })
+            .collect()
+    }
+
+    fn component(&self, plugin: &PluginCrate, module: PathBuf) -> Result<Component, BuildError> {
         let bytes = std::fs::read(&module).map_err(|source| BuildError::ReadModule {
             path: module,
             source,

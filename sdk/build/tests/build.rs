@@ -41,6 +41,23 @@ fn a_crate_outside_the_workspace_becomes_a_component() {
 }
 
 #[test]
+fn crates_of_different_workspaces_are_built_together_in_their_order() {
+    let folders = [
+        crate_with(CDYLIB, "").unwrap(),
+        crate_with(CDYLIB, "#[unsafe(no_mangle)] pub fn more() {}").unwrap(),
+    ];
+    let open = |folder: &TempDir| PluginCrate::open(folder.path()).unwrap();
+    let plugins: Vec<_> = folders.iter().map(open).collect();
+    let builder = Builder::new(Profile::Release).quiet();
+    let together = builder.build_all(&plugins).unwrap();
+    for (plugin, component) in plugins.iter().zip(together) {
+        let alone = builder.build(plugin).unwrap();
+        assert_eq!(component.bytes(), alone.bytes());
+    }
+    assert!(builder.build_all(&[]).unwrap().is_empty());
+}
+
+#[test]
 fn the_crate_tells_its_name_and_version() {
     let folder = crate_with(CDYLIB, "").unwrap();
     let plugin = PluginCrate::open(folder.path()).unwrap();

@@ -33,29 +33,35 @@ fn build_folder(workspace: &Workspace, folder: &str, output: &Path) -> Result<()
     }
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
 
+    let started = Instant::now();
     let mut built = Vec::new();
+    let mut crates = Vec::new();
+    let mut destinations = Vec::new();
     for source in &sources {
         let Some(name) = source.file_stem().and_then(|name| name.to_str()) else {
             bail!("{} has no usable name", source.display());
         };
-        let started = Instant::now();
-        let destination = if source.join("Cargo.toml").is_file() {
-            let destination = output.join(name).with_extension("wasm");
-            Builder::new(Profile::Release).build_to(&PluginCrate::open(source)?, &destination)?;
-            destination
+        if source.join("Cargo.toml").is_file() {
+            crates.push(PluginCrate::open(source)?);
+            destinations.push(output.join(name).with_extension("wasm"));
         } else if is_text_module(source) {
             let destination = output.join(name).with_extension("wat");
             fs::copy(source, &destination)
                 .with_context(|| format!("cannot write {}", destination.display()))?;
-            destination
-        } else {
-            // Notes beside the guests, or folders that share code.
-            continue;
-        };
-        built.push(Built::measure(&destination, started)?);
+            built.push(Built::measure(&destination)?);
+        }
+        // Everything else is notes beside the guests, or folders that share code.
     }
+    // In one go: cargo then compiles them side by side.
+    let components = Builder::new(Profile::Release).build_all(&crates)?;
+    for (component, destination) in components.iter().zip(&destinations) {
+        component.write_to(destination)?;
+        built.push(Built::measure(destination)?);
+    }
+    built.sort_by(|a, b| a.path.cmp(&b.path));
     remove_others(output, &built)?;
     print_table(workspace, &built);
+    println!("built in {:.1} s", started.elapsed().as_secs_f32());
     Ok(())
 }
 
@@ -79,17 +85,15 @@ struct Built {
     path: PathBuf,
     raw: usize,
     compressed: usize,
-    seconds: f32,
 }
 
 impl Built {
-    fn measure(path: &Path, started: Instant) -> Result<Self> {
+    fn measure(path: &Path) -> Result<Self> {
         let bytes = fs::read(path)?;
         Ok(Self {
             path: path.to_owned(),
             raw: bytes.len(),
             compressed: zstd::bulk::compress(&bytes, ZSTD_LEVEL)?.len(),
-            seconds: started.elapsed().as_secs_f32(),
         })
     }
 }
@@ -101,17 +105,13 @@ fn print_table(workspace: &Workspace, built: &[Built]) {
     };
     let width = built.iter().map(|built| name(built).len()).max();
     let width = width.unwrap_or_default();
-    println!(
-        "{:width$}  {:>10} {:>10} {:>8}",
-        "component", "raw", "zstd", "time"
-    );
+    println!("{:width$}  {:>10} {:>10}", "component", "raw", "zstd");
     for row in built {
         println!(
-            "{:width$}  {:>7.1} KB {:>7.1} KB {:>6.1} s",
+            "{:width$}  {:>7.1} KB {:>7.1} KB",
             name(row),
             row.raw as f64 / 1000.0,
-            row.compressed as f64 / 1000.0,
-            row.seconds
+            row.compressed as f64 / 1000.0
         );
     }
 }

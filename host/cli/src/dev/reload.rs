@@ -19,16 +19,20 @@ const QUIET: Duration = Duration::from_millis(60);
 /// A version that does not run by then will not.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds a plugin crate for the development loop.
-pub(crate) async fn build(source: PluginCrate, quiet: bool) -> anyhow::Result<Bytes> {
-    let built = tokio::task::spawn_blocking(move || {
-        let mut builder = Builder::new(Profile::Dev);
-        if quiet {
-            builder = builder.quiet();
-        }
-        builder.build(&source)
-    });
-    let component = built.await.context("the build was interrupted")??;
+/// Builds plugin crates for the development loop, and shows the progress.
+pub(crate) async fn build_all(sources: Vec<PluginCrate>) -> anyhow::Result<Vec<Bytes>> {
+    let build = move || Builder::new(Profile::Dev).build_all(&sources);
+    let built = tokio::task::spawn_blocking(build).await;
+    let components = built.context("the build was interrupted")??;
+    let bytes = components.into_iter().map(|c| Bytes::from(c.into_bytes()));
+    Ok(bytes.collect())
+}
+
+/// Builds a plugin crate that was saved.
+async fn build(source: PluginCrate) -> anyhow::Result<Bytes> {
+    let build = move || Builder::new(Profile::Dev).quiet().build(&source);
+    let built = tokio::task::spawn_blocking(build).await;
+    let component = built.context("the build was interrupted")??;
     Ok(Bytes::from(component.into_bytes()))
 }
 
@@ -85,7 +89,7 @@ fn is_source(path: &Path) -> bool {
 async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Instant) {
     let name = &plugin.name;
     output::tell(format_args!("{name}: building"));
-    let component = match build(plugin.source.clone(), true).await {
+    let component = match build(plugin.source.clone()).await {
         Ok(component) => component,
         Err(error) => {
             let why = chain(error.as_ref());
