@@ -15,7 +15,7 @@ use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -341,7 +341,20 @@ impl World {
         };
         let kinds = &self.tester.kinds;
         let plural = |kind: &GroupVersionKind| kinds.plural(&kind.group, &kind.kind);
-        for object in grant::objects(&grantee, &manifest, plural) {
+        let objects = grant::objects(&grantee, &manifest, plural);
+        // Rights in namespaces that the manifest names need those namespaces.
+        let namespaces: BTreeSet<String> = objects
+            .iter()
+            .filter_map(|object| object["metadata"]["namespace"].as_str())
+            .filter(|namespace| *namespace != NAMESPACE)
+            .map(str::to_owned)
+            .collect();
+        for name in namespaces {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            self.apply(namespace).await?;
+        }
+        for object in objects {
             self.apply(object).await?;
         }
         Ok(())
