@@ -28,11 +28,36 @@ fn check(plugin: &str) {
 }
 
 #[test]
-fn quotas() {
-    check("quotas");
+fn authpolicy() {
+    check("authpolicy");
+}
+
+#[test]
+fn cloudmain() {
+    check("cloudmain");
 }
 
 #[test]
 fn limitranges() {
     check("limitranges");
+}
+
+#[test]
+fn network() {
+    check("network");
+}
+
+#[test]
+fn notebook() {
+    check("notebook");
+}
+
+#[test]
+fn quotas() {
+    check("quotas");
+}
+
+#[test]
+fn rbac() {
+    check("rbac");
 }

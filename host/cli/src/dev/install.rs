@@ -9,7 +9,7 @@ use reeve_core::grant::{self, Grantee, Subject};
 use reeve_core::{GroupVersionKind, Manifest, chain};
 use reeve_engine::{Engine, Limits};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Installs plugins with the rights that they ask for.
@@ -31,7 +31,7 @@ impl Installer {
         for definition in sample::definitions()? {
             self.apply(&definition).await?;
         }
-        for object in sample::objects() {
+        for object in sample::objects()? {
             self.apply(&object).await?;
         }
         Ok(())
@@ -87,8 +87,18 @@ impl Installer {
             service_account: name,
             agent: Subject::User(AGENT_USER),
         };
-        for object in grant::objects(&grantee, manifest, plural) {
-            self.apply(&object).await?;
+        let objects = grant::objects(&grantee, manifest, plural);
+        // Rights in namespaces that the manifest names need those namespaces.
+        let namespaces: BTreeSet<&str> = objects
+            .iter()
+            .filter_map(|object| object["metadata"]["namespace"].as_str())
+            .filter(|namespace| *namespace != NAMESPACE)
+            .collect();
+        for namespace in namespaces {
+            self.apply(&sample::namespace(namespace)).await?;
+        }
+        for object in &objects {
+            self.apply(object).await?;
         }
         let mut lines: Vec<String> = Vec::new();
         let mut last = String::new();

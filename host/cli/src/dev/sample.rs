@@ -21,13 +21,28 @@ const PROFILES: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-/// A Profile as Kubeflow defines it, as far as plugins look at it: the one that the
+/// The kinds of Kubeflow and Istio, as far as plugins look at them: those that the
 /// scenarios of the plugins use too.
-const PROFILE: &str = include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml");
+const DEFINITIONS: [&str; 7] = [
+    include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml"),
+    include_str!("../../../../plugins/authpolicy/scenarios/crds/authorizationpolicy.yaml"),
+    include_str!("../../../../plugins/authpolicy/scenarios/crds/notebook.yaml"),
+    include_str!("../../../../plugins/cloudmain/scenarios/crds/destinationrule.yaml"),
+    include_str!("../../../../plugins/cloudmain/scenarios/crds/serviceentry.yaml"),
+    include_str!("../../../../plugins/cloudmain/scenarios/crds/virtualservice.yaml"),
+    include_str!("../../../../plugins/notebook/scenarios/crds/poddefault.yaml"),
+];
+
+/// What an operator of Kubeflow grants by name, since no manifest can ask for it:
+/// that the plugin `rbac` may bind two ClusterRoles.
+const MAY_BIND: &str = include_str!("../../../../plugins/rbac/scenarios/shared/bind.yaml");
 
 /// The kinds that must be there first.
 pub(super) fn definitions() -> anyhow::Result<Vec<Value>> {
-    let mut definitions = vec![serde_saphyr::from_str(PROFILE)?];
+    let mut definitions = Vec::new();
+    for definition in DEFINITIONS {
+        definitions.push(serde_saphyr::from_str(definition)?);
+    }
     for crd in reeve_api::crds() {
         definitions.push(serde_json::to_value(crd)?);
     }
@@ -35,8 +50,9 @@ pub(super) fn definitions() -> anyhow::Result<Vec<Value>> {
 }
 
 /// Everything else.
-pub(super) fn objects() -> Vec<Value> {
+pub(super) fn objects() -> anyhow::Result<Vec<Value>> {
     let mut objects = vec![namespace(NAMESPACE)];
+    objects.extend(serde_saphyr::from_multiple::<Value>(MAY_BIND)?);
     objects.extend(grant::agent_base(NAMESPACE, Subject::User(AGENT_USER)));
     for (name, labels) in PROFILES {
         let labels: serde_json::Map<_, _> = labels
@@ -50,10 +66,15 @@ pub(super) fn objects() -> Vec<Value> {
             "metadata": {"name": name, "labels": labels},
             "spec": {"owner": {"kind": "User", "name": format!("{name}@example.com")}},
         }));
+        objects.push(json!({
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "Notebook",
+            "metadata": {"name": "lab", "namespace": name},
+        }));
     }
-    objects
+    Ok(objects)
 }
 
-fn namespace(name: &str) -> Value {
+pub(super) fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
