@@ -2,13 +2,53 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path};
+use crate::http::negotiate;
 use crate::registry::custom::Custom;
 use crate::resource::{Nature, Resource};
 use crate::status::ApiError;
-use crate::types::{self, Undecodable};
 
 impl Resource {
+    /// Reads an object that was sent for this resource.
+    ///
+    /// # Errors
+    ///
+    /// When it is of another type, or a value in it is of the wrong one.
+    pub(crate) fn read(&self, document: Document, body: &[u8]) -> Result<Decoded, ApiError> {
+        let text = |field: &str| match document.get(field) {
+            Some(Document::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if self.is_custom() && kind.is_empty() {
+            let (shown, body) = (negotiate::summary(body), String::from_utf8_lossy(body));
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{body}' ({shown})",
+                self.kind
+            )));
+        }
+        let unreadable = |why: String| {
+            ApiError::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: {why}",
+                self.kind, self.version, self.kind
+            ))
+        };
+        let mut decoded = if self.is_custom() {
+            decode::custom(document).map_err(unreadable)?
+        } else {
+            if let Err(why) = self.check_builtin_type(&api_version, &kind) {
+                // It is read as what it is before it is found to be something else.
+                let read = decode::builtin(&api_version, &kind, document);
+                let why = read.err().unwrap_or(why);
+                return Err(unconvertible(&api_version, &kind, self, &why));
+            }
+            decode::builtin(&self.api_version, &self.kind, document).map_err(unreadable)?
+        };
+        self.check_type(&mut decoded.object)?;
+        Ok(decoded)
+    }
+
     /// Checks the type that an object says it has, and sets it where a built-in
     /// kind leaves it out.
     pub(crate) fn check_type(&self, object: &mut Value) -> Result<(), ApiError> {
@@ -29,34 +69,32 @@ impl Resource {
         if self.is_custom() {
             self.check_custom_type(fields, api_version, kind)?;
         } else {
-            self.check_builtin_type(api_version, kind)?;
+            self.check_builtin_type(api_version, kind)
+                .map_err(|why| unconvertible(api_version, kind, self, &why))?;
         }
         fields.insert("apiVersion".to_owned(), json!(self.api_version));
         fields.insert("kind".to_owned(), json!(self.kind));
         Ok(())
     }
 
-    fn check_builtin_type(&self, api_version: &str, kind: &str) -> Result<(), ApiError> {
-        let version = api_version
-            .rsplit_once('/')
-            .map_or(api_version, |(_, version)| version);
+    /// Says why an object of another type is none of this resource.
+    pub(crate) fn check_builtin_type(&self, api_version: &str, kind: &str) -> Result<(), String> {
+        let version = version_in(api_version);
         if !kind.is_empty() && kind != self.kind {
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
-                self.kind,
-                if self.group.is_empty() {
-                    "core"
-                } else {
-                    self.group.split('.').next().unwrap_or_default()
-                },
+            let package = match self.group.as_str() {
+                "" => "core",
+                group => group.split('.').next().unwrap_or_default(),
+            };
+            return Err(format!(
+                "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
                 self.kind
-            )));
+            ));
         }
         if !api_version.is_empty() && api_version != self.api_version {
-            return Err(ApiError::bad_request(format!(
-                "{} in version \"{version}\" cannot be handled as a {}: no kind \"{}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
-                self.kind, self.kind, self.kind
-            )));
+            return Err(format!(
+                "no kind \"{}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                self.kind
+            ));
         }
         Ok(())
     }
@@ -92,36 +130,45 @@ impl Resource {
     }
 
     /// Brings an object from outside into the form that is stored. The answer is
-    /// the paths of the fields that no schema knows and that were removed.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with a value, in the words of the real server's decoder.
-    pub(crate) fn decode(&self, object: &mut Value) -> Result<Vec<String>, Undecodable> {
+    /// the paths of the fields that no schema knows and that were removed. What was
+    /// `applied` keeps nulls that a custom resource may not have.
+    pub(crate) fn decode(
+        &self,
+        object: &mut Value,
+        applied: bool,
+    ) -> Result<Vec<String>, ApiError> {
         match &self.nature {
             Nature::Builtin(kind) => {
-                let unknown = types::decode(kind.group, kind.version, kind.kind, object)?;
-                kind.normalize(object).map_err(|error| error.to_string())?;
+                kind.normalize(object).map_err(|error| {
+                    ApiError::bad_request(format!(
+                        "{} in version \"{}\" cannot be handled as a {}: {error}",
+                        self.kind, self.version, self.kind
+                    ))
+                })?;
                 kind.default(object);
-                Ok(unknown)
+                Ok(Vec::new())
             }
-            Nature::Custom(custom) => {
-                let mut unknown = match object.get_mut("metadata") {
-                    Some(metadata) => types::decode_metadata(metadata)?,
-                    None => Vec::new(),
-                };
-                unknown.extend(custom.decode(object));
-                Ok(unknown)
-            }
+            Nature::Custom(custom) => Ok(custom.decode(object, applied)),
         }
     }
 
-    /// The refusal of an object that cannot be decoded, and why.
-    pub(crate) fn undecodable(&self, why: &str) -> ApiError {
-        let (kind, version) = (&self.kind, &self.version);
-        ApiError::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-        ))
+    /// Brings what waited until it was known who owns it into the form that is stored.
+    pub(crate) fn settle(&self, object: &mut Value) -> Result<(), ApiError> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind
+                .settle(object)
+                .map_err(|error| ApiError::internal(error.to_string())),
+            Nature::Custom(_) => Ok(()),
+        }
+    }
+
+    /// Brings an object into the form that comes back from the store: the encoding
+    /// of most built-in kinds there does not tell an empty list from none.
+    pub(crate) fn encode(&self, object: &mut Value) {
+        const AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+        if !self.is_custom() && !AS_JSON.contains(&self.group.as_str()) && self.kind != FREE_FORM {
+            empty_lists_are_none(object);
+        }
     }
 
     /// What admission adds to a new object.
@@ -195,7 +242,7 @@ impl Resource {
     pub(crate) fn validate_create(&self, object: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_create(object),
-            Nature::Custom(custom) => custom.validate(self, object, None),
+            Nature::Custom(custom) => custom.validate(self, object, None, false),
         }
     }
 
@@ -203,7 +250,7 @@ impl Resource {
     pub(crate) fn validate_update(&self, object: &Value, old: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_update(object, old),
-            Nature::Custom(custom) => custom.validate(self, object, Some(old)),
+            Nature::Custom(custom) => custom.validate(self, object, Some(old), false),
         }
     }
 
@@ -211,9 +258,48 @@ impl Resource {
     pub(crate) fn validate_status_update(&self, object: &Value, old: &Value) -> Errors {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_status_update(object, old),
-            Nature::Custom(custom) => custom.validate(self, object, Some(old)),
+            Nature::Custom(custom) => custom.validate(self, object, Some(old), true),
         }
     }
+}
+
+/// The built-in kind with content of any form.
+const FREE_FORM: &str = "ControllerRevision";
+
+fn empty_lists_are_none(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name != "managedFields" {
+                    empty_lists_are_none(value);
+                }
+            }
+        }
+        Value::Array(items) if items.is_empty() => *value = Value::Null,
+        Value::Array(items) => items.iter_mut().for_each(empty_lists_are_none),
+        _ => {}
+    }
+}
+
+/// `v1` of `apps/v1`.
+fn version_in(api_version: &str) -> &str {
+    api_version
+        .rsplit_once('/')
+        .map_or(api_version, |(_, version)| version)
+}
+
+/// 400: an object of another type than the resource's.
+fn unconvertible(api_version: &str, kind: &str, resource: &Resource, why: &str) -> ApiError {
+    let kind = if kind.is_empty() {
+        &resource.kind
+    } else {
+        kind
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{}\" cannot be handled as a {}: {why}",
+        version_in(api_version),
+        resource.kind
+    ))
 }
 
 /// What of a custom resource counts for its generation.

@@ -88,9 +88,17 @@ impl fmt::Debug for Clock {
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    Timestamp::from_second(seconds)
-        .unwrap_or(Timestamp::MAX)
-        .to_string()
+    seconds_of(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+}
+
+/// `time` in RFC 3339, UTC, without its fraction of a second.
+pub(crate) fn seconds_of(time: Timestamp) -> String {
+    let nanoseconds = time.as_nanosecond().rem_euclid(1_000_000_000);
+    let whole = (time.as_nanosecond() - nanoseconds) / 1_000_000_000;
+    let whole = i64::try_from(whole)
+        .ok()
+        .and_then(|s| Timestamp::from_second(s).ok());
+    whole.unwrap_or(time).to_string()
 }
 
 /// The time that a text in RFC 3339 means, from 1970 on.

@@ -4,6 +4,7 @@
 //! nothing but writes, so it stands still when the cluster does, under any clock.
 
 mod aggregation;
+mod conditions;
 mod garbage;
 mod graph;
 mod namespaces;
@@ -236,6 +237,8 @@ fn writer<'a>(shared: &'a Arc<Shared>, resource: &'a Resource) -> Writer<'a> {
         part: Part::Whole,
         user: None,
         manager: MANAGER,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::crd::{self, Names};
 use crate::resource::Resource;
@@ -49,6 +49,37 @@ pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
     }
 }
 
+/// Says in the status of a definition that it is ending.
+pub(crate) fn announce_end(definition: &mut Value, now: &str) {
+    let conditions = &mut definition["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.push(json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }));
+    }
+}
+
+/// Refuses new objects of a kind whose definition is ending.
+pub(crate) fn check_open(shared: &Shared, resource: &Resource, name: &str) -> Result<(), ApiError> {
+    if !resource.is_custom() {
+        return Ok(());
+    }
+    match shared.store.get(TABLE, &resource.table) {
+        Some(definition) if definition.is_terminating() => Err(ApiError::forbidden(
+            resource.about(name),
+            "create not allowed while custom resource definition is terminating",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn is_established(condition: &Value) -> bool {
     condition["type"] == "Established" && condition["status"] == "True"
 }
@@ -65,6 +96,8 @@ fn establish(shared: &Arc<Shared>, key: &str) {
         part: Part::Status,
         user: None,
         manager: MANAGER,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     };
@@ -77,6 +110,7 @@ fn establish(shared: &Arc<Shared>, key: &str) {
         Ok(Proposal {
             object,
             owned: false,
+            complaints: Vec::new(),
         })
     });
     if let Err(error) = written {
@@ -110,6 +144,8 @@ pub(crate) fn finish(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         part: Part::Whole,
         user: None,
         manager: MANAGER,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     };
@@ -137,6 +173,8 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         part: Part::Whole,
         user: None,
         manager: MANAGER,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     };
@@ -150,6 +188,7 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         Ok(Proposal {
             object,
             owned: false,
+            complaints: Vec::new(),
         })
     });
     match written {

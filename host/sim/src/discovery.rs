@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::http::query::Query;
 use crate::http::response::{self, Answer};
+use crate::kinds;
 use crate::server::Shared;
 use crate::status::ApiError;
 
@@ -82,6 +83,12 @@ pub(crate) fn answer(
         ["openapi", "v3", "apis", group, version] => openapi::v3(shared, group, version, query),
         _ => None,
     };
+    if let ["apis", group, _] = segments.as_slice()
+        && found.is_none()
+        && kinds::all().any(|kind| kind.group == *group)
+    {
+        return Err(ApiError::no_such_resource());
+    }
     Ok(found.unwrap_or_else(page_not_found))
 }
 

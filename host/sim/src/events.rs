@@ -38,12 +38,15 @@ pub(crate) fn record(
         part: Part::Whole,
         user: None,
         manager: source,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     };
     let proposal = Proposal {
         object: event(shared, source, about, kind, reason, message),
         owned: false,
+        complaints: Vec::new(),
     };
     if let Err(error) = writer.create(namespace(about), proposal) {
         tracing::debug!(%error, reason, "event not written");

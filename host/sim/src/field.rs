@@ -372,6 +372,11 @@ pub fn printed(value: &Value) -> String {
     }
 }
 
+/// A value as JSON, as Go encodes it.
+pub(crate) fn escaped_json(value: &Value) -> String {
+    escape_html(&value.to_string())
+}
+
 /// Go's JSON encoder escapes what could end a script element, and so does the
 /// server inside messages.
 fn escape_html(text: &str) -> String {

@@ -1,11 +1,11 @@
 //! The way of a request: who asks, for what, may they, what is the answer.
 
 mod authenticate;
+mod compress;
 pub(crate) mod negotiate;
 pub(crate) mod query;
 pub(crate) mod response;
 pub(crate) mod route;
-mod yaml;
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{Method, Request};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use parking_lot::Mutex;
 
 use self::negotiate::Accepted;
 use self::query::Query;
@@ -63,11 +64,12 @@ where
         Ok(body) => answer(shared, &parts, route, body, caller).await,
         Err(error) => Err(error.into()),
     };
-    let mut answer = match answer {
+    let answer = match answer {
         Ok(answer) => answer,
         Err(Failure::Refused(error)) => response::refusal(&error),
         Err(Failure::Broken(error)) => return Err(error),
     };
+    let mut answer = compress::answer(&parts.headers, answer).await;
     if parts.method == Method::HEAD {
         *answer.body_mut() = response::empty();
     }
@@ -233,11 +235,10 @@ async fn resource(
         body,
         user,
         accepted,
+        patches: verb == Verb::Patch,
+        warnings: Mutex::default(),
     };
     let mut answer = rest::dispatch(verb, &call).await?;
-    if let Some(warning) = call.resource.deprecation() {
-        response::warn(&mut answer, &[warning.to_owned()]);
-    }
     if let Some(Outcome::Truncated(after)) = strike.outcome {
         answer = faults::truncate(answer, after);
     }
@@ -256,10 +257,11 @@ fn count(shared: &Shared, path: &ResourcePath, verb: Verb, query: &Query) {
 }
 
 /// A path to a group that is not served is no path at all; in a group that is
-/// served, it is a resource that is not.
+/// served, it is a version or a resource that is not.
 fn not_served(shared: &Shared, path: &ResourcePath) -> Result<Answer, ApiError> {
-    let serves =
-        |resource: &Arc<Resource>| resource.group == path.group && resource.version == path.version;
+    let serves = |resource: &Arc<Resource>| {
+        resource.group == path.group && (!resource.is_custom() || resource.version == path.version)
+    };
     if shared.registry.all().iter().any(serves) {
         return Err(ApiError::no_such_resource());
     }

@@ -11,6 +11,7 @@
 //! | Step | Module |
 //! |---|---|
 //! | path, parameters, identity, form of the answer | `http`, `access` |
+//! | objects from outside | `decode` |
 //! | what is served | `registry`, `resource`, `discovery`, `definitions` |
 //! | the verbs over one write path | `rest` |
 //! | the rules of a kind | `behaviour`, over [`kinds`] and `crd` |
@@ -28,6 +29,7 @@ mod controllers;
 mod conversion;
 mod counter;
 pub mod crd;
+mod decode;
 mod definitions;
 mod discovery;
 mod events;

@@ -72,9 +72,20 @@ impl Rendering {
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
             json!(self.resource.list_kind),
             json!(self.resource.api_version),
-            list_metadata(listed),
+            self.list_metadata(listed),
         );
-        let items = listed.items_json(&self.resource.api_version);
+        let objects = listed.objects.iter();
+        let items: Vec<Bytes> = objects
+            .map(|object| {
+                let json = object.json(&self.resource.api_version);
+                // The items of built-in kinds leave out what the list says of them.
+                if self.resource.is_custom() {
+                    json
+                } else {
+                    without_type(&json)
+                }
+            })
+            .collect();
         let size = items.iter().map(|item| item.len() + 1).sum::<usize>();
         let mut body = BytesMut::with_capacity(head.len() + size + 2);
         body.put_slice(head.as_bytes());
@@ -98,8 +109,8 @@ impl Rendering {
             Form::Object => json!({
                 "kind": self.resource.list_kind,
                 "apiVersion": self.resource.api_version,
-                "metadata": list_metadata(listed),
-                "items": values.collect::<Vec<_>>(),
+                "metadata": self.list_metadata(listed),
+                "items": values.map(|value| self.item(value)).collect::<Vec<_>>(),
             }),
             Form::Metadata => json!({
                 "kind": "PartialObjectMetadataList",
@@ -141,6 +152,24 @@ impl Rendering {
         Bytes::from(value.to_string())
     }
 
+    fn item(&self, mut value: Value) -> Value {
+        if !self.resource.is_custom()
+            && let Some(fields) = value.as_object_mut()
+        {
+            fields.remove("apiVersion");
+            fields.remove("kind");
+        }
+        value
+    }
+
+    fn list_metadata(&self, listed: &Listed) -> Value {
+        let mut metadata = list_metadata(listed);
+        if self.resource.is_custom() && listed.next.is_empty() {
+            metadata["continue"] = json!("");
+        }
+        metadata
+    }
+
     fn describe_once(&mut self, value: &mut Value) {
         if self.form == Form::Table {
             if self.described {
@@ -165,6 +194,46 @@ pub(crate) fn partial(mut object: Value) -> Value {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": object["metadata"].take(),
+    })
+}
+
+/// The JSON of an object as it is stored, without `apiVersion` and `kind`; it is
+/// not parsed for that.
+fn without_type(json: &Bytes) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len());
+    out.put_u8(b'{');
+    for field in fields(json) {
+        let is_type = [&b"\"apiVersion\":"[..], b"\"kind\":"];
+        if is_type.iter().any(|name| field.starts_with(name)) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.put_u8(b',');
+        }
+        out.put_slice(field);
+    }
+    out.put_u8(b'}');
+    out.freeze()
+}
+
+/// The fields of an object in compact JSON, each with its name.
+fn fields(json: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let inside = json
+        .get(1..json.len().saturating_sub(1))
+        .unwrap_or_default();
+    let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
+    inside.split(move |byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b',' => return depth == 0,
+            _ => {}
+        }
+        false
     })
 }
 

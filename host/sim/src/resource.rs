@@ -97,20 +97,35 @@ impl Resource {
         matches!(self.verbs, Verbs::All | Verbs::NoDeleteCollection)
     }
 
+    /// Whether a deletion is answered with the object that is gone.
+    pub(crate) fn returns_deleted(&self) -> bool {
+        matches!(&self.nature, Nature::Builtin(kind) if kind.returns_deleted)
+    }
+
+    /// Whether only who has read an object may replace it.
+    pub(crate) fn is_conditional(&self) -> bool {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.conditional,
+            Nature::Custom(_) => true,
+        }
+    }
+
+    /// Whether replacing an object that is not there makes it.
+    pub(crate) fn creates_on_update(&self) -> bool {
+        matches!(&self.nature, Nature::Builtin(kind) if kind.created_on_update)
+    }
+
+    /// What callers are told who use it nevertheless.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.deprecation,
+            Nature::Custom(custom) => custom.deprecation.as_deref(),
+        }
+    }
+
     /// The subresource `name`.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
-    }
-
-    /// What everybody is told who uses a built-in kind that has a successor.
-    pub(crate) fn deprecation(&self) -> Option<&'static str> {
-        match (self.group.as_str(), self.plural.as_str()) {
-            ("", "endpoints") => {
-                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
-            }
-            ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
-            _ => None,
-        }
     }
 
     /// How its objects merge.

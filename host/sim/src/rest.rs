@@ -1,6 +1,7 @@
 //! What the verbs do: one file each, over one write path.
 
 mod bind;
+mod continuation;
 mod create;
 pub(crate) mod delete;
 mod delete_collection;
@@ -18,12 +19,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 
-use crate::http::negotiate::{Accepted, Encoding, Form};
+use crate::decode::Decoded;
+use crate::http::negotiate::{self, Accepted, Encoding, Form};
 use crate::http::query::Query;
 use crate::http::response::{self, Answer};
 use crate::http::route::{ResourcePath, Verb};
 use crate::identity::Identity;
+use crate::names;
 use crate::render::Rendering;
 use crate::resource::Resource;
 use crate::server::Shared;
@@ -52,12 +56,17 @@ pub(crate) struct Call {
     pub(crate) user: Identity,
     /// The form of the answer.
     pub(crate) accepted: Accepted,
+    /// Whether it is a patch.
+    pub(crate) patches: bool,
+    /// What the caller is told besides, whatever the answer.
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 /// Does what was asked.
 pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError> {
     call.check_path(verb)?;
-    match verb {
+    call.check_table()?;
+    let mut answer = match verb {
         Verb::Get => get::get(call),
         Verb::List => list::list(call).await,
         Verb::Watch => list::watch(call),
@@ -67,12 +76,25 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
         Verb::Delete => delete::delete(call),
         Verb::DeleteCollection => delete_collection::delete_collection(call),
     }
+    .unwrap_or_else(|error| response::refusal_in(call.accepted.encoding, &error));
+    if let Some(warning) = call.resource.deprecation() {
+        call.warn(warning);
+    }
+    response::warn(&mut answer, &call.warnings.lock());
+    Ok(answer)
 }
 
 impl Call {
     /// Refuses what no path of the resource allows.
     fn check_path(&self, verb: Verb) -> Result<(), ApiError> {
         let resource = &self.resource;
+        if let Some(name) = &self.path.name
+            && let Some(wrong) = names::path_segment(name).first()
+        {
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {name:?}: {wrong}"
+            )));
+        }
         if let Some(name) = &self.path.subresource {
             let sub = resource
                 .subresource(name)
@@ -82,6 +104,13 @@ impl Call {
             }
         } else if !resource.verbs.names().contains(&verb.as_str()) {
             return Err(ApiError::method_not_allowed());
+        }
+        // Namespaces are not inside of one another.
+        let nested = resource.plural == "namespaces"
+            && self.path.namespace.is_some()
+            && self.path.namespace != self.path.name;
+        if nested {
+            return Err(ApiError::no_such_resource());
         }
         // All namespaces at once can be read, not written.
         let everywhere = resource.namespaced && self.path.namespace.is_none();
@@ -100,6 +129,25 @@ impl Call {
             return Err(ApiError::no_such_resource());
         }
         Ok(())
+    }
+
+    /// Refuses a table of rows that carry something unheard of.
+    fn check_table(&self) -> Result<(), ApiError> {
+        match self.query.get("includeObject") {
+            None | Some("None" | "Metadata" | "Object") => Ok(()),
+            Some(_) if self.accepted.form != Form::Table => Ok(()),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+
+    /// Tells the caller something, once.
+    pub(crate) fn warn(&self, warning: &str) {
+        let mut warnings = self.warnings.lock();
+        if !warnings.iter().any(|told| told == warning) {
+            warnings.push(warning.to_owned());
+        }
     }
 
     /// The namespace; empty for a resource of the cluster.
@@ -156,13 +204,24 @@ impl Call {
             part: Part::of(self.subresource()),
             user: Some(&self.user),
             manager: self.manager(),
-            dry_run: self.query.dry_run()?,
+            warnings: Some(&self.warnings),
+            patches: self.patches,
+            dry_run: self.query.dry_run(),
             unknown_fields: match self.query.get("fieldValidation") {
                 Some("Strict") => UnknownFields::Refused,
                 Some("Ignore") => UnknownFields::Ignored,
                 _ => UnknownFields::Warned,
             },
         })
+    }
+
+    /// The object in the body.
+    pub(crate) fn read(&self) -> Result<Decoded, ApiError> {
+        let kind = &self.resource.kind;
+        let (document, repeated) = negotiate::document(&self.headers, &self.body, kind)?;
+        let mut decoded = self.resource.read(document, &self.body)?;
+        decoded.complaints.splice(0..0, repeated);
+        Ok(decoded)
     }
 
     /// How objects of the resource are shown to this caller.

@@ -7,7 +7,7 @@ use crate::authz::{Access, Attributes};
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::rest::Call;
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 /// Answers a review.
 pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
@@ -37,7 +37,7 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
                         call.namespace()
                     ),
                 ));
-                return Err(ApiError::invalid(call.resource.about_kind(""), &errors));
+                return Err(ApiError::invalid(nameless(call), &errors));
             }
             review["metadata"]["namespace"] = json!(call.namespace());
             access(call, &subject(call, &review)?, &review)?
@@ -99,14 +99,25 @@ fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiE
             &field(path, "verb"),
             &field(path, "path"),
         ),
-        _ => {
+        (resource, path) => {
             let mut errors = Errors::new();
-            errors.push(FieldError::invalid(
-                &Path::new("spec"),
-                spec,
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            ));
-            return Err(ApiError::invalid(call.resource.about_kind(""), &errors));
+            let both = resource.is_some() && path.is_some();
+            let (field, value, why) = if both {
+                let [path, verb] = ["path", "verb"].map(|key| field(path.unwrap_or(spec), key));
+                (
+                    "spec.nonResourceAttributes",
+                    json!({"Path": path, "Verb": verb}),
+                    "cannot be specified in combination with resourceAttributes",
+                )
+            } else {
+                (
+                    "spec.resourceAttributes",
+                    Value::Null,
+                    "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+                )
+            };
+            errors.push(FieldError::invalid(&Path::new(field), &value, why));
+            return Err(ApiError::invalid(nameless(call), &errors));
         }
     };
     let mut status = json!({"allowed": allowed.is_allowed()});
@@ -115,6 +126,15 @@ fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiE
         status["reason"] = json!(reason);
     }
     Ok(status)
+}
+
+/// What a refused review is called: its group, and nothing more.
+fn nameless(call: &Call) -> About<'_> {
+    About {
+        group: &call.resource.group,
+        resource: "",
+        name: "",
+    }
 }
 
 /// The subject that a review is about.
@@ -137,7 +157,7 @@ fn subject(call: &Call, review: &Value) -> Result<Identity, ApiError> {
         let path = Path::new("spec");
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid_str(&path.child("user"), "", why));
-        return Err(ApiError::invalid(call.resource.about_kind(""), &errors));
+        return Err(ApiError::invalid(nameless(call), &errors));
     }
     Ok(subject)
 }

@@ -92,6 +92,8 @@ impl Server {
             bookmark_interval: config.bookmark_interval,
         });
         bootstrap::fill(&shared);
+        // Nobody can have seen a version from before there was a server.
+        shared.store.compact();
         Server { shared }
     }
 

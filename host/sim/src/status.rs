@@ -97,8 +97,14 @@ impl ApiError {
     }
 
     /// 409: an object of that name is there already.
-    pub(crate) fn already_exists(about: About<'_>) -> Self {
-        let message = format!("{} {:?} already exists", about.qualified(), about.name);
+    /// It may be on its way out.
+    pub(crate) fn already_exists(about: About<'_>, ending: bool) -> Self {
+        let why = if ending {
+            "object is being deleted: "
+        } else {
+            ""
+        };
+        let message = format!("{why}{} {:?} already exists", about.qualified(), about.name);
         Self::new(409, "AlreadyExists", message).with(about.details())
     }
 
@@ -185,12 +191,16 @@ impl ApiError {
     }
 
     /// 406: no media type that the caller accepts can be given.
-    pub(crate) fn not_acceptable() -> Self {
-        Self::new(
-            406,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml",
-        )
+    /// `known` says that the encoding can be, and only the form cannot.
+    pub(crate) fn not_acceptable(known: bool) -> Self {
+        const TYPES: &str =
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        if known {
+            let message = format!("only the following media types are accepted: {TYPES}");
+            return Self::new(406, "NotAcceptable", message);
+        }
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {TYPES}");
+        Self::new(406, "NotAcceptable", message).with(Details::default())
     }
 
     /// 410: the resource version is older than the history that is kept.
@@ -201,7 +211,15 @@ impl ApiError {
     /// 413: the body is longer than the server reads.
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
-        Self::new(413, "RequestEntityTooLarge", message).with(Details::default())
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 413: a JSON patch of more operations than the server does.
+    pub(crate) fn too_many_operations(count: usize, limit: usize) -> Self {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {count}"
+        );
+        Self::new(413, "RequestEntityTooLarge", message)
     }
 
     /// 415: the body is in a format that the server does not read here.
@@ -349,7 +367,7 @@ mod tests {
             "widgets.example.com \"a\" not found",
         );
         check(
-            &ApiError::already_exists(CONFIG),
+            &ApiError::already_exists(CONFIG, false),
             409,
             "AlreadyExists",
             "configmaps \"a\" already exists",

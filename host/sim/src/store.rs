@@ -38,6 +38,8 @@ pub(crate) struct Store {
 #[derive(Debug)]
 struct State {
     version: u64,
+    /// What was before is forgotten, in tables that are not there yet, too.
+    floor: u64,
     tables: HashMap<TableName, Table>,
 }
 
@@ -58,6 +60,7 @@ impl Store {
         Store {
             state: Mutex::new(State {
                 version: 0,
+                floor: 0,
                 tables: HashMap::new(),
             }),
             latest: watch::Sender::new(0),
@@ -73,6 +76,7 @@ impl Store {
         Store {
             state: Mutex::new(State {
                 version: state.version,
+                floor: state.floor,
                 tables: tables
                     .map(|(name, table)| (name.clone(), table.fork()))
                     .collect(),
@@ -143,6 +147,11 @@ impl Store {
     ) -> Result<(u64, Vec<Arc<Change>>), Compacted> {
         let state = self.state.lock();
         let changes = match state.tables.get(table) {
+            None if after < state.floor => {
+                return Err(Compacted {
+                    oldest: state.floor,
+                });
+            }
             None => Vec::new(),
             Some(table) => table.since(after)?,
         };
@@ -210,6 +219,7 @@ impl Store {
     pub(crate) fn compact(&self) {
         let mut state = self.state.lock();
         let version = state.version;
+        state.floor = version;
         for table in state.tables.values_mut() {
             table.compact(version);
         }

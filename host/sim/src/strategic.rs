@@ -9,14 +9,17 @@ pub(crate) enum StrategicError {
     /// An item of a merged list lacks its key.
     #[error("map: {item} does not contain declared merge key: {key}")]
     NoKey {
-        /// The item, as JSON.
+        /// The item, as Go prints it.
         item: String,
         /// The key.
         key: &'static str,
     },
+    /// A list of objects is patched with something else.
+    #[error("list element types are not identical: {0}")]
+    Mixed(String),
     /// A `$patch` that is no directive.
-    #[error("unknown patch directive: {0}")]
-    Directive(String),
+    #[error("unknown patch type: {0} in map: {1}")]
+    Directive(String, String),
 }
 
 /// How a list is patched.
@@ -59,6 +62,25 @@ const MERGED: &[(&str, Strategy, &str)] = &[
     ("volumes", Strategy::ByKey("name"), ""),
 ];
 
+/// A value as Go prints it: `map[a:1 b:[x]]`.
+pub(crate) fn printed(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", printed(value)));
+            format!("map[{}]", fields.collect::<Vec<_>>().join(" "))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(printed).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
@@ -92,7 +114,7 @@ fn merge_map(
         .get(PATCH)
         .map(|directive| directive.as_str().unwrap_or_default())
     {
-        None | Some("merge") => {}
+        None => {}
         Some("replace") => {
             *object = without_directives(patch);
             return Ok(());
@@ -101,7 +123,10 @@ fn merge_map(
             object.clear();
             return Ok(());
         }
-        Some(other) => return Err(StrategicError::Directive(other.to_owned())),
+        Some(other) => {
+            let map = printed(&Value::Object(patch.clone()));
+            return Err(StrategicError::Directive(other.to_owned(), map));
+        }
     }
     if let Some(Value::Array(keep)) = patch.get(RETAIN_KEYS) {
         object.retain(|key, _| keep.iter().any(|kept| kept == key));
@@ -116,7 +141,15 @@ fn merge_map(
             Value::Null => {
                 object.remove(key);
             }
+            // What replaces nothing is nothing.
+            Value::Object(inner) if inner.contains_key(PATCH) && !object.contains_key(key) => {}
             Value::Object(_) => merge(object.entry(key.as_str()).or_insert(Value::Null), value)?,
+            // Only those of pods merge.
+            Value::Array(items)
+                if key == "imagePullSecrets" && !object.contains_key("containers") =>
+            {
+                object.insert(key.clone(), Value::Array(items.clone()));
+            }
             Value::Array(items) => {
                 let present = object
                     .entry(key.as_str())
@@ -148,6 +181,11 @@ fn merge_list(present: &mut Value, name: &str, patch: &[Value]) -> Result<(), St
     let replace = patch
         .iter()
         .any(|item| item.get(PATCH).is_some_and(|d| d == "replace"));
+    let plain = |items: &[Value]| items.iter().any(|item| !item.is_object());
+    if !items.is_empty() && !plain(items) && plain(patch) {
+        let [items, patch] = [items.clone(), patch.to_vec()].map(|list| printed(&list.into()));
+        return Err(StrategicError::Mixed(format!("[{items} {patch}]")));
+    }
     let strategy = if items.is_empty() {
         strategy(name, patch)
     } else {
@@ -170,12 +208,46 @@ fn merge_list(present: &mut Value, name: &str, patch: &[Value]) -> Result<(), St
             }
         }
         Strategy::ByKey(key) => {
+            let before: Vec<Value> = ids(items, key);
             for item in patch {
                 merge_item(items, key, item)?;
             }
+            arrange(items, key, &before, &ids(patch, key));
         }
     }
     Ok(())
+}
+
+/// What tells the items of a list apart.
+fn ids(items: &[Value], key: &str) -> Vec<Value> {
+    let ids = items.iter().map(|item| item.get(key));
+    ids.map(|id| id.cloned().unwrap_or_default()).collect()
+}
+
+/// Puts items into the order of the server: those of the patch as the patch has
+/// them, and the others where they were, behind the new ones that come first.
+fn arrange(items: &mut Vec<Value>, key: &str, before: &[Value], patch: &[Value]) {
+    let rank =
+        |order: &[Value], item: &Value| order.iter().position(|id| item.get(key) == Some(id));
+    let (mut patched, kept): (Vec<Value>, Vec<Value>) = std::mem::take(items)
+        .into_iter()
+        .partition(|item| rank(patch, item).is_some());
+    patched.sort_by_key(|item| rank(patch, item));
+    let (mut patched, mut kept) = (patched.into_iter().peekable(), kept.into_iter().peekable());
+    loop {
+        let next = match (kept.peek(), patched.peek()) {
+            (Some(old), Some(new)) => match rank(before, new) {
+                Some(at) if rank(before, old) < Some(at) => kept.next(),
+                _ => patched.next(),
+            },
+            (Some(_), None) => kept.next(),
+            (None, _) => patched.next(),
+        };
+        match next {
+            Some(item) => items.push(item),
+            None => return,
+        }
+    }
 }
 
 fn merge_item(
@@ -184,7 +256,7 @@ fn merge_item(
     item: &Value,
 ) -> Result<(), StrategicError> {
     let Some(id) = item.get(key) else {
-        let item = item.to_string();
+        let item = printed(item);
         return Err(StrategicError::NoKey { item, key });
     };
     let at = items

@@ -61,7 +61,7 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     let server = &call.server;
     let expires = server.clock.now() + Duration::from_secs(seconds);
     let token = server.random.token();
-    if call.query.dry_run()? {
+    if call.query.dry_run() {
         return Ok(request);
     }
     let mut identity = Identity::service_account(account.namespace(), account.name());

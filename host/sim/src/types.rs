@@ -1,12 +1,8 @@
-//! The types of built-in kinds: what OpenAPI documents say of them, and what
-//! decoding takes from a request.
+//! The types of built-in kinds, as OpenAPI documents describe them.
 //!
 //! `k8s-openapi` knows every type with its fields and descriptions; here they
-//! are found by group, version and kind.
-
-mod decode;
-mod shape;
-mod time;
+//! are found by group, version and kind. What a request is decoded into is in
+//! [`crate::decode`].
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -24,8 +20,6 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as registration
 use k8s_openapi::schemars::JsonSchema;
 use k8s_openapi::schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
-
-pub(crate) use decode::{Undecodable, decode, decode_metadata, json_kind};
 
 /// The type of a kind.
 #[derive(Debug, Clone, Copy)]
@@ -126,13 +120,11 @@ const TYPES: &[Type] = &[
     Type::of::<storage::VolumeAttributesClass>(),
 ];
 
+#[cfg(test)]
 fn find(group: &str, version: &str, kind: &str) -> Option<&'static Type> {
     let mut types = TYPES.iter();
     types.find(|t| t.group == group && t.version == version && t.kind == kind)
 }
-
-/// The name of the schema of `metadata`.
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// The name of the schema of a built-in kind.
 #[cfg(test)]

@@ -83,8 +83,17 @@ pub const SSA: Part = Part {
     variables: &[],
 };
 
+/// Clients as controllers use them, in a program that checks a server with them; see
+/// the program's own comment.
+pub const CLIENTS: Part = Part {
+    name: "clients",
+    version: "0.36.3",
+    programs: &[("clients", ".")],
+    variables: &[],
+};
+
 /// Every part, in the order in which `cargo xtask parts` builds them.
-pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA];
+pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS];
 
 impl Part {
     /// Whether the part has been built, by anybody, with this recipe.
@@ -289,6 +298,7 @@ mod tests {
             (ETCD, "go.etcd.io/etcd/server/v3"),
             (KUBERNETES, "k8s.io/kubernetes"),
             (SSA, "k8s.io/apimachinery"),
+            (CLIENTS, "k8s.io/client-go"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

@@ -189,6 +189,7 @@ impl<'a> Context<'a> {
             Ok(Proposal {
                 object,
                 owned: false,
+                complaints: Vec::new(),
             })
         });
         match written {
@@ -273,6 +274,7 @@ pub(super) fn create(
     let proposal = Proposal {
         object,
         owned: false,
+        complaints: Vec::new(),
     };
     let writer = writer(shared, &resource, Part::Whole, manager);
     let written = writer.create(namespace, proposal)?;
@@ -291,6 +293,8 @@ fn writer<'w>(
         part,
         user: None,
         manager,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     }

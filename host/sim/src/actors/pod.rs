@@ -122,6 +122,8 @@ fn bind(context: &Context<'_>, pod: &Value, node: &str) -> Result<(), ApiError> 
         part: Part::Other("binding".to_owned()),
         user: None,
         manager: SCHEDULER,
+        warnings: None,
+        patches: false,
         dry_run: false,
         unknown_fields: UnknownFields::Ignored,
     };

@@ -100,8 +100,11 @@ fn owners(
     match (solid, waiting) {
         (0, 0) => Owners::Gone(kept_policy(value)),
         // An owner in foreground deletion goes after its dependents, and so do
-        // these after theirs.
-        (0, _) => Owners::Gone(Some(Propagation::Foreground)),
+        // these after theirs, where there are any.
+        (0, _) if graph.dependents(object.uid()).next().is_some() => {
+            Owners::Gone(Some(Propagation::Foreground))
+        }
+        (0, _) => Owners::Gone(kept_policy(value)),
         _ => Owners::Some { absent },
     }
 }
@@ -208,13 +211,11 @@ fn end(
         for (of, dependent) in dependents() {
             blocked |= blocks(&dependent.value(), object.uid());
             if !dependent.is_terminating()
-                && matches!(
-                    owners(shared, graph, &of, &dependent, &dependent.value()),
-                    Owners::Gone(_)
-                )
+                && let Owners::Gone(propagation) =
+                    owners(shared, graph, &of, &dependent, &dependent.value())
             {
                 let options = DeleteOptions {
-                    propagation: Some(Propagation::Foreground),
+                    propagation,
                     uid: Some(dependent.uid().to_owned()),
                     ..DeleteOptions::default()
                 };
@@ -310,6 +311,7 @@ fn edit_metadata(
         Ok(Proposal {
             object,
             owned: false,
+            complaints: Vec::new(),
         })
     });
     match written {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::conditions::Remaining;
 use super::{delete, writer};
 use crate::bootstrap;
 use crate::rest::meta;
@@ -35,6 +36,7 @@ pub(super) fn ensure_service_account(shared: &Arc<Shared>, name: &str) -> Result
     let proposal = Proposal {
         object: bootstrap::service_account(),
         owned: false,
+        complaints: Vec::new(),
     };
     writer(shared, &resource).create(name, proposal).map(drop)
 }
@@ -47,7 +49,7 @@ pub(super) fn finish(shared: &Arc<Shared>, name: &str) -> Result<(), ApiError> {
         prefix: &prefix,
         after: "",
     };
-    let mut empty = true;
+    let mut remaining = Remaining::default();
     for table in shared.store.tables() {
         let Some(resource) = shared.registry.find_table(&table).filter(|r| r.namespaced) else {
             continue;
@@ -58,9 +60,13 @@ pub(super) fn finish(shared: &Arc<Shared>, name: &str) -> Result<(), ApiError> {
                 delete(shared, &resource, &object, &DeleteOptions::default())?;
             }
         }
-        empty &= !shared.store.any(&table, &inside);
+        let page = shared.store.list(&table, &inside, None);
+        for object in page.map(|page| page.objects).unwrap_or_default() {
+            remaining.count(&resource, &object.value());
+        }
     }
-    if !empty {
+    tell(shared, name, &remaining)?;
+    if !remaining.is_empty() {
         return Ok(());
     }
     let Some(resource) = shared.registry.find_table("namespaces") else {
@@ -81,6 +87,31 @@ pub(super) fn finish(shared: &Arc<Shared>, name: &str) -> Result<(), ApiError> {
         Ok(Proposal {
             object,
             owned: false,
+            complaints: Vec::new(),
+        })
+    });
+    match written {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Says in the status of a namespace what it waits for.
+fn tell(shared: &Arc<Shared>, name: &str, remaining: &Remaining) -> Result<(), ApiError> {
+    let Some(resource) = shared.registry.find_table("namespaces") else {
+        return Ok(());
+    };
+    let mut writer = writer(shared, &resource);
+    writer.part = Part::Status;
+    let now = shared.clock.timestamp();
+    let written = writer.update(name, |live| {
+        let mut object = live.clone();
+        meta::of_mut(&mut object).remove("resourceVersion");
+        remaining.tell(&mut object["status"], &now);
+        Ok(Proposal {
+            object,
+            owned: false,
+            complaints: Vec::new(),
         })
     });
     match written {

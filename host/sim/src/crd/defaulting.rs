@@ -8,6 +8,16 @@ impl Schema {
     /// Sets the defaults that an object leaves out, and removes nulls where the
     /// schema allows none. A null where there is a default becomes the default.
     pub fn default(&self, value: &mut Value) {
+        self.fill(value, true);
+    }
+
+    /// As [`Schema::default`] for what was applied: nulls without a default stay, and
+    /// are complained about later.
+    pub fn default_applied(&self, value: &mut Value) {
+        self.fill(value, false);
+    }
+
+    fn fill(&self, value: &mut Value, drops_nulls: bool) {
         match value {
             Value::Object(fields) => {
                 for (name, schema) in &self.properties {
@@ -26,10 +36,14 @@ impl Schema {
                 fields.retain(|name, value| match self.field(name) {
                     None => true,
                     Some(schema) => {
-                        if value.is_null() && !schema.nullable && !schema.takes_null() {
+                        if drops_nulls
+                            && value.is_null()
+                            && !schema.nullable
+                            && !schema.takes_null()
+                        {
                             return false;
                         }
-                        schema.default(value);
+                        schema.fill(value, drops_nulls);
                         true
                     }
                 });
@@ -43,7 +57,7 @@ impl Schema {
                     {
                         *item = default.clone();
                     }
-                    schema.default(item);
+                    schema.fill(item, drops_nulls);
                 }
             }
             _ => {}

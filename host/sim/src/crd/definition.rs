@@ -87,6 +87,7 @@ pub fn validate(definition: &Value, errors: &mut Errors) {
     let names = spec.get("names").unwrap_or(&Value::Null);
     validate_name(definition, spec, names, errors);
     validate_group(spec, errors);
+    validate_approval(definition, errors);
     match text(spec, "scope") {
         "" => errors.push(FieldError::required(&SPEC.child("scope"), "")),
         "Cluster" | "Namespaced" => {}
@@ -162,6 +163,42 @@ fn validate_group(spec: &Value, errors: &mut Errors) {
             group,
             "should be a domain with at least one dot",
         ));
+    }
+}
+
+/// The groups of Kubernetes itself are not for everybody.
+fn validate_approval(definition: &Value, errors: &mut Errors) {
+    const ANNOTATION: &str = "api-approved.kubernetes.io";
+    const REASON: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let group = text_at(definition, "/spec/group");
+    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
+        group
+            .strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if !is_protected {
+        return;
+    }
+    let annotations = definition.pointer("/metadata/annotations");
+    let given = annotations
+        .and_then(|all| all.get(ANNOTATION))
+        .and_then(Value::as_str);
+    let metadata = Path::new("metadata");
+    let annotations = metadata.child("annotations");
+    let path = annotations.key(ANNOTATION);
+    match given.unwrap_or_default() {
+        "" => errors.push(FieldError::required(
+            &path,
+            format!("protected groups must have approval annotation {ANNOTATION:?}, {REASON}"),
+        )),
+        given if given.starts_with("unapproved") || given.contains("://") => {}
+        given => errors.push(FieldError::invalid_str(
+            &path,
+            given,
+            format!(
+                "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", {REASON}"
+            ),
+        )),
     }
 }
 

@@ -3,20 +3,23 @@
 use serde_json::Value;
 
 use super::structural::{Additional, Schema};
+use crate::decode;
 
 impl Schema {
     /// Removes from an object what the schema does not name. The fields that
     /// every object has (`apiVersion`, `kind`, `metadata`) stay. The answer is
-    /// the paths that were removed, in order.
+    /// the paths that were removed, in the order of the real server.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut removed = Vec::new();
         self.prune_at(object, "", true, &mut removed);
+        self.prune_metadata_at(object, "", &mut removed);
         removed
     }
 
     /// As [`Schema::prune`], for a value that is no object of its own.
     pub(super) fn prune_value(&self, value: &mut Value) {
         self.prune_at(value, "", false, &mut Vec::new());
+        self.prune_metadata_at(value, "", &mut Vec::new());
     }
 
     fn prune_at(&self, value: &mut Value, path: &str, resource: bool, removed: &mut Vec<String>) {
@@ -25,10 +28,10 @@ impl Schema {
                 let resource = resource || self.embedded;
                 let keeps_all = self.preserve_unknown || matches!(self.additional, Additional::Any);
                 fields.retain(|name, value| {
+                    let at = join(path, name);
                     if resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                         return true;
                     }
-                    let at = join(path, name);
                     match self.field(name) {
                         Some(schema) => {
                             schema.prune_at(value, &at, false, removed);
@@ -46,6 +49,31 @@ impl Schema {
                 if let Some(schema) = &self.items {
                     for (index, item) in list.iter_mut().enumerate() {
                         schema.prune_at(item, &format!("{path}[{index}]"), false, removed);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes from the metadata of resources inside an object what metadata cannot
+    /// hold. That is told after everything else.
+    fn prune_metadata_at(&self, value: &mut Value, path: &str, removed: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let at = join(path, name);
+                    if self.embedded && name == "metadata" {
+                        removed.extend(decode::prune_metadata(value, &at));
+                    } else if let Some(schema) = self.field(name) {
+                        schema.prune_metadata_at(value, &at, removed);
+                    }
+                }
+            }
+            Value::Array(list) => {
+                if let Some(schema) = &self.items {
+                    for (index, item) in list.iter_mut().enumerate() {
+                        schema.prune_metadata_at(item, &format!("{path}[{index}]"), removed);
                     }
                 }
             }

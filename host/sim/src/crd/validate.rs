@@ -20,6 +20,36 @@ impl Schema {
     pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
         let mut found = Errors::new();
         self.check(&Path::ROOT, object, &mut found);
+        self.check_whole(object, old, found, errors);
+    }
+
+    /// As [`Schema::validate`], where only the status was written: of the rest, values
+    /// are not looked at again, and texts name places inside of the status.
+    pub fn validate_status(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+        let mut found = Errors::new();
+        if let (Some(schema), Some(status)) = (self.field("status"), object.get("status")) {
+            schema.check(&Path::ROOT, status, &mut found);
+        }
+        let mut named = Errors::new();
+        named.extend(found.into_iter().map(|mut error| {
+            if error.field.is_empty() {
+                error.field.push_str("status");
+            } else if error.field != NOWHERE.to_string() {
+                error.field.insert_str(0, "status.");
+            }
+            error
+        }));
+        self.check_whole(object, old, named, errors);
+    }
+
+    /// What only shows when the whole object is looked at.
+    fn check_whole(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        mut found: Errors,
+        errors: &mut Errors,
+    ) {
         self.check_lists(&Path::ROOT, object, &mut found);
         self.check_embedded(&Path::ROOT, object, &mut found);
         let blocked = found.iter().any(|error| {
@@ -42,7 +72,13 @@ impl Schema {
         } else if self.has_rules {
             self.check_rules(&Path::ROOT, object, old, &mut found);
         }
-        errors.extend(found);
+        // The object as a whole is no field.
+        errors.extend(found.into_iter().map(|mut error| {
+            if error.field.is_empty() {
+                error.field = NOWHERE.to_string();
+            }
+            error
+        }));
     }
 
     /// As [`Schema::validate`], for a part of an object.

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::http::response::{self, Answer};
 use crate::resource::Resource;
@@ -136,14 +139,43 @@ pub(super) fn resources(shared: &Shared, group: &str, version: &str) -> Option<A
     Some(response::json(StatusCode::OK, &list))
 }
 
+/// Custom resources list their verbs in another order.
+fn verbs(resource: &Resource) -> &[&'static str] {
+    const CUSTOM: &[&str] = &[
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "create",
+        "update",
+        "watch",
+    ];
+    if resource.is_custom() {
+        CUSTOM
+    } else {
+        resource.verbs.names()
+    }
+}
+
+/// By which clients see that objects are stored in another version.
+fn storage_version_hash(resource: &Resource) -> String {
+    let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
+    let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
+    STANDARD.encode(&digest[..8])
+}
+
 fn entry(resource: &Resource) -> Value {
     let mut value = json!({
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": resource.verbs.names(),
+        "verbs": verbs(resource),
     });
+    if resource.is_stored() {
+        value["storageVersionHash"] = json!(storage_version_hash(resource));
+    }
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);
     }

@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use super::Caller;
 use super::query::decode;
 use crate::access;
+use crate::field::quoted;
 use crate::identity::{AUTHENTICATED, Identity, service_account_groups};
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -66,10 +67,38 @@ fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     }
     if wanted.name.is_empty() {
         return Err(ApiError::bad_request(format!(
-            "requested {wanted:?} without impersonating a user name"
+            "requested {} without impersonating a user name",
+            printed(&wanted)
         )));
     }
     Ok(Some(wanted))
+}
+
+/// An identity as Go prints it.
+fn printed(wanted: &Identity) -> String {
+    let texts = |texts: &[String]| {
+        let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+        format!("[]string{{{}}}", texts.join(", "))
+    };
+    let groups = match wanted.groups.as_slice() {
+        [] => "[]string(nil)".to_owned(),
+        groups => texts(groups),
+    };
+    let extra: Vec<String> = wanted
+        .extra
+        .iter()
+        .map(|(key, values)| format!("{}:{}", quoted(key), texts(values)))
+        .collect();
+    let extra = if extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        format!("map[string][]string{{{}}}", extra.join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:{}, UID:{}, Groups:{groups}, Extra:{extra}}}",
+        quoted(&wanted.name),
+        quoted(&wanted.uid)
+    )
 }
 
 /// Adds the groups that the impersonated user has anyway.

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
-use super::yaml;
+use crate::decode::{self, Document};
 use crate::protobuf;
 use crate::status::ApiError;
 
@@ -47,10 +47,22 @@ impl Accepted {
                 encoding: Encoding::Json,
             });
         };
-        accept
-            .split(',')
-            .find_map(clause)
-            .ok_or_else(ApiError::not_acceptable)
+        accept.split(',').find_map(clause).ok_or_else(|| {
+            // The encoding could be given, the form could not.
+            let encodings = ["application/json", "application/yaml"];
+            let asked = |clause: &str| {
+                clause
+                    .trim_start()
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let known = accept
+                .split(',')
+                .any(|clause| encodings.contains(&asked(clause).as_str()));
+            ApiError::not_acceptable(known)
+        })
     }
 }
 
@@ -58,7 +70,7 @@ impl Accepted {
 fn clause(text: &str) -> Option<Accepted> {
     let mut parts = text.split(';').map(str::trim);
     let encoding = match parts.next()? {
-        "application/json" | "*/*" | "application/*" => Encoding::Json,
+        "application/json" | "*/*" => Encoding::Json,
         "application/yaml" => Encoding::Yaml,
         _ => return None,
     };
@@ -91,70 +103,95 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
         .trim()
 }
 
-/// Parses a body of JSON, YAML or protobuf that holds an object of `kind`.
-pub(crate) fn parse_body(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Value, ApiError> {
-    match content_type(headers) {
-        "" | "application/json" => json(body).map_err(|why| unrecognized(body, kind, &why)),
-        "application/vnd.kubernetes.protobuf" => {
-            protobuf::decode(body).map_err(|error| ApiError::bad_request(error.to_string()))
-        }
-        "application/yaml" => yaml(body).map_err(|why| unrecognized(body, kind, &why)),
-        _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-        )),
-    }
-}
-
-/// Parses JSON.
-pub(crate) fn json(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|error| syntax(body, &error))
-}
-
-/// Why a body is no JSON, in the words of Go where they are known.
-fn syntax(body: &[u8], error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let line = body
-        .split(|byte| *byte == b'\n')
-        .nth(error.line().saturating_sub(1));
-    let found = line.and_then(|line| line.get(error.column().saturating_sub(1)));
-    let text = error.to_string();
-    let wanted = [
-        ("key must be a string", "beginning of object key string"),
-        ("expected value", "beginning of value"),
-    ];
-    match (found, wanted.iter().find(|(why, _)| text.starts_with(why))) {
-        (Some(found), Some((_, wanted))) => {
-            format!(
-                "invalid character '{}' looking for {wanted}",
-                char::from(*found)
-            )
-        }
-        _ => text,
-    }
-}
-
-/// Parses YAML, of which JSON is a part and the usual case.
-pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
-    if let Ok(value) = serde_json::from_slice(body) {
-        return Ok(value);
-    }
-    let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
-    yaml::parse(text).map_err(|error| error.to_string())
-}
-
-fn unrecognized(body: &[u8], kind: &str, why: &str) -> ApiError {
-    let shown = if body.is_empty() {
-        "<empty>".to_owned()
-    } else {
-        let text = String::from_utf8_lossy(body);
-        // Long bodies are not repeated to the caller.
-        text.chars().take(120).collect()
+/// Parses a body of JSON, YAML or protobuf that holds an object of `kind`, and
+/// checks that what it says of its type can be read.
+/// The second part of the answer is the complaint about keys that came twice in
+/// YAML; JSON keeps them.
+pub(crate) fn document(
+    headers: &HeaderMap,
+    body: &[u8],
+    kind: &str,
+) -> Result<(Document, Option<String>), ApiError> {
+    let unrecognized = |why: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(body)
+        ))
     };
-    ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({shown})"
-    ))
+    let no_type = |why: &str| {
+        unrecognized(&format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    };
+    let mut repeated = None;
+    let document = match content_type(headers) {
+        "" if headers.contains_key(CONTENT_TYPE) => return Err(unsupported()),
+        "" | "application/json" => decode::json(body).map_err(|why| no_type(&why))?,
+        "application/vnd.kubernetes.protobuf" => {
+            let value = protobuf::decode(body);
+            Document::from(value.map_err(|error| unrecognized(&error.to_string()))?)
+        }
+        "application/yaml" => {
+            let document;
+            (document, repeated) = decode::yaml(body).map_err(|why| unrecognized(&why))?;
+            document
+        }
+        _ => return Err(unsupported()),
+    };
+    match &document {
+        // Nothing is an object without a type.
+        Document::Null => return Ok((Document::Map(Vec::new()), repeated)),
+        Document::Map(_) => {}
+        other => {
+            let sort = other.sort();
+            return Err(no_type(&format!(
+                "json: cannot unmarshal {sort} into Go value of type {TYPE_META}"
+            )));
+        }
+    }
+    for field in ["apiVersion", "kind"] {
+        match document.get(field) {
+            None | Some(Document::Null | Document::Text(_)) => {}
+            Some(other) => {
+                let sort = other.sort();
+                return Err(no_type(&format!(
+                    "json: cannot unmarshal {sort} into Go struct field .{field} of type string"
+                )));
+            }
+        }
+    }
+    Ok((document, repeated))
+}
+
+fn unsupported() -> ApiError {
+    ApiError::unsupported_media_type(
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    )
+}
+
+/// What the server reads the type of an object into, as it prints that.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// Parses a body that holds an object of `kind` which is not kept.
+pub(crate) fn parse_body(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Value, ApiError> {
+    let (document, _) = document(headers, body, kind)?;
+    Ok(document.into_value(&mut Vec::new()))
+}
+
+/// The beginning of a body, for a message; of what is no JSON, the bytes.
+pub(crate) fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let shown = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SHOWN {
+        format!("{shown} ...")
+    } else {
+        shown
+    }
 }
 
 #[cfg(test)]

@@ -59,22 +59,69 @@ impl Query {
     }
 
     /// Whether the write is only to be tried.
-    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
-        let mut dry = false;
-        for value in self.all("dryRun") {
-            if value != "All" {
-                let mut errors = Errors::new();
-                let asked = serde_json::json!([value]);
-                errors.push(FieldError::not_supported(
-                    &Path::new("dryRun"),
-                    &asked,
-                    &["All"],
-                ));
-                return Err(invalid_options("CreateOptions", &errors));
-            }
-            dry = true;
+    pub(crate) fn dry_run(&self) -> bool {
+        self.all("dryRun").any(|value| value == "All")
+    }
+
+    /// Checks the parameters of a write, which are called `kind` in a refusal;
+    /// `errors` are those that only some writes can have.
+    pub(crate) fn check_write(&self, kind: &str, mut errors: Errors) -> Result<(), ApiError> {
+        if kind != "DeleteOptions" {
+            check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
         }
-        Ok(dry)
+        let asked: Vec<&str> = self.all("dryRun").collect();
+        check_dry_run(&asked, &mut errors);
+        if kind != "DeleteOptions"
+            && let Some(asked) = self.get("fieldValidation")
+            && !FIELD_VALIDATION.contains(&asked)
+        {
+            errors.push(FieldError::not_supported(
+                &Path::new("fieldValidation"),
+                &asked.into(),
+                &FIELD_VALIDATION,
+            ));
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid_options(kind, &errors))
+        }
+    }
+}
+
+/// What can be asked of unknown fields; nothing means a warning.
+const FIELD_VALIDATION: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+
+/// The longest name of a field manager.
+const MANAGER_MAX: usize = 128;
+
+fn check_manager(manager: &str, errors: &mut Errors) {
+    let path = Path::new("fieldManager");
+    if manager.len() > MANAGER_MAX {
+        errors.push(FieldError::too_long(&path, MANAGER_MAX));
+    }
+    if let Some((at, wrong)) = manager.char_indices().find(|(_, c)| !is_printable(*c)) {
+        let why = format!(
+            "invalid character U+{:04X} (at position {at})",
+            wrong as u32
+        );
+        errors.push(FieldError::invalid_str(&path, manager, why));
+    }
+}
+
+/// Whether Go takes a character for one that can be seen.
+fn is_printable(c: char) -> bool {
+    c == ' ' || !(c.is_control() || c.is_whitespace())
+}
+
+/// Says what is wrong with the stages that a write is only to be tried in.
+pub(crate) fn check_dry_run(asked: &[&str], errors: &mut Errors) {
+    if asked.iter().any(|stage| *stage != "All") {
+        errors.push(FieldError::not_supported(
+            &Path::new("dryRun"),
+            &serde_json::json!(asked),
+            &["All"],
+        ));
     }
 }
 
@@ -131,7 +178,7 @@ mod tests {
         assert_eq!(query.get("x"), Some("%zz"));
         assert!(query.flag("watch"));
         assert!(!query.flag("follow"));
-        assert_eq!(query.dry_run(), Ok(true));
+        assert!(query.dry_run());
     }
 
     #[test]
@@ -144,6 +191,31 @@ mod tests {
         );
         assert!(!query.flag("watch"));
         assert!(query.flag("force"));
-        assert!(Query::parse("dryRun=some").dry_run().is_err());
+    }
+
+    #[test]
+    fn options_of_writes_are_checked() {
+        let check = |query: &str, expected: &str| {
+            let refused = Query::parse(query).check_write("CreateOptions", Errors::new());
+            let shown = refused
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+            assert_eq!(shown.trim_start_matches(PREFIX), expected, "{query}");
+        };
+        const PREFIX: &str = "CreateOptions.meta.k8s.io \"\" is invalid: ";
+        check("dryRun=All&fieldManager=me&fieldValidation=Strict", "");
+        check(
+            "dryRun=All&dryRun=Some",
+            "dryRun: Unsupported value: [\"All\",\"Some\"]: supported values: \"All\"",
+        );
+        check(
+            "fieldManager=a%0Ab",
+            "fieldManager: Invalid value: \"a\\nb\": invalid character U+000A (at position 1)",
+        );
+        check(
+            "fieldValidation=Sometimes",
+            "fieldValidation: Unsupported value: \"Sometimes\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+        );
     }
 }

@@ -23,8 +23,7 @@ pub(crate) type Answer = Response<Body>;
 
 /// An answer of `bytes` of a media type.
 pub(crate) fn bytes(code: StatusCode, media: &'static str, bytes: impl Into<Bytes>) -> Answer {
-    let body = Full::new(bytes.into()).map_err(|never: Infallible| match never {});
-    with_body(code, media, body.boxed_unsync())
+    with_body(code, media, full(bytes.into()))
 }
 
 /// An answer of plain text.
@@ -71,10 +70,15 @@ pub(crate) fn watch_error(error: &ApiError) -> Answer {
     bytes(StatusCode::OK, "application/json", format!("{event}\n"))
 }
 
-/// The answer to a refused request.
+/// The answer to a request that is refused before it is known what it accepts.
 pub(crate) fn refusal(error: &ApiError) -> Answer {
+    refusal_in(Encoding::Json, error)
+}
+
+/// The answer to a refused request.
+pub(crate) fn refusal_in(encoding: Encoding, error: &ApiError) -> Answer {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = json(code, &error.to_value());
+    let mut answer = encoded(code, encoding, &error.to_value());
     if let Some(seconds) = error.retry_after() {
         answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
@@ -102,7 +106,12 @@ fn with_body(code: StatusCode, media: &'static str, body: Body) -> Answer {
 
 /// No body.
 pub(crate) fn empty() -> Body {
-    Full::new(Bytes::new())
+    full(Bytes::new())
+}
+
+/// A body of bytes.
+pub(crate) fn full(bytes: Bytes) -> Body {
+    Full::new(bytes)
         .map_err(|never: Infallible| match never {})
         .boxed_unsync()
 }

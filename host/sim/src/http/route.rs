@@ -29,6 +29,8 @@ pub(crate) struct ResourcePath {
     pub(crate) name: Option<String>,
     /// What comes after the name.
     pub(crate) subresource: Option<String>,
+    /// Whether it is the older path of a watch, `/api/v1/watch/…`.
+    pub(crate) watch: bool,
 }
 
 /// What is done with a resource: the verbs of RBAC.
@@ -76,10 +78,14 @@ impl Verb {
 impl Route {
     /// Splits a path.
     pub(crate) fn parse(path: &str) -> Self {
+        // As the server does: an escaped slash divides like any other.
+        let path = decode(path, false);
+        let path = path.trim_start_matches('/');
+        let path = path.strip_suffix('/').unwrap_or(path);
         let segments: Vec<String> = path
             .split('/')
-            .filter(|segment| !segment.is_empty())
-            .map(|segment| decode(segment, false))
+            .filter(|_| !path.is_empty())
+            .map(str::to_owned)
             .collect();
         match resource_path(&segments) {
             Some(path) => Route::Resource(path),
@@ -98,6 +104,13 @@ fn resource_path(segments: &[String]) -> Option<ResourcePath> {
         group: group.to_owned(),
         version: version.clone(),
         ..ResourcePath::default()
+    };
+    let rest = match rest {
+        [watch, rest @ ..] if watch == "watch" && !rest.is_empty() => {
+            path.watch = true;
+            rest
+        }
+        rest => rest,
     };
     // A path under a namespace is one to the Namespace itself when what follows
     // is nothing or a subresource of it.
@@ -127,10 +140,11 @@ fn resource_path(segments: &[String]) -> Option<ResourcePath> {
     path.resource = rest.next()?.clone();
     path.name = rest.next().cloned();
     path.subresource = rest.next().cloned();
-    match rest.next() {
-        Some(_) => None,
-        None => Some(path),
+    if rest.next().is_some() {
+        // Too long for any resource, though it begins like one.
+        path.resource.clear();
     }
+    Some(path)
 }
 
 impl ResourcePath {
@@ -138,9 +152,11 @@ impl ResourcePath {
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         let named = self.name.is_some();
         Some(match *method {
-            Method::GET | Method::HEAD if named => Verb::Get,
-            Method::GET | Method::HEAD if query.flag("watch") => Verb::Watch,
-            Method::GET | Method::HEAD => Verb::List,
+            Method::GET if self.watch => Verb::Watch,
+            _ if self.watch => return None,
+            Method::GET if named => Verb::Get,
+            Method::GET if query.flag("watch") => Verb::Watch,
+            Method::GET => Verb::List,
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
             Method::PATCH => Verb::Patch,

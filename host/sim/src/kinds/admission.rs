@@ -12,6 +12,7 @@ const WEBHOOKS: GenerationRule = GenerationRule::Fields(&["webhooks"]);
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+        .conditional()
         .categories(CATEGORIES)
         .generation_of_spec()
         .defaulted(default_policy),
@@ -20,6 +21,7 @@ pub(super) const ROWS: &[Kind] = &[
         "MutatingAdmissionPolicyBinding",
         "mutatingadmissionpolicybindings",
     )
+    .conditional()
     .categories(CATEGORIES)
     .generation_of_spec()
     .defaulted(default_binding),
@@ -28,6 +30,7 @@ pub(super) const ROWS: &[Kind] = &[
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
     )
+    .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
     .defaulted(|config| {
@@ -41,6 +44,7 @@ pub(super) const ROWS: &[Kind] = &[
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
     )
+    .conditional()
     .categories(CATEGORIES)
     .subresources(&[Subresource::STATUS])
     .status("{}")
@@ -51,6 +55,7 @@ pub(super) const ROWS: &[Kind] = &[
         "ValidatingAdmissionPolicyBinding",
         "validatingadmissionpolicybindings",
     )
+    .conditional()
     .categories(CATEGORIES)
     .generation_of_spec()
     .defaulted(default_binding),
@@ -59,6 +64,7 @@ pub(super) const ROWS: &[Kind] = &[
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
     )
+    .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
     .defaulted(default_webhooks),

@@ -39,10 +39,12 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .quantities(pod_quantities!("spec.template.spec."))
         .defaulted(default_daemon_set)
-        .prepared(prepare_daemon_set, |_, _| {})
+        .prepared(|_| {}, update_daemon_set)
         .validated(validate_daemon_set)
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "Deployment", "deployments")
+        .status_keeps_labels()
+        .status_validated(validate_deployment_status)
         .short(&["deploy"])
         .categories(ALL)
         .subresources(SCALED)
@@ -54,6 +56,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(validate_deployment)
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "ReplicaSet", "replicasets")
+        .status_validated(validate_replica_set_status)
         .short(&["rs"])
         .categories(ALL)
         .subresources(SCALED)
@@ -120,6 +123,11 @@ fn default_replica_set(set: &mut Value) {
 }
 
 fn default_daemon_set(daemon_set: &mut Value) {
+    if let Some(annotations) =
+        ensure_object(daemon_set, "metadata").and_then(|meta| ensure_object(meta, "annotations"))
+    {
+        default_to(annotations, TEMPLATE_GENERATION, "1");
+    }
     let Some(spec) = ensure_object(daemon_set, "spec") else {
         return;
     };
@@ -138,12 +146,24 @@ fn default_daemon_set(daemon_set: &mut Value) {
 }
 
 /// The generation of the template lives on as an annotation.
-fn prepare_daemon_set(daemon_set: &mut Value) {
-    const GENERATION: &str = "deprecated.daemonset.template.generation";
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the generation of the template.
+fn update_daemon_set(daemon_set: &mut Value, old: &Value) {
+    if template_of(daemon_set) == template_of(old) {
+        return;
+    }
+    let before = old
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(TEMPLATE_GENERATION));
+    let before: i64 = before
+        .and_then(Value::as_str)
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(0);
     if let Some(annotations) =
         ensure_object(daemon_set, "metadata").and_then(|meta| ensure_object(meta, "annotations"))
     {
-        set(annotations, GENERATION, "1");
+        set(annotations, TEMPLATE_GENERATION, (before + 1).to_string());
     }
 }
 
@@ -211,6 +231,63 @@ fn default_replication_controller(controller: &mut Value) {
 fn default_selector(spec: &mut Value) {
     if spec.get("selector").is_none() {
         set(spec, "selector", Value::Null);
+    }
+}
+
+/// The counts of a status, and for each those that it cannot be greater than.
+type Bounds = &'static [(&'static str, &'static [&'static str])];
+
+const DEPLOYMENT_BOUNDS: Bounds = &[
+    ("replicas", &[]),
+    ("updatedReplicas", &["replicas"]),
+    ("readyReplicas", &["replicas"]),
+    ("availableReplicas", &["replicas", "readyReplicas"]),
+    ("unavailableReplicas", &[]),
+];
+const REPLICA_SET_BOUNDS: Bounds = &[
+    ("replicas", &[]),
+    ("fullyLabeledReplicas", &["replicas"]),
+    ("readyReplicas", &["replicas"]),
+    ("availableReplicas", &["replicas", "readyReplicas"]),
+];
+
+fn validate_deployment_status(workload: &Value, _old: &Value, errors: &mut Errors) {
+    validate_status_counts(workload, DEPLOYMENT_BOUNDS, errors);
+}
+
+fn validate_replica_set_status(workload: &Value, _old: &Value, errors: &mut Errors) {
+    validate_status_counts(workload, REPLICA_SET_BOUNDS, errors);
+}
+
+/// Says which counts are negative, and then which are greater than they can be.
+fn validate_status_counts(workload: &Value, bounds: Bounds, errors: &mut Errors) {
+    let path = Path::new("status");
+    let status = workload.get("status").unwrap_or(&Value::Null);
+    let count = |field: &str| integer(status, field).unwrap_or(0);
+    for (field, _) in bounds {
+        if count(field) < 0 {
+            errors.push(FieldError::invalid(
+                &path.child(field),
+                &count(field).into(),
+                "must be greater than or equal to 0",
+            ));
+        }
+    }
+    for (field, limits) in bounds {
+        for limit in *limits {
+            if count(field) > count(limit) {
+                let limit = if *limit == "replicas" {
+                    "status.replicas"
+                } else {
+                    limit
+                };
+                errors.push(FieldError::invalid(
+                    &path.child(field),
+                    &count(field).into(),
+                    format!("cannot be greater than {limit}"),
+                ));
+            }
+        }
     }
 }
 
@@ -359,6 +436,26 @@ fn validate_daemon_set(daemon_set: &Value, errors: &mut Errors) {
 
 fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     let spec = spec_of(stateful_set);
+    let policy = text(spec, "podManagementPolicy");
+    if !matches!(policy, "OrderedReady" | "Parallel") {
+        errors.push(FieldError::invalid_str(
+            &SPEC.child("podManagementPolicy"),
+            policy,
+            "must be 'OrderedReady' or 'Parallel'",
+        ));
+    }
+    if let Some(strategy) = spec.get("updateStrategy")
+        && text(strategy, "type") == "OnDelete"
+        && let Some(rolling) = strategy
+            .get("rollingUpdate")
+            .filter(|value| !value.is_null())
+    {
+        errors.push(FieldError::invalid(
+            &SPEC.child("updateStrategy").child("rollingUpdate"),
+            rolling,
+            "only allowed for updateStrategy 'RollingUpdate'",
+        ));
+    }
     let counts = ["replicas", "minReadySeconds", "revisionHistoryLimit"];
     validate_counts(&SPEC, spec, &counts, errors);
     selectors::validate_workload(spec, "statefulset", errors);

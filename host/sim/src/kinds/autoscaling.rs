@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Kind] = &[
     .categories(&["all"])
     .subresources(STATUS)
     .status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
-    .quantities(&[
+    .atomic_quantities(&[
         "spec.metrics[].resource.target.averageValue",
         "spec.metrics[].resource.target.value",
         "spec.metrics[].containerResource.target.averageValue",
@@ -101,10 +101,9 @@ fn validate(autoscaler: &Value, errors: &mut Errors) {
         ));
     }
     if max < 1 {
-        errors.push(FieldError::invalid(
+        errors.push(FieldError::required(
             &SPEC.child("maxReplicas"),
-            &max.into(),
-            "must be greater than 0",
+            "must be set and greater than 0",
         ));
     }
     if min.is_some_and(|min| max < min) {

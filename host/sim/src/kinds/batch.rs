@@ -1,6 +1,6 @@
 //! Jobs and CronJobs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::edit::{default_to, ensure_object, flag, present, set, text, text_at};
 use super::meta::validate_immutable;
@@ -33,6 +33,7 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_cron_job)
         .validated(validate_cron_job),
     Kind::namespaced(V1, "Job", "jobs")
+        .orphaning()
         .categories(ALL)
         .subresources(STATUS)
         .status("{}")
@@ -138,6 +139,48 @@ fn generate_selector(job: &mut Value) {
 }
 
 fn validate_job(job: &Value, errors: &mut Errors) {
+    validate_generated(job, errors);
+    validate_own_spec(job, errors);
+}
+
+/// Checks that a selector which was generated still is.
+fn validate_generated(job: &Value, errors: &mut Errors) {
+    let spec = job.get("spec").unwrap_or(&Value::Null);
+    let selector = spec.get("selector").filter(|selector| selector.is_object());
+    let (false, Some(selector)) = (flag(spec, "manualSelector"), selector) else {
+        return;
+    };
+    let uid = text_at(job, "/metadata/uid");
+    let name = text_at(job, "/metadata/name");
+    let expected = [
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+    ];
+    let labels = spec.pointer("/template/metadata/labels");
+    let path = SPEC.child("template.metadata.labels");
+    for (key, value) in expected {
+        let why = format!("must be '{value}'");
+        match labels.and_then(|labels| labels.get(key)) {
+            Some(found) if found == value => {}
+            Some(_) => {
+                let shown = labels.unwrap_or(&Value::Null);
+                errors.push(FieldError::invalid(&path.key(key), shown, why));
+            }
+            None => errors.push(FieldError::required(&path.key(key), why)),
+        }
+    }
+    let expected = expected.map(|(key, value)| (key.to_owned(), value.into()));
+    let expected: Map<String, Value> = expected.into_iter().collect();
+    if LabelSelector::from_object(selector).is_ok_and(|found| !found.matches(Some(&expected))) {
+        let why = "`selector` not auto-generated";
+        errors.push(FieldError::invalid(&SPEC.child("selector"), selector, why));
+    }
+}
+
+/// Checks the spec of a Job, with its selector.
+fn validate_own_spec(job: &Value, errors: &mut Errors) {
     let spec = job.get("spec").unwrap_or(&Value::Null);
     validate_job_spec(&SPEC, spec, errors);
     let Some(selector) = spec.get("selector").filter(|selector| selector.is_object()) else {
@@ -196,6 +239,8 @@ fn validate_job_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
 }
 
 fn validate_job_update(job: &Value, old: &Value, errors: &mut Errors) {
+    // A second time, as by the real server.
+    validate_own_spec(job, errors);
     let spec = job.get("spec").unwrap_or(&Value::Null);
     let old = old.get("spec").unwrap_or(&Value::Null);
     // An indexed Job may be resized when its parallelism follows.

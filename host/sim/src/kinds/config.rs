@@ -30,6 +30,7 @@ pub(super) const ROWS: &[Kind] = &[
         .update_validated(secret::validate_update)
         .update_order(UpdateOrder::ImmutableFirst),
     Kind::namespaced(V1, "ServiceAccount", "serviceaccounts")
+        .returned_when_deleted()
         .short(&["sa"])
         .subresources(&[Subresource::of("token", &["create"]).with_body(
             "authentication.k8s.io",
@@ -38,6 +39,7 @@ pub(super) const ROWS: &[Kind] = &[
         )])
         .update_order(UpdateOrder::WholeObject),
     Kind::namespaced(V1, "ResourceQuota", "resourcequotas")
+        .returned_when_deleted()
         .short(&["quota"])
         .subresources(STATUS)
         .status("{}")
@@ -46,8 +48,9 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(resource_quota::validate)
         .update_validated(resource_quota::validate_update),
     Kind::namespaced(V1, "LimitRange", "limitranges")
+        .created_on_update()
         .short(&["limits"])
-        .quantities(&[
+        .atomic_quantities(&[
             "spec.limits[].max.*",
             "spec.limits[].min.*",
             "spec.limits[].default.*",
@@ -85,7 +88,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         size += decoded_len(value);
     }
     if size > DATA_MAX {
-        errors.push(FieldError::too_long(&Path::ROOT, DATA_MAX));
+        errors.push(FieldError::too_long(&Path::new("[]"), DATA_MAX));
     }
 }
 

@@ -11,6 +11,8 @@ const SPEC: Path<'static> = Path::new("spec");
 pub(super) const ROWS: &[Kind] =
     &[
         Kind::namespaced(("coordination.k8s.io", "v1"), "Lease", "leases")
+            .created_on_update()
+            .conditional()
             .defaulted(|lease| {
                 ensure_object(lease, "spec");
             })

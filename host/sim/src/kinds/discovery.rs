@@ -54,11 +54,12 @@ pub(super) const ROWS: &[Kind] = &[
         let path = Path::new("preemptionPolicy");
         validate_immutable(&path, class, old, "preemptionPolicy", errors);
     }),
-    Kind::cluster(("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses").update_validated(
-        |class, old, errors| {
+    Kind::cluster(("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses")
+        .created_on_update()
+        .conditional()
+        .update_validated(|class, old, errors| {
             validate_immutable(&Path::new("handler"), class, old, "handler", errors);
-        },
-    ),
+        }),
 ];
 
 fn default_slice(slice: &mut Value) {

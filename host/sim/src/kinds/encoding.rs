@@ -30,6 +30,10 @@ const MAPS: &[&str] = &[
     "used",
 ];
 
+/// Lists that are left out when they are empty. Those outside of the metadata are
+/// looked after when an object is read; the server itself writes no empty ones.
+const METADATA_LISTS: &[&str] = &["finalizers", "ownerReferences"];
+
 /// Removes what the encoding of a built-in kind leaves out.
 pub(super) fn drop_unset(object: &mut Value) {
     // The one kind with free-form content.
@@ -60,7 +64,7 @@ fn drop_inside(value: &mut Value) {
             drop_inside(value);
             match value {
                 Value::Null => false,
-                Value::Array(items) => !items.is_empty(),
+                Value::Array(items) if METADATA_LISTS.contains(&name.as_str()) => !items.is_empty(),
                 _ => true,
             }
         }),
@@ -79,7 +83,7 @@ mod tests {
     fn leaves_out_what_is_not_set() {
         let mut object = json!({
             "metadata": {"name": "a", "labels": {}, "annotations": {"a": null}, "creationTimestamp": null},
-            "spec": {"podSelector": {}, "ingress": [], "egress": [{"to": null}]},
+            "spec": {"podSelector": {}, "egress": [{"to": null}]},
             "data": {},
         });
         drop_unset(&mut object);

@@ -43,11 +43,13 @@ static EVENTS_FIELDS: FieldLabels = FieldLabels::of(&[
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::namespaced(("", "v1"), "Event", "events")
+        .created_on_update()
         .short(&["ev"])
         .fields(&CORE_FIELDS)
         .defaulted(default_core)
         .validated(validate_core),
     Kind::namespaced(("events.k8s.io", "v1"), "Event", "events")
+        .created_on_update()
         .short(&["ev"])
         .fields(&EVENTS_FIELDS)
         .defaulted(default_events)

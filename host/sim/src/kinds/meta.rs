@@ -217,6 +217,23 @@ fn validate_finalizers(meta: &Value, errors: &mut Errors) {
     }
 }
 
+/// Says which finalizers are named by nobody: built-in kinds are stricter there.
+pub(super) fn validate_kube_finalizers(object: &Value, errors: &mut Errors) {
+    const STANDARD: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+    let meta = object.get("metadata").unwrap_or(&Value::Null);
+    let path = METADATA.child("finalizers");
+    for (index, finalizer) in items(meta, "finalizers").enumerate() {
+        let finalizer = finalizer.as_str().unwrap_or_default();
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            errors.push(FieldError::invalid_str(
+                &path.index(index),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+}
+
 fn no_new_finalizers(meta: &Value, old: &Value, errors: &mut Errors) {
     let known = |name: &str| items(old, "finalizers").any(|f| f.as_str() == Some(name));
     let mut new: Vec<&str> = items(meta, "finalizers")

@@ -237,7 +237,7 @@ fn validate_ingress(ingress: &Value, errors: &mut Errors) {
     if present(spec, "rules").is_none() && present(spec, "defaultBackend").is_none() {
         errors.push(FieldError::invalid(
             &SPEC,
-            &json!([]),
+            &Value::Null,
             "either `defaultBackend` or `rules` must be specified",
         ));
     }

@@ -178,7 +178,7 @@ pub(super) fn validate_claim_update(claim: &Value, old: &Value, errors: &mut Err
     let capacity = old.pointer("/status/capacity/storage").and_then(quantity);
     if let (Some(new), Some(old)) = (size(claim), size(old))
         && new < old
-        && capacity.is_none_or(|capacity| new <= capacity)
+        && capacity.is_some_and(|capacity| new <= capacity)
     {
         let path = SPEC.child("resources.requests.storage");
         errors.push(FieldError::forbidden(

@@ -18,6 +18,7 @@ pub(super) const ROWS: &[Kind] = &[Kind::namespaced(
     "PodDisruptionBudget",
     "poddisruptionbudgets",
 )
+.conditional()
 .short(&["pdb"])
 .subresources(&[Subresource::STATUS])
 .status(r#"{"currentHealthy":0,"desiredHealthy":0,"disruptionsAllowed":0,"expectedPods":0}"#)

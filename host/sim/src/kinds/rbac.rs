@@ -14,16 +14,19 @@ const V1: (&str, &str) = (GROUP, "v1");
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::namespaced(V1, "Role", "roles")
+        .created_on_update()
         .named(names::path_segment)
         .defaulted(default_role)
         .validated(|role, errors| validate_rules(role, true, errors))
         .update_order(UpdateOrder::WholeObjectFirst),
     Kind::cluster(V1, "ClusterRole", "clusterroles")
+        .created_on_update()
         .named(names::path_segment)
         .defaulted(default_role)
         .validated(validate_cluster_role)
         .update_order(UpdateOrder::WholeObjectFirst),
     Kind::namespaced(V1, "RoleBinding", "rolebindings")
+        .created_on_update()
         .named(names::path_segment)
         .defaulted(default_binding)
         .validated(|binding, errors| {
@@ -32,6 +35,7 @@ pub(super) const ROWS: &[Kind] = &[
         .update_validated(validate_role_ref_kept)
         .update_order(UpdateOrder::WholeObjectFirst),
     Kind::cluster(V1, "ClusterRoleBinding", "clusterrolebindings")
+        .created_on_update()
         .named(names::path_segment)
         .defaulted(default_binding)
         .validated(|binding, errors| validate_binding(binding, &["ClusterRole"], false, errors))

@@ -75,8 +75,20 @@ pub struct Kind {
     pub generation: GenerationRule,
     /// The fields it can be selected by.
     pub fields: &'static FieldLabels,
+    /// Whether replacing an object that is not there makes it.
+    pub created_on_update: bool,
+    /// What callers are told who use it nevertheless.
+    pub deprecation: Option<&'static str>,
+    /// Whether the dependents of a deleted object stay, where the caller does not
+    /// say.
+    pub orphans: bool,
+    /// Whether a deletion is answered with the object that is gone.
+    pub returns_deleted: bool,
+    /// Whether only who has read an object may replace it.
+    pub conditional: bool,
     name_rule: Validator,
     quantities: &'static [&'static str],
+    atomic_quantities: &'static [&'static str],
     default: Default,
     admit: Default,
     prepare_create: Default,
@@ -90,6 +102,7 @@ pub struct Kind {
     initial_status: Option<&'static str>,
     keeps_client_status: bool,
     validate_status: ValidateUpdate,
+    status_keeps_labels: bool,
 }
 
 static ONLY_METADATA: FieldLabels = FieldLabels::METADATA;
@@ -114,8 +127,14 @@ impl Kind {
             scale: None,
             generation: GenerationRule::None,
             fields: &ONLY_METADATA,
+            created_on_update: false,
+            deprecation: None,
+            orphans: false,
+            returns_deleted: false,
+            conditional: false,
             name_rule: names::dns1123_subdomain,
             quantities: &[],
+            atomic_quantities: &[],
             default: |_| {},
             admit: |_| {},
             prepare_create: |_| {},
@@ -127,6 +146,7 @@ impl Kind {
             initial_status: None,
             keeps_client_status: false,
             validate_status: |_, _, _| {},
+            status_keeps_labels: false,
         }
     }
 
@@ -181,6 +201,37 @@ impl Kind {
         self
     }
 
+    pub(super) const fn created_on_update(mut self) -> Self {
+        self.created_on_update = true;
+        self
+    }
+
+    pub(super) const fn deprecated(mut self, warning: &'static str) -> Self {
+        self.deprecation = Some(warning);
+        self
+    }
+
+    pub(super) const fn returned_when_deleted(mut self) -> Self {
+        self.returns_deleted = true;
+        self
+    }
+
+    pub(super) const fn conditional(mut self) -> Self {
+        self.conditional = true;
+        self
+    }
+
+    /// A write of the status does not change the labels.
+    pub(super) const fn status_keeps_labels(mut self) -> Self {
+        self.status_keeps_labels = true;
+        self
+    }
+
+    pub(super) const fn orphaning(mut self) -> Self {
+        self.orphans = true;
+        self
+    }
+
     pub(super) const fn named(mut self, rule: Validator) -> Self {
         self.name_rule = rule;
         self
@@ -189,6 +240,13 @@ impl Kind {
     /// Where quantities are: dotted paths, `[]` for items, `*` for any key.
     pub(super) const fn quantities(mut self, paths: &'static [&'static str]) -> Self {
         self.quantities = paths;
+        self
+    }
+
+    /// As [`Kind::quantities`], for those in lists that are owned as a whole: who
+    /// writes one in another form owns the list, though the same is stored.
+    pub(super) const fn atomic_quantities(mut self, paths: &'static [&'static str]) -> Self {
+        self.atomic_quantities = paths;
         self
     }
 
@@ -279,27 +337,27 @@ impl Kind {
         self.subresources.iter().find(|s| s.name == name)
     }
 
-    /// Top-level fields that an apply through `subresource` (none is the object
-    /// itself) cannot own, because the write puts them back.
-    pub fn reset_fields(&self, subresource: Option<&str>) -> &'static [&'static str] {
-        let has_status = self.subresource("status").is_some();
-        match subresource {
-            None if has_status => &["status"],
-            Some("status") => &["spec"],
-            _ => &[],
-        }
-    }
-
-    /// Rewrites quantities into the form that is stored, as decoding does.
+    /// Rewrites quantities into the form that is stored, as decoding does. Those in
+    /// lists that are owned as a whole are checked, and left to [`Kind::settle`].
     ///
     /// # Errors
     ///
     /// When a text is no quantity; the server answers `BadRequest`.
     pub fn normalize(&self, object: &mut Value) -> Result<(), DecodeError> {
         encoding::drop_unset(object);
-        self.quantities
-            .iter()
-            .try_for_each(|path| quantities::canonicalize(object, path))
+        if !self.atomic_quantities.is_empty() {
+            self.settle(&mut object.clone())?;
+        }
+        rewrite(self.quantities, object)
+    }
+
+    /// Rewrites the quantities that wait until it is known who owns them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::normalize`], which comes before.
+    pub fn settle(&self, object: &mut Value) -> Result<(), DecodeError> {
+        rewrite(self.atomic_quantities, object)
     }
 
     /// Sets what was left out. Idempotent.
@@ -355,6 +413,11 @@ impl Kind {
     /// Puts back everything that a write of the status cannot change.
     pub fn prepare_status(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
+        if self.status_keeps_labels
+            && let Some(metadata) = object.get_mut("metadata")
+        {
+            copy_field(metadata, &old["metadata"], "labels");
+        }
         if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
             set_generation(object, generation);
         }
@@ -364,13 +427,17 @@ impl Kind {
     pub fn validate_create(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
         meta::validate_meta(object, &self.meta_rules(), &mut errors);
+        meta::validate_kube_finalizers(object, &mut errors);
         (self.validate)(object, &mut errors);
         errors
     }
 
-    /// What is wrong with a change.
+    /// What is wrong with a change. The server looks at the metadata twice: once for
+    /// all kinds alike, and once for each.
     pub fn validate_update(&self, object: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
+        self.validate_common(object, old, &mut errors);
+        meta::validate_kube_finalizers(object, &mut errors);
         let errors_ref = &mut errors;
         let whole = |errors: &mut Errors| {
             meta::validate_meta(object, &self.meta_rules(), errors);
@@ -409,9 +476,19 @@ impl Kind {
     /// What is wrong with a change of the status.
     pub fn validate_status_update(&self, object: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
+        self.validate_common(object, old, &mut errors);
         meta::validate_meta_update(object, old, &mut errors);
         (self.validate_status)(object, old, &mut errors);
         errors
+    }
+
+    fn validate_common(&self, object: &Value, old: &Value, errors: &mut Errors) {
+        let rules = ObjectMetaRules {
+            namespaced: self.namespaced,
+            name: names::path_segment,
+        };
+        meta::validate_meta(object, &rules, errors);
+        meta::validate_meta_update(object, old, errors);
     }
 
     fn meta_rules(&self) -> ObjectMetaRules {
@@ -454,4 +531,9 @@ fn copy_field(object: &mut Value, old: &Value, field: &str) {
             fields.remove(field);
         }
     }
+}
+
+fn rewrite(paths: &[&str], object: &mut Value) -> Result<(), DecodeError> {
+    let mut paths = paths.iter();
+    paths.try_for_each(|path| quantities::canonicalize(object, path))
 }

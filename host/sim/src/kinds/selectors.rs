@@ -70,27 +70,30 @@ pub(super) fn validate_workload(spec: &Value, kind: &str, errors: &mut Errors) {
         }
     }
     let labels = spec.pointer("/template/metadata/labels");
-    let matches = match selector {
-        // No selector is one that nothing matches; an empty one is not looked at.
-        None => false,
-        Some(selector) if is_empty(selector) => return,
-        Some(selector) => match LabelSelector::from_object(selector) {
-            Err(_) => {
-                errors.push(FieldError::invalid(
-                    &path.child("selector"),
-                    selector,
-                    "invalid label selector",
-                ));
-                return;
-            }
-            Ok(parsed) => parsed.matches(labels.and_then(Value::as_object)),
-        },
-    };
-    if !matches {
-        errors.push(FieldError::invalid(
+    let unmatched = || {
+        FieldError::invalid(
             &path.child("template.metadata.labels"),
             labels.unwrap_or(&Value::Null),
             "`selector` does not match template `labels`",
-        ));
+        )
+    };
+    let Some(selector) = selector.filter(|selector| !is_empty(selector)) else {
+        // No selector matches nothing, an empty one everything.
+        if selector.is_none() && kind != "daemonset" {
+            errors.push(unmatched());
+        }
+        return;
+    };
+    match LabelSelector::from_object(selector) {
+        Err(_) => errors.push(FieldError::invalid(
+            &path.child("selector"),
+            selector,
+            "invalid label selector",
+        )),
+        Ok(parsed) => {
+            if !parsed.matches(labels.and_then(Value::as_object)) {
+                errors.push(unmatched());
+            }
+        }
     }
 }

@@ -15,18 +15,25 @@ const V1: (&str, &str) = ("storage.k8s.io", "v1");
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "CSIDriver", "csidrivers")
+        .conditional()
+        .returned_when_deleted()
         .generation(GenerationRule::OnUpdate(&["spec"]))
         .defaulted(default_driver),
-    Kind::cluster(V1, "CSINode", "csinodes").defaulted(|node| {
-        if let Some(spec) = ensure_object(node, "spec")
-            && spec.get("drivers").is_none()
-        {
-            super::edit::set(spec, "drivers", Value::Null);
-        }
-    }),
+    Kind::cluster(V1, "CSINode", "csinodes")
+        .conditional()
+        .returned_when_deleted()
+        .defaulted(|node| {
+            if let Some(spec) = ensure_object(node, "spec")
+                && spec.get("drivers").is_none()
+            {
+                super::edit::set(spec, "drivers", Value::Null);
+            }
+        }),
     Kind::namespaced(V1, "CSIStorageCapacity", "csistoragecapacities")
+        .conditional()
         .quantities(&["capacity", "maximumVolumeSize"]),
     Kind::cluster(V1, "StorageClass", "storageclasses")
+        .returned_when_deleted()
         .short(&["sc"])
         .defaulted(|class| {
             default_to(class, "reclaimPolicy", "Delete");
@@ -44,9 +51,12 @@ pub(super) const ROWS: &[Kind] = &[
             }
         }),
     Kind::cluster(V1, "VolumeAttachment", "volumeattachments")
+        .conditional()
+        .returned_when_deleted()
         .subresources(&[Subresource::STATUS])
         .status(r#"{"attached":false}"#),
     Kind::cluster(V1, "VolumeAttributesClass", "volumeattributesclasses")
+        .returned_when_deleted()
         .short(&["vac"])
         .admitted(|class| add_finalizer(class, "kubernetes.io/vac-protection"))
         .update_validated(|class, old, errors| {

@@ -46,9 +46,12 @@ const NODE_STATUS: &str = r#"{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"
 pub(super) const ROWS: &[Kind] = &[
     Kind::namespaced(V1, "Binding", "bindings").verbs(Verbs::Create),
     Kind::cluster(V1, "ComponentStatus", "componentstatuses")
+        .deprecated("v1 ComponentStatus is deprecated in v1.19+")
         .short(&["cs"])
         .verbs(Verbs::Read),
     Kind::namespaced(V1, "Endpoints", "endpoints")
+        .created_on_update()
+        .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         .short(&["ep"])
         .defaulted(default_endpoints),
     Kind::cluster(V1, "Namespace", "namespaces")
@@ -74,6 +77,7 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_node)
         .admitted(admit_node),
     Kind::namespaced(V1, "PersistentVolumeClaim", "persistentvolumeclaims")
+        .returned_when_deleted()
         .short(&["pvc"])
         .subresources(STATUS)
         .status(r#"{"phase":"Pending"}"#)
@@ -89,6 +93,7 @@ pub(super) const ROWS: &[Kind] = &[
         .update_validated(persistent_volume::validate_claim_update)
         .update_order(super::row::UpdateOrder::WholeObject),
     Kind::cluster(V1, "PersistentVolume", "persistentvolumes")
+        .returned_when_deleted()
         .short(&["pv"])
         .subresources(STATUS)
         .status(r#"{"phase":"Pending"}"#)
@@ -98,6 +103,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(persistent_volume::validate_volume)
         .update_validated(persistent_volume::validate_volume_update),
     Kind::namespaced(V1, "Pod", "pods")
+        .returned_when_deleted()
         .short(&["po"])
         .categories(ALL)
         .fields(&POD_FIELDS)
@@ -122,10 +128,13 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(pod_validation::validate)
         .update_validated(pod_validation::validate_update),
     Kind::namespaced(V1, "PodTemplate", "podtemplates")
+        .returned_when_deleted()
         .generation(GenerationRule::Fields(&["template"]))
         .quantities(pod_quantities!("template.spec."))
         .defaulted(pod::default_template),
     Kind::namespaced(V1, "Service", "services")
+        .created_on_update()
+        .returned_when_deleted()
         .short(&["svc"])
         .categories(ALL)
         .named(names::dns1123_label)

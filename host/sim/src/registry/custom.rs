@@ -40,21 +40,26 @@ pub(crate) struct ScalePaths {
 
 impl Custom {
     /// Prunes and defaults an object. The answer names what was pruned.
-    pub(crate) fn decode(&self, object: &mut Value) -> Vec<String> {
+    pub(crate) fn decode(&self, object: &mut Value, applied: bool) -> Vec<String> {
         let Some(structure) = &self.structure else {
             return Vec::new();
         };
         let pruned = structure.prune(object);
-        structure.default(object);
+        if applied {
+            structure.default_applied(object);
+        } else {
+            structure.default(object);
+        }
         pruned
     }
 
-    /// What is wrong with an object, or with the change of it.
+    /// What is wrong with an object, or with the change of it or of its `status`.
     pub(crate) fn validate(
         &self,
         resource: &Resource,
         object: &Value,
         old: Option<&Value>,
+        status: bool,
     ) -> Errors {
         let mut errors = Errors::new();
         match old {
@@ -65,10 +70,21 @@ impl Custom {
                 };
                 validate_meta(object, &rules, &mut errors);
             }
-            Some(old) => validate_meta_update(object, old, &mut errors),
+            Some(old) => {
+                // Once as for all kinds, once as for custom resources.
+                let rules = ObjectMetaRules {
+                    namespaced: resource.namespaced,
+                    name: names::path_segment,
+                };
+                validate_meta(object, &rules, &mut errors);
+                validate_meta_update(object, old, &mut errors);
+                validate_meta_update(object, old, &mut errors);
+            }
         }
-        if let Some(structure) = &self.structure {
-            structure.validate(object, old, &mut errors);
+        match &self.structure {
+            Some(structure) if status => structure.validate_status(object, old, &mut errors),
+            Some(structure) => structure.validate(object, old, &mut errors),
+            None => {}
         }
         errors
     }

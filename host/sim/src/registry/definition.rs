@@ -85,7 +85,7 @@ fn resource(definition: &Value, version: &Value) -> Resource {
                 .unwrap_or_default(),
             deprecation: (version["deprecated"] == json!(true)).then(|| {
                 non_empty(&version["deprecationWarning"], || {
-                    format!("{group}/{} {kind} is deprecated", text(&version["name"]))
+                    deprecation(spec, version)
                 })
             }),
         })),
@@ -93,6 +93,23 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         group,
         plural,
         kind,
+    }
+}
+
+/// What callers of a deprecated version are told to use: the newest one that is
+/// served, and is none itself.
+fn deprecation(spec: &Value, version: &Value) -> String {
+    let named = |version: &Value| {
+        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        format!("{group}/{} {kind}", text(&version["name"]))
+    };
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let better = versions
+        .filter(|other| other["served"] == json!(true) && other["deprecated"] != json!(true))
+        .max_by(|a, b| crate::discovery::compare_versions(&text(&a["name"]), &text(&b["name"])));
+    match better {
+        Some(better) => format!("{} is deprecated; use {}", named(version), named(better)),
+        None => format!("{} is deprecated", named(version)),
     }
 }
 

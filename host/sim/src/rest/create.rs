@@ -4,6 +4,8 @@ use http::StatusCode;
 
 use super::write::Proposal;
 use super::{Call, bind, meta};
+use crate::decode::Decoded;
+use crate::field::Errors;
 use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
@@ -12,6 +14,7 @@ use crate::{reviews, tokens};
 /// Stores the object in the body, or answers the question that it is.
 pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     let resource = &call.resource;
+    call.query.check_write("CreateOptions", Errors::new())?;
     let body = |kind| negotiate::parse_body(&call.headers, &call.body, kind);
     match call.subresource() {
         None if !resource.is_stored() => {
@@ -38,8 +41,10 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     if call.path.name.is_some() {
         return Err(ApiError::method_not_allowed());
     }
-    let mut object = body(&resource.kind)?;
-    resource.check_type(&mut object)?;
+    let Decoded {
+        mut object,
+        complaints,
+    } = call.read()?;
     if resource.namespaced && call.namespace().is_empty() {
         return Err(ApiError::method_not_allowed());
     }
@@ -47,9 +52,8 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     let proposal = Proposal {
         object,
         owned: false,
+        complaints,
     };
     let written = call.writer()?.create(call.namespace(), proposal)?;
-    let mut answer = call.answer(StatusCode::CREATED, &written.object);
-    response::warn(&mut answer, &written.warnings);
-    Ok(answer)
+    Ok(call.answer(StatusCode::CREATED, &written.object))
 }

@@ -9,12 +9,14 @@ use super::options::{DeleteOptions, Propagation};
 use super::{Call, Writer, meta};
 use crate::definitions;
 use crate::http::response::{self, Answer};
-use crate::resource::Resource;
+use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
 use crate::store::{Object, Refused};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// What who deletes a Job is told.
+const JOBS_LEAVE_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 /// How often a deletion without preconditions is tried again.
 const ATTEMPTS: usize = 50;
 
@@ -34,8 +36,12 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
     }
     let options = DeleteOptions::parse(call)?;
     let resource = &call.resource;
+    if resource.kind == "Job" && resource.group == "batch" && options.propagation.is_none() {
+        call.warn(JOBS_LEAVE_PODS);
+    }
     Ok(match call.writer()?.delete(&call.key(), &options)? {
         Deleted::Terminating(object) => call.answer(StatusCode::OK, &object),
+        Deleted::Gone(object) if resource.returns_deleted() => call.answer(StatusCode::OK, &object),
         Deleted::Gone(object) => {
             let mut details =
                 json!({"name": object.name(), "kind": resource.plural, "uid": object.uid()});
@@ -66,7 +72,8 @@ impl Writer<'_> {
             let live = store.get(&resource.table, key).ok_or_else(missing)?;
             check_preconditions(resource, &live, options)?;
             let before = live.value_as(&resource.api_version);
-            let after = self.marked(&before, options);
+            let policy = options.propagation.or_else(|| resource.propagation());
+            let after = self.marked(&before, policy);
             if meta::may_end(resource, &after) {
                 if self.dry_run || options.dry_run {
                     return Ok(Deleted::Gone(live));
@@ -101,13 +108,14 @@ impl Writer<'_> {
     }
 
     /// The object with the marks of a deletion that has begun.
-    fn marked(&self, before: &Value, options: &DeleteOptions) -> Value {
+    fn marked(&self, before: &Value, policy: Option<Propagation>) -> Value {
         let mut after = before.clone();
-        set_policy_finalizer(&mut after, options.propagation);
+        set_policy_finalizer(&mut after, policy);
         if meta::is_terminating(before) {
             return after;
         }
-        if definitions::is_definition(self.resource) {
+        let is_definition = definitions::is_definition(self.resource);
+        if is_definition {
             add_finalizer(&mut after, definitions::FINALIZER);
         }
         let now = self.server.clock.timestamp();
@@ -118,11 +126,25 @@ impl Writer<'_> {
             after["status"]["phase"] = json!("Terminating");
             return after;
         }
+        if is_definition {
+            definitions::announce_end(&mut after, &now);
+            return after;
+        }
         metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".to_owned(), json!(generation + 1));
         }
         after
+    }
+}
+
+impl Resource {
+    /// What becomes of dependents where the caller does not say.
+    fn propagation(&self) -> Option<Propagation> {
+        match &self.nature {
+            Nature::Builtin(kind) if kind.orphans => Some(Propagation::Orphan),
+            _ => None,
+        }
     }
 }
 

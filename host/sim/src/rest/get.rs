@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 
+use super::options::parse_version;
 use super::{Call, scale};
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
@@ -9,6 +10,9 @@ use crate::status::ApiError;
 /// Answers one object. Every read is of the latest version: there is no cache
 /// that could be behind.
 pub(super) fn get(call: &Call) -> Result<Answer, ApiError> {
+    if let Some(version) = call.query.get("resourceVersion") {
+        parse_version(version).map_err(ApiError::internal)?;
+    }
     let object = call.live()?;
     match call.subresource() {
         Some("scale") => scale::answer(call, &object.value_as(&call.resource.api_version)),

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
 
 use super::Call;
+use super::continuation::{decode, encode};
 use super::options::{ListOptions, VersionMatch};
 use crate::http::negotiate::{Encoding, Form};
 use crate::http::response::{self, Answer};
@@ -20,14 +17,6 @@ use crate::watch::{self, Start};
 
 /// How long a list waits for a version that has not been reached yet.
 const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
-
-/// Where the next page starts, as handed to the caller.
-#[derive(Debug, Serialize, Deserialize)]
-struct Continue {
-    v: String,
-    rv: u64,
-    start: String,
-}
 
 /// Part of a list: the objects of a page, at one version.
 #[derive(Debug)]
@@ -67,7 +56,7 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
     let selection = selection(call, options)?;
     let token = options.token.as_deref().map(decode).transpose()?;
     let (at, after) = match &token {
-        Some(token) => ((token.rv > 0).then_some(token.rv), token.start.as_str()),
+        Some(token) => (token.version, token.start.as_str()),
         None if options.matching == Some(VersionMatch::Exact) => (options.version, ""),
         None => (None, ""),
     };
@@ -144,10 +133,13 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ApiError> {
 
 fn selection(call: &Call, options: &ListOptions) -> Result<Selection, ApiError> {
     let namespace = call.namespace();
+    // The older path of a watch may name the one object to follow.
+    let named = (call.path.watch && call.path.name.is_some())
+        .then(|| format!("metadata.name={}", call.name()));
     Selection::parse(
         (!namespace.is_empty()).then_some(namespace),
         options.labels.as_deref(),
-        options.fields.as_deref(),
+        named.as_deref().or(options.fields.as_deref()),
         &call.resource,
     )
 }
@@ -162,48 +154,5 @@ async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
             version,
             call.server.store.version(),
         )),
-    }
-}
-
-fn encode(version: u64, start: &str) -> String {
-    let token = Continue {
-        v: "meta.k8s.io/v1".to_owned(),
-        rv: version,
-        start: format!("{start}\0"),
-    };
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
-}
-
-fn decode(text: &str) -> Result<Continue, ApiError> {
-    let bad = |why: String| {
-        ApiError::bad_request(format!(
-            "invalid continue token: continue key is not valid: {why}"
-        ))
-    };
-    let bytes = URL_SAFE_NO_PAD
-        .decode(text)
-        .map_err(|error| bad(error.to_string()))?;
-    let mut token: Continue =
-        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-    if token.v != "meta.k8s.io/v1" {
-        return Err(bad(format!(
-            "server does not recognize this encoded version {:?}",
-            token.v
-        )));
-    }
-    // The next key is the last one and a zero byte, the smallest that is larger.
-    token
-        .start
-        .truncate(token.start.trim_end_matches('\0').len());
-    Ok(token)
-}
-
-impl Listed {
-    /// The JSON of the objects, joined by commas.
-    pub(crate) fn items_json(&self, api_version: &str) -> Vec<Bytes> {
-        self.objects
-            .iter()
-            .map(|object| object.json(api_version))
-            .collect()
     }
 }

@@ -1,8 +1,6 @@
 //! Ownership of fields: what `managedFields` say after a write.
 
-use std::sync::LazyLock;
-
-use reeve_ssa::{Apply, ApplyError, FieldSet, Path, Update, Version};
+use reeve_ssa::{Apply, ApplyError, FieldSet, Update, Version};
 use serde_json::Value;
 
 use super::Writer;
@@ -26,7 +24,7 @@ pub(super) fn update(
         manager: writer.manager,
         subresource,
         now: &writer.server.clock.timestamp(),
-        reset: reset(resource, subresource),
+        reset: &reset(resource, subresource),
     }))
 }
 
@@ -49,7 +47,7 @@ pub(super) fn apply(
         force,
         subresource,
         now: &writer.server.clock.timestamp(),
-        reset: reset(resource, subresource),
+        reset: &reset(resource, subresource),
     });
     match applied {
         Ok(applied) => Ok(applied.object),
@@ -88,31 +86,9 @@ fn versions(siblings: &[std::sync::Arc<Resource>]) -> Vec<Version<'_>> {
 }
 
 /// The fields that a write cannot own, because it cannot set them.
-fn reset(resource: &Resource, subresource: &str) -> &'static FieldSet {
-    static NONE: LazyLock<FieldSet> = LazyLock::new(FieldSet::new);
-    static STATUS: LazyLock<FieldSet> = LazyLock::new(|| set(&["status"]));
-    static SPEC: LazyLock<FieldSet> = LazyLock::new(|| set(&["spec"]));
-    static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| set(&["metadata", "spec"]));
+fn reset(resource: &Resource, subresource: &str) -> FieldSet {
     match &resource.nature {
-        Nature::Custom(custom) if !custom.has_status => &NONE,
-        Nature::Custom(_) if subresource == "status" => &ALL_BUT_STATUS,
-        Nature::Custom(_) if subresource.is_empty() => &STATUS,
-        Nature::Custom(_) => &NONE,
-        Nature::Builtin(kind) => {
-            let named = (!subresource.is_empty()).then_some(subresource);
-            match kind.reset_fields(named) {
-                ["status"] => &STATUS,
-                ["spec"] => &SPEC,
-                _ => &NONE,
-            }
-        }
+        Nature::Custom(custom) => reeve_ssa::reset::custom(custom.has_status, subresource),
+        Nature::Builtin(kind) => reeve_ssa::reset::built_in(kind.group, kind.kind, subresource),
     }
-}
-
-fn set(fields: &[&str]) -> FieldSet {
-    let mut set = FieldSet::new();
-    for field in fields {
-        set.insert(&Path::fields([*field]));
-    }
-    set
 }

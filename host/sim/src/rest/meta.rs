@@ -120,8 +120,13 @@ pub(crate) fn preserve(object: &mut Value, live: &Value) {
         "generation",
     ] {
         let old = live["metadata"].get(field);
-        // A UID that was sent must be the right one; that is checked elsewhere.
-        if field == "uid" && metadata.contains_key(field) {
+        // What was sent must be right; that is checked elsewhere.
+        let checked = match field {
+            "uid" | "deletionGracePeriodSeconds" => metadata.contains_key(field),
+            "deletionTimestamp" => old.is_none(),
+            _ => false,
+        };
+        if checked {
             continue;
         }
         match old {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Call;
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
-use crate::http::query::{Query, invalid_options};
+use crate::http::query::{Query, check_dry_run, invalid_options};
 use crate::status::ApiError;
 
 /// How `resourceVersion` is meant.
@@ -43,7 +43,11 @@ impl ListOptions {
         let version = query
             .get("resourceVersion")
             .map(parse_version)
-            .transpose()?;
+            .transpose()
+            .map_err(|why| match watch {
+                true => ApiError::internal(why),
+                false => ApiError::bad_request(format!("invalid resource version: {why}")),
+            })?;
         let initial_events = query
             .get("sendInitialEvents")
             .map(|_| query.flag("sendInitialEvents"));
@@ -74,8 +78,16 @@ impl ListOptions {
             forbid(&mut errors, "resourceVersionMatch", why);
         }
         if watch && initial_events.is_some() && matching != Some(VersionMatch::NotOlderThan) {
+            let other = query.get("resourceVersionMatch").unwrap_or_default();
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             forbid(&mut errors, "resourceVersionMatch", why);
+            if matching == Some(VersionMatch::Exact) {
+                errors.push(FieldError::not_supported(
+                    &Path::new("resourceVersionMatch"),
+                    &other.into(),
+                    &["NotOlderThan"],
+                ));
+            }
         }
         if watch && initial_events.is_none() && matching.is_some() {
             let why =
@@ -115,11 +127,11 @@ impl ListOptions {
 }
 
 /// A resource version that a caller sent.
-fn parse_version(text: &str) -> Result<u64, ApiError> {
+pub(super) fn parse_version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
-        ApiError::internal(format!(
+        format!(
             "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))
+        )
     })
 }
 
@@ -152,37 +164,75 @@ impl DeleteOptions {
     /// Reads the body, and where there is none the parameters.
     pub(super) fn parse(call: &Call) -> Result<Self, ApiError> {
         let mut options = DeleteOptions {
-            dry_run: call.query.dry_run()?,
+            dry_run: call.query.dry_run(),
             ..DeleteOptions::default()
         };
         let body = if call.body.is_empty() {
             Value::Null
         } else {
-            negotiate::parse_body(&call.headers, &call.body, "DeleteOptions")?
+            options_in(call)?
         };
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
         options.uid = text("/preconditions/uid").map(str::to_owned);
         options.version = text("/preconditions/resourceVersion").map(str::to_owned);
-        if body["dryRun"].as_array().is_some_and(|all| !all.is_empty()) {
-            options.dry_run = true;
-        }
+        let mut errors = Errors::new();
         let policy = text("/propagationPolicy").or_else(|| call.query.get("propagationPolicy"));
+        let older = body
+            .get("orphanDependents")
+            .is_some_and(|orphan| !orphan.is_null())
+            || call.query.get("orphanDependents").is_some();
+        if let Some(policy) = policy
+            && older
+        {
+            errors.push(FieldError::invalid_str(
+                &Path::new("propagationPolicy"),
+                policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            ));
+        }
+        let stages = body["dryRun"].as_array().into_iter().flatten();
+        let stages: Vec<&str> = stages.filter_map(Value::as_str).collect();
+        options.dry_run |= !stages.is_empty();
         options.propagation = match policy {
             None => orphan_dependents(&body, &call.query),
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                let mut errors = Errors::new();
                 errors.push(FieldError::not_supported(
                     &Path::new("propagationPolicy"),
                     &other.into(),
                     &["Foreground", "Background", "Orphan", "nil"],
                 ));
-                return Err(invalid_options("DeleteOptions", &errors));
+                None
             }
         };
+        check_dry_run(&stages, &mut errors);
+        call.query.check_write("DeleteOptions", errors)?;
         Ok(options)
+    }
+}
+
+/// The options in the body, which may say that they are of any version.
+fn options_in(call: &Call) -> Result<Value, ApiError> {
+    let body =
+        negotiate::parse_body(&call.headers, &call.body, "DeleteOptions").map_err(|error| {
+            let text = error.to_string();
+            let bare = text
+                .strip_prefix(
+                    "the object provided is unrecognized (must be of type DeleteOptions): ",
+                )
+                .and_then(|rest| rest.rsplit_once(" ("))
+                .map(|(why, _)| why.to_owned());
+            bare.map_or(error, ApiError::bad_request)
+        })?;
+    let text = |field: &str| body[field].as_str().unwrap_or_default();
+    match text("kind") {
+        "" | "DeleteOptions" => Ok(body),
+        kind => Err(ApiError::bad_request(format!(
+            "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            text("apiVersion")
+        ))),
     }
 }
 

@@ -1,53 +1,50 @@
 //! Patch: changing parts of an object, in four languages.
 
+mod language;
+
 use std::cell::Cell;
 
 use http::StatusCode;
 use serde_json::Value;
 
-use super::write::{Proposal, UnknownFields};
-use super::{Call, manage, meta, scale};
+use self::language::{Language, Patch};
+use super::write::Proposal;
+use super::{Call, UnknownFields, manage, meta, scale};
+use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
-use crate::http::query::invalid_options;
-use crate::http::response::{self, Answer};
-use crate::status::{About, ApiError};
-use crate::strategic;
-use crate::types;
-
-/// The language of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
-    Json,
-    Merge,
-    Strategic,
-    Apply,
-}
+use crate::http::response::Answer;
+use crate::status::ApiError;
 
 /// Changes the object that the path names as the body says.
 pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
     let language = language(call)?;
+    let mut errors = Errors::new();
+    if language == Language::Apply {
+        if call.query.get("fieldManager").is_none() {
+            let why = "is required for apply patch";
+            errors.push(FieldError::required(&Path::new("fieldManager"), why));
+        }
+    } else if call.query.get("force").is_some() {
+        let why = "may not be specified for non-apply patch";
+        errors.push(FieldError::forbidden(&Path::new("force"), why));
+    }
+    call.query.check_write("PatchOptions", errors)?;
     if language == Language::Apply {
         return apply(call);
     }
-    if call.query.get("force").is_some() {
-        let mut errors = Errors::new();
-        let why = "may not be specified for non-apply patch";
-        errors.push(FieldError::forbidden(&Path::new("force"), why));
-        return Err(invalid_options("PatchOptions", &errors));
-    }
-    let patch = Patch::parse(call, language)?;
+    let patch = Patch::parse(&call.body, language)?;
     if call.subresource() == Some("scale") {
         let live = call.live()?;
         let before = scale::read(&call.resource, &live.value_as(&call.resource.api_version))?;
         return scale::update(call, &patch.apply_to(&before)?);
     }
     let writer = call.writer()?;
-    let mut warnings = Vec::new();
     let written = writer.update(&call.key(), |live| {
-        let mut object = patch.apply_to(live)?;
-        warnings = patch.decode(call, &mut object, writer.unknown_fields)?;
-        call.resource.check_type(&mut object)?;
+        let Decoded {
+            mut object,
+            complaints,
+        } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
         // A version that the patch did not name is that of the live object, and
         // no condition.
@@ -57,12 +54,10 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
         Ok(Proposal {
             object,
             owned: false,
+            complaints,
         })
     })?;
-    let mut answer = call.answer(StatusCode::OK, &written.object);
-    response::warn(&mut answer, &warnings);
-    response::warn(&mut answer, &written.warnings);
-    Ok(answer)
+    Ok(call.answer(StatusCode::OK, &written.object))
 }
 
 fn language(call: &Call) -> Result<Language, ApiError> {
@@ -79,122 +74,22 @@ fn language(call: &Call) -> Result<Language, ApiError> {
     }
 }
 
-/// A parsed patch that is no apply.
-enum Patch {
-    Json(json_patch::Patch),
-    Merge(Value),
-    Strategic(Value),
-}
-
-impl Patch {
-    fn parse(call: &Call, language: Language) -> Result<Self, ApiError> {
-        let patch = negotiate::json(&call.body);
-        let bad = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-        let kind = |patch: &Value| types::json_kind(patch);
-        match language {
-            Language::Json => match patch.map_err(bad)? {
-                // What is no operation cannot be carried out.
-                patch @ Value::Array(_) => match serde_json::from_value(patch) {
-                    Ok(patch) => Ok(Patch::Json(patch)),
-                    Err(_) => Err(ApiError::patch_rejected()),
-                },
-                other => Err(bad(format!(
-                    "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-                    kind(&other)
-                ))),
-            },
-            Language::Strategic => match patch.map_err(ApiError::bad_request)? {
-                patch @ Value::Object(_) => Ok(Patch::Strategic(patch)),
-                other => Err(ApiError::bad_request(format!(
-                    "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                    kind(&other)
-                ))),
-            },
-            _ => match patch.map_err(bad)? {
-                patch @ Value::Object(_) => Ok(Patch::Merge(patch)),
-                other => Err(bad(format!(
-                    "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                    kind(&other)
-                ))),
-            },
-        }
-    }
-
-    fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
-        let mut object = live.clone();
-        match self {
-            Patch::Json(patch) => {
-                json_patch::patch(&mut object, patch).map_err(|_| ApiError::patch_rejected())?;
-            }
-            Patch::Merge(patch) => json_patch::merge(&mut object, patch),
-            Patch::Strategic(patch) => strategic::merge(&mut object, patch)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?,
-        }
-        Ok(object)
-    }
-
-    /// Decodes a patched object: what is wrong with it is the patch's fault.
-    fn decode(
-        &self,
-        call: &Call,
-        object: &mut Value,
-        unknown_fields: UnknownFields,
-    ) -> Result<Vec<String>, ApiError> {
-        let patched = match self {
-            Patch::Strategic(patch) => go_value(patch),
-            _ => object.to_string(),
-        };
-        let strategic = matches!(self, Patch::Strategic(_));
-        let unknown = call.resource.decode(object);
-        let unknown = unknown.map_err(|why| if strategic { why.patch } else { why.json });
-        let warnings = unknown.and_then(|unknown| unknown_fields.told(&unknown));
-        warnings.map_err(|why| {
-            let mut errors = Errors::new();
-            errors.push(FieldError::invalid_str(&Path::new("patch"), &patched, why));
-            let about = About {
-                group: "",
-                resource: "",
-                name: "",
-            };
-            ApiError::invalid(about, &errors)
-        })
-    }
-}
-
-/// A value as Go prints it, which is how the server repeats a strategic merge
-/// patch.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_value).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(name, _)| *name);
-            let fields = fields.into_iter();
-            let fields: Vec<_> = fields
-                .map(|(name, v)| format!("{name}:{}", go_value(v)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
 /// Server-side apply: the body is what the caller wants to own.
 fn apply(call: &Call) -> Result<Answer, ApiError> {
-    if call.query.get("fieldManager").is_none() {
-        let mut errors = Errors::new();
-        let why = "is required for apply patch";
-        errors.push(FieldError::required(&Path::new("fieldManager"), why));
-        return Err(invalid_options("PatchOptions", &errors));
-    }
     let resource = &call.resource;
-    let mut config = negotiate::yaml(&call.body)
-        .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    let bad = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    let (document, repeated) = decode::yaml(&call.body)
+        .map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?;
+    let sort = document.sort();
+    let mut config = document.into_value(&mut Vec::new());
+    if config.is_null() {
+        config = Value::Object(serde_json::Map::new());
+    }
+    if !config.is_object() {
+        return Err(bad(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {sort} into Go value of type map[string]interface {{}}"
+        )));
+    }
     check_config(call, &mut config)?;
     let force = call.query.flag("force");
     let writer = call.writer()?;
@@ -208,7 +103,10 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             let seen = Cell::new(false);
             let written = writer.update(&key, |live| {
                 seen.set(true);
-                let mut object = manage::apply(&writer, Some(live), &config, force)?;
+                let object = manage::apply(&writer, Some(live), &config, force)?;
+                tell(call, writer.unknown_fields, repeated.as_deref())?;
+                let mut object = convert(call, object)?;
+                super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
                 if meta::text(&config, "resourceVersion").is_empty() {
                     meta::of_mut(&mut object).remove("resourceVersion");
@@ -216,15 +114,14 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 Ok(Proposal {
                     object,
                     owned: true,
+                    complaints: Vec::new(),
                 })
             });
             let written = match written {
                 Err(error) if error.code() == 404 && !seen.get() => continue,
                 other => other?,
             };
-            let mut answer = call.answer(StatusCode::OK, &written.object);
-            response::warn(&mut answer, &written.warnings);
-            return Ok(answer);
+            return Ok(call.answer(StatusCode::OK, &written.object));
         }
         if call.subresource().is_some() {
             return Err(ApiError::not_found(resource.about(call.name())));
@@ -237,20 +134,38 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             return Err(ApiError::conflict(resource.about(call.name()), &why));
         }
         let object = manage::apply(&writer, None, &config, force)?;
+        tell(call, writer.unknown_fields, repeated.as_deref())?;
+        let mut object = convert(call, object)?;
+        super::update::check_name(&mut object, call.name())?;
+        // There is nothing that a version could be of.
+        meta::of_mut(&mut object).remove("resourceVersion");
         match writer.create(
             call.namespace(),
             Proposal {
                 object,
                 owned: true,
+                complaints: Vec::new(),
             },
         ) {
             Err(error) if error.reason() == "AlreadyExists" && !writer.dry_run => {}
             written => {
                 let written = written?;
-                let mut answer = call.answer(StatusCode::CREATED, &written.object);
-                response::warn(&mut answer, &written.warnings);
-                return Ok(answer);
+                return Ok(call.answer(StatusCode::CREATED, &written.object));
             }
+        }
+    }
+}
+
+/// Refuses or warns of keys that came twice in a configuration.
+fn tell(call: &Call, wanted: UnknownFields, repeated: Option<&str>) -> Result<(), ApiError> {
+    match (wanted, repeated) {
+        (_, None) | (UnknownFields::Ignored, _) => Ok(()),
+        (UnknownFields::Refused, Some(repeated)) => Err(ApiError::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {repeated}"
+        ))),
+        (UnknownFields::Warned, Some(repeated)) => {
+            decode::warnings(repeated).for_each(|warning| call.warn(warning));
+            Ok(())
         }
     }
 }
@@ -276,13 +191,32 @@ fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let named = call.subresource() != Some("scale");
-    if named {
-        resource.check_type(config)?;
+    let is_scale = call.subresource() == Some("scale");
+    if !is_scale && (api_version != resource.api_version || kind != resource.kind) {
+        let shown = if api_version.contains('/') { "" } else { "/" };
+        let why = format!("invalid object type: {shown}{api_version}, Kind={kind}");
+        return Err(ApiError::bad_request(why));
     }
-    if meta::text(config, "name").is_empty() {
-        super::update::check_name(config, call.name())?;
+    Ok(())
+}
+
+/// Reads what an apply came to into the type of its kind.
+fn convert(call: &Call, object: Value) -> Result<Value, ApiError> {
+    let resource = &call.resource;
+    if resource.is_custom() {
+        return Ok(object);
     }
-    meta::place(config, resource, call.namespace())?;
-    super::update::check_name(config, call.name())
+    let described = format!("/{}", meta::text(&object, "name"));
+    let document = Document::from(object);
+    match decode::builtin(&resource.api_version, &resource.kind, document) {
+        Ok(decoded) => Ok(decoded.object),
+        Err(why) => {
+            let slash = if resource.group.is_empty() { "/" } else { "" };
+            let kind = format!("{slash}{}, Kind={}", resource.api_version, resource.kind);
+            let why = language::converted(&why);
+            Err(ApiError::internal(format!(
+                "failed to convert new object ({described}; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
+            )))
+        }
+    }
 }

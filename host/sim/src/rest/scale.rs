@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::write::Proposal;
 use super::{Call, manage, meta};
+use crate::field::{Errors, FieldError, Path};
 use crate::http::response::{self, Answer};
 use crate::resource::{Nature, Resource};
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 /// Where the numbers are, as JSON pointers.
 struct Pointers<'a> {
@@ -55,11 +56,17 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiErro
     if let Some(selector) = selector.map(selector_text).filter(|text| !text.is_empty()) {
         status["selector"] = json!(selector);
     }
+    let mut spec = json!({});
+    // Zero is left out.
+    let wanted = number(pointers.wanted);
+    if wanted != 0 {
+        spec["replicas"] = json!(wanted);
+    }
     Ok(json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
-        "spec": {"replicas": number(pointers.wanted)},
+        "spec": spec,
         "status": status,
     }))
 }
@@ -84,7 +91,26 @@ fn selector_text(selector: &Value) -> String {
 /// Replaces the wanted replicas by those of the `Scale` in the body.
 pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
     let wanted = call_pointer(call)?;
+    let mut named = scale.clone();
+    super::update::check_name(&mut named, call.name())?;
     let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
+    if let Some(negative) = replicas.as_i64().filter(|replicas| *replicas < 0) {
+        call.live()?;
+        let mut errors = Errors::new();
+        let spec = Path::new("spec");
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(
+            &spec.child("replicas"),
+            &negative.into(),
+            why,
+        ));
+        let about = About {
+            group: "autoscaling",
+            resource: "Scale",
+            name: call.name(),
+        };
+        return Err(ApiError::invalid(about, &errors));
+    }
     let written = call.writer()?.update(&call.key(), |live| {
         let mut object = live.clone();
         set(&mut object, &wanted, replicas.clone());
@@ -99,6 +125,7 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
         Ok(Proposal {
             object,
             owned: false,
+            complaints: Vec::new(),
         })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))
@@ -123,6 +150,7 @@ pub(super) fn apply(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
         Ok(Proposal {
             object,
             owned: true,
+            complaints: Vec::new(),
         })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))

@@ -5,34 +5,48 @@ use serde_json::Value;
 
 use super::write::Proposal;
 use super::{Call, meta, scale};
+use crate::decode::Decoded;
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
-use crate::http::response::{self, Answer};
+use crate::http::response::Answer;
 use crate::status::ApiError;
 
 /// Replaces the object that the path names by the one in the body.
 pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
     let resource = &call.resource;
+    call.query.check_write("UpdateOptions", Errors::new())?;
     if call.subresource() == Some("scale") {
         let body = negotiate::parse_body(&call.headers, &call.body, "Scale")?;
         return scale::update(call, &body);
     }
-    let mut object = negotiate::parse_body(&call.headers, &call.body, &resource.kind)?;
-    resource.check_type(&mut object)?;
+    let Decoded {
+        mut object,
+        complaints,
+    } = call.read()?;
     check_name(&mut object, call.name())?;
-    if resource.is_custom() && matches!(meta::text(&object, "resourceVersion"), "" | "0") {
+    let writer = call.writer()?;
+    if resource.creates_on_update() && call.subresource().is_none() && call.live().is_err() {
+        meta::of_mut(&mut object).remove("resourceVersion");
+        let proposal = Proposal {
+            object,
+            owned: false,
+            complaints,
+        };
+        let written = writer.create(call.namespace(), proposal)?;
+        return Ok(call.answer(StatusCode::CREATED, &written.object));
+    }
+    if resource.is_conditional() && matches!(meta::text(&object, "resourceVersion"), "" | "0") {
         call.live()?;
         return Err(must_have_version(call));
     }
-    let written = call.writer()?.update(&call.key(), |_| {
+    let written = writer.update(&call.key(), |_| {
         Ok(Proposal {
             object: object.clone(),
             owned: false,
+            complaints: complaints.clone(),
         })
     })?;
-    let mut answer = call.answer(StatusCode::OK, &written.object);
-    response::warn(&mut answer, &written.warnings);
-    Ok(answer)
+    Ok(call.answer(StatusCode::OK, &written.object))
 }
 
 /// Refuses an object of another name than the path's; sets it where it is left out.
@@ -52,7 +66,7 @@ pub(super) fn check_name(object: &mut Value, name: &str) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Custom resources are only replaced by who has read them.
+/// Some kinds are only replaced by who has read the object.
 fn must_have_version(call: &Call) -> ApiError {
     let mut errors = Errors::new();
     let path = Path::new("metadata");

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{manage, meta};
 use crate::access;
+use crate::decode;
+use crate::definitions;
 use crate::field::quoted;
 use crate::identity::Identity;
-use crate::resource::{Nature, Resource};
+use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
 use crate::status::ApiError;
@@ -63,6 +66,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) user: Option<&'a Identity>,
     /// Who owns what is written.
     pub(crate) manager: &'a str,
+    /// What the caller is told besides.
+    pub(crate) warnings: Option<&'a Mutex<Vec<String>>>,
+    /// Whether a part of the object is sent, and not the whole.
+    pub(crate) patches: bool,
     /// Whether nothing is stored.
     pub(crate) dry_run: bool,
     /// What unknown fields mean.
@@ -82,23 +89,6 @@ pub(crate) enum UnknownFields {
     Refused,
 }
 
-impl UnknownFields {
-    /// The warnings about unknown fields, or the refusal.
-    pub(crate) fn told(self, unknown: &[String]) -> Result<Vec<String>, String> {
-        let texts = unknown.iter();
-        let texts: Vec<_> = texts
-            .map(|path| format!("unknown field {}", quoted(path)))
-            .collect();
-        match self {
-            UnknownFields::Ignored => Ok(Vec::new()),
-            UnknownFields::Refused if !texts.is_empty() => {
-                Err(format!("strict decoding error: {}", texts.join(", ")))
-            }
-            _ => Ok(texts),
-        }
-    }
-}
-
 /// An object that is to replace the live one.
 #[derive(Debug)]
 pub(crate) struct Proposal {
@@ -106,6 +96,8 @@ pub(crate) struct Proposal {
     pub(crate) object: Value,
     /// Whether its `managedFields` already account for the change.
     pub(crate) owned: bool,
+    /// What was left out of it when it was read, or came twice.
+    pub(crate) complaints: Vec<String>,
 }
 
 /// What a write left behind.
@@ -113,15 +105,17 @@ pub(crate) struct Proposal {
 pub(crate) struct Written {
     /// The object.
     pub(crate) object: Arc<Object>,
-    /// What the caller should be told.
-    pub(crate) warnings: Vec<String>,
 }
 
 impl<'a> Writer<'a> {
     /// Stores a new object in `namespace`. An object made by apply brings its
     /// ownership; for others it is the caller's.
     pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
-        let Proposal { mut object, owned } = proposal;
+        let Proposal {
+            mut object,
+            owned,
+            complaints,
+        } = proposal;
         let resource = self.resource;
         meta::place(&mut object, resource, namespace)?;
         if !matches!(meta::text(&object, "resourceVersion"), "" | "0") {
@@ -130,13 +124,15 @@ impl<'a> Writer<'a> {
             ));
         }
         meta::of_mut(&mut object).remove("resourceVersion");
-        let warnings = self.decode(&mut object)?;
+        self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
-        resource.admit(&mut object);
         if !owned {
             object = manage::update(self, None, &object)?;
         }
+        resource.settle(&mut object)?;
+        // What admission adds belongs to nobody.
+        resource.admit(&mut object);
         resource.prepare_create(&mut object);
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
@@ -147,19 +143,25 @@ impl<'a> Writer<'a> {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
         services::allocate(self.server, resource, &mut object)?;
+        definitions::check_open(self.server, resource, &name)?;
+        resource.encode(&mut object);
         let key = resource.key(namespace, &name);
-        let about = resource.about(&name);
+        let exists = || {
+            let live = self.server.store.get(&resource.table, &key);
+            let ending = live.is_some_and(|live| live.is_terminating());
+            ApiError::already_exists(resource.about(&name), ending)
+        };
         if self.dry_run {
             if self.server.store.get(&resource.table, &key).is_some() {
-                return Err(ApiError::already_exists(about));
+                return Err(exists());
             }
             let object = Arc::new(Object::unstored(&key, &object));
-            return Ok(Written { object, warnings });
+            return Ok(Written { object });
         }
         let created = self.server.store.create(&resource.table, &key, object);
-        let object = created.map_err(|_| ApiError::already_exists(about))?;
+        let object = created.map_err(|_| exists())?;
         self.server.committed(resource, &object, false);
-        Ok(Written { object, warnings })
+        Ok(Written { object })
     }
 
     /// Replaces the object of `key` by what `propose` makes of it.
@@ -176,19 +178,17 @@ impl<'a> Writer<'a> {
             let before = live.value_as(&resource.api_version);
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
-            let (after, warnings) = self.next(&before, &live, proposal)?;
+            let after = self.next(&before, &live, proposal)?;
             if same(&before, &after) {
-                return Ok(Written {
-                    object: live,
-                    warnings,
-                });
+                return Ok(Written { object: live });
             }
             if self.dry_run {
                 let object = Arc::new(Object::unstored(key, &after));
-                return Ok(Written { object, warnings });
+                return Ok(Written { object });
             }
             let ends = meta::is_terminating(&after) && meta::may_end(resource, &after);
             let store = &self.server.store;
+            let last = ends.then(|| Arc::new(Object::unstored(key, &after)));
             let written = if ends {
                 store.remove(&resource.table, key, live.version())
             } else {
@@ -197,7 +197,9 @@ impl<'a> Writer<'a> {
             match written {
                 Ok(object) => {
                     self.server.committed(resource, &object, ends);
-                    return Ok(Written { object, warnings });
+                    // The caller sees what it wrote, though that was never stored.
+                    let object = last.unwrap_or(object);
+                    return Ok(Written { object });
                 }
                 Err(Refused::Changed) if !conditional => {}
                 Err(Refused::Missing) => return Err(ApiError::not_found(resource.about(name))),
@@ -208,25 +210,22 @@ impl<'a> Writer<'a> {
     }
 
     /// What is to be stored in place of `live`.
-    fn next(
-        &self,
-        before: &Value,
-        live: &Object,
-        proposal: Proposal,
-    ) -> Result<(Value, Vec<String>), ApiError> {
+    fn next(&self, before: &Value, live: &Object, proposal: Proposal) -> Result<Value, ApiError> {
         let resource = self.resource;
         let Proposal {
             object: mut after,
             owned,
+            complaints,
         } = proposal;
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
         self.check_identity(&after, live)?;
-        let warnings = self.decode(&mut after)?;
+        self.decode(&mut after, complaints, owned)?;
         meta::preserve(&mut after, before);
         if !owned {
             after = manage::update(self, Some(before), &after)?;
         }
+        resource.settle(&mut after)?;
         match self.part {
             Part::Status => resource.prepare_status(&mut after, before),
             Part::Whole => resource.prepare_update(&mut after, before),
@@ -242,31 +241,60 @@ impl<'a> Writer<'a> {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
         services::allocate(self.server, resource, &mut after)?;
+        resource.encode(&mut after);
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
         }
-        Ok((after, warnings))
+        Ok(after)
     }
 
-    /// Brings an object into the form that is stored, and says what the caller
-    /// should be warned of.
-    fn decode(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
+    /// Brings an object into the form that is stored. Fields that are unknown or
+    /// came twice are refused or told of. An object with owners has been through
+    /// this once and only lost what its type always has.
+    fn decode(
+        &self,
+        object: &mut Value,
+        mut complaints: Vec<String>,
+        owned: bool,
+    ) -> Result<(), ApiError> {
         let resource = self.resource;
-        let unknown = resource.decode(object);
-        let unknown = unknown.map_err(|why| resource.undecodable(&why.json))?;
-        let told = self.unknown_fields.told(&unknown);
-        let mut warnings = told.map_err(|why| resource.undecodable(&why))?;
-        if let Nature::Custom(custom) = &resource.nature {
-            warnings.extend(custom.deprecation.clone());
+        let unknown = resource.decode(object, owned)?;
+        if owned && !resource.is_custom() {
+            resource.schema().normalize(object);
         }
-        Ok(warnings)
+        let unknown = unknown.iter();
+        complaints.extend(unknown.map(|path| format!("unknown field {}", quoted(path))));
+        match self.unknown_fields {
+            UnknownFields::Refused if !complaints.is_empty() => {
+                return Err(ApiError::bad_request(format!(
+                    "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+                    resource.kind,
+                    resource.version,
+                    resource.kind,
+                    complaints.join(", ")
+                )));
+            }
+            UnknownFields::Warned => {
+                if let Some(warnings) = self.warnings {
+                    let mut warnings = warnings.lock();
+                    for warning in complaints.iter().flat_map(|all| decode::warnings(all)) {
+                        if !warnings.iter().any(|told| told == warning) {
+                            warnings.push(warning.to_owned());
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Refuses an object that was read in another version, or is another one.
     fn check_identity(&self, after: &Value, live: &Object) -> Result<(), ApiError> {
         let about = self.resource.about(live.name());
         let uid = meta::text(after, "uid");
-        if !uid.is_empty() && uid != live.uid() {
+        // Of a patched object it is looked at as any other field.
+        if !self.patches && !uid.is_empty() && uid != live.uid() {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
                 self.resource.plural,
@@ -278,6 +306,9 @@ impl<'a> Writer<'a> {
         match meta::text(after, "resourceVersion") {
             "" | "0" => Ok(()),
             version if version == live.version().to_string() => Ok(()),
+            version if version.parse::<u64>().is_err() => Err(ApiError::internal(format!(
+                "strconv.ParseUint: parsing {version:?}: invalid syntax"
+            ))),
             _ => Err(ApiError::modified(about)),
         }
     }

@@ -126,8 +126,10 @@ impl World {
 
     pub(crate) async fn delete(&self, kind: &str, name: &str) {
         let path = format!("{}/{name}", path(kind));
+        // As kubectl asks: a Job would leave its pods otherwise.
+        let options = json!({"propagationPolicy": "Background"});
         let (code, answer) = self
-            .send("DELETE", &path, "application/json", json!(null))
+            .send("DELETE", &path, "application/json", options)
             .await;
         assert_eq!(code, 200, "{answer}");
     }

@@ -228,7 +228,7 @@ async fn custom_objects_can_be_applied() {
         (
             500,
             Some(
-                "failed to create typed patch object (default/a; example.com/v1, Kind=Widget): .spec.size: expected numeric (int or float), got string"
+                "failed to create typed patch object (/a; example.com/v1, Kind=Widget): .spec.size: expected numeric (int or float), got string"
             )
         )
     );

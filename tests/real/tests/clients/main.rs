@@ -2,4 +2,6 @@
 //! is expected of it is what a kube-apiserver answers to the same client at the
 //! same time.
 
+mod controllers;
+mod kube_rs;
 mod kubectl;

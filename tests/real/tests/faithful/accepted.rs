@@ -21,6 +21,9 @@ struct Row {
     what: String,
     /// Why it is left so.
     why: String,
+    /// Whether it only shows by chance, so that it need not.
+    #[serde(default)]
+    chance: bool,
     /// Where it shows: any of these.
     cases: Vec<Case>,
 }
@@ -119,7 +122,7 @@ impl Accepted {
             .cases
             .iter()
             .enumerate()
-            .filter(|(i, _)| !self.used.contains(i));
+            .filter(|(i, case)| !self.used.contains(i) && !self.rows[case.row].chance);
         unused
             .map(|(_, case)| format!("{}: {}", self.rows[case.row].what, case.patterns[2]))
             .collect()

@@ -45,6 +45,13 @@ pub(crate) struct Scenario {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Scenario {
+    /// Whether it waits for a state.
+    pub(crate) fn waits(&self) -> bool {
+        self.steps.iter().any(|step| step.until.is_some())
+    }
+}
+
 /// One request, or a look at a watch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "lowercase")]

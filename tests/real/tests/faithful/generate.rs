@@ -26,6 +26,10 @@ pub(crate) struct Kind {
     /// Fields that are written by way of `/status`.
     #[serde(default)]
     status: Map<String, Value>,
+    /// Parameters of deletions. Whose dependents would be kept waits for the garbage
+    /// collector, and how long that takes is chance.
+    #[serde(default)]
+    deletion: String,
     /// Whether strategic patches are understood.
     #[serde(default)]
     custom: bool,
@@ -101,6 +105,8 @@ impl Kind {
                     self.part(chance, name)
                 };
                 step.apply = Some(config);
+                // Once more, as those do who apply what has not changed.
+                steps.push(step.clone());
                 steps.push(step);
             }
             9..=10 => self.replace(chance, &object, &self.fields, steps),
@@ -120,12 +126,11 @@ impl Kind {
                 steps.push(step);
             }
             17 => {
-                let dry = if chance.percent(20) {
-                    "?dryRun=All"
-                } else {
-                    ""
-                };
-                steps.push(Step::request("DELETE", format!("{object}{dry}")));
+                let dry = if chance.percent(20) { "dryRun=All" } else { "" };
+                let deletion = &self.deletion;
+                let path = format!("{object}?{dry}&{deletion}");
+                let path = path.trim_end_matches(['&', '?']).replace("?&", "?");
+                steps.push(Step::request("DELETE", path));
             }
             18 | 19 if !self.status.is_empty() => {
                 let status = format!("{object}/status");

@@ -5,6 +5,7 @@
 //! answers stay different when one server sent the same version twice and the
 //! other two versions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -160,6 +161,14 @@ impl Names {
         }
         self.learn(&body);
         self.value(&mut body, "");
+        // What a user may do is collected from roles in any order.
+        if body["kind"] == "SelfSubjectRulesReview" {
+            for rules in ["resourceRules", "nonResourceRules"] {
+                if let Some(rules) = body["status"][rules].as_array_mut() {
+                    rules.sort_by_key(ToString::to_string);
+                }
+            }
+        }
         match body["reason"].as_str() {
             Some("Invalid") => sort_complaints(&mut body),
             // Who owns what is found out in any order.
@@ -273,7 +282,8 @@ impl Names {
     }
 
     fn text(&mut self, text: &str) -> String {
-        let text = sorted_json(text);
+        let text = without_chance(text);
+        let text = sorted_json(&text);
         let mut text = UUID
             .replace_all(&text, |found: &Captures<'_>| {
                 format!("<uid {}>", numbered(&mut self.uids, found[0].to_owned()))
@@ -297,6 +307,19 @@ impl Names {
             text = text.replace(name, shown);
         }
         text
+    }
+}
+
+/// The text without what the real server says or leaves out by chance: it goes through
+/// a map in any order, and stops at the first field that its schema does not have.
+fn without_chance(text: &str) -> Cow<'_, str> {
+    const UNTYPED: &str = "failed to create typed patch object (";
+    const UNDECLARED: &str = "field not declared in schema";
+    match text.split_once("): ") {
+        Some((before, after)) if before.starts_with(UNTYPED) && after.contains(UNDECLARED) => {
+            format!("{before}): <the place>: {UNDECLARED}").into()
+        }
+        _ => text.into(),
     }
 }
 
@@ -421,17 +444,35 @@ fn readable(token: &str) -> Value {
     }
 }
 
-/// In which order a schema is gone through is chance in the real server; the
-/// complaints of built-in kinds keep theirs.
+/// In which order a schema or a map of quantities is gone through is chance in the
+/// real server; other complaints of built-in kinds keep their order.
 fn sort_complaints(status: &mut Value) {
-    let custom = status.pointer("/details/group").and_then(Value::as_str);
-    if !custom.is_some_and(|group| group.ends_with(".example.com") || group == DEFINITIONS) {
+    let text = |pointer: &str| {
+        let text = status.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default()
+    };
+    let group = text("/details/group");
+    let by_schema = group.ends_with(".example.com") || group == DEFINITIONS;
+    let by_chance = by_schema || OF_QUANTITIES.contains(&text("/details/kind"));
+    if !by_chance && !has_labels(status) {
         return;
     }
     if sort_causes(status) > 1 {
         // The message says the same.
         status["message"] = json!("<the causes>");
     }
+}
+
+/// Whether several labels or annotations are complained about, which are a map, too.
+fn has_labels(status: &Value) -> bool {
+    let causes = status.pointer("/details/causes").and_then(Value::as_array);
+    let of_a_map = |cause: &&Value| {
+        matches!(
+            cause["field"].as_str(),
+            Some("metadata.labels" | "metadata.annotations")
+        )
+    };
+    causes.is_some_and(|causes| causes.iter().filter(of_a_map).count() > 1)
 }
 
 /// Sorts the causes of a refusal; the answer is how many there are.
@@ -444,6 +485,9 @@ fn sort_causes(status: &mut Value) -> usize {
         causes.len()
     })
 }
+
+/// Kinds that hold maps of quantities.
+const OF_QUANTITIES: [&str; 2] = ["ResourceQuota", "LimitRange"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 

@@ -1,11 +1,20 @@
 //! What `reeve_ssa` alone says of an apply, held against what the real server
 //! does: whether it changes the object. The agent skips applies by this.
+//!
+//! Some fields the server sets to something else than was applied, each time. They
+//! are not in OpenAPI, so they are in `settled.yaml`, by kind, as they were found
+//! here: a caller that has sent a config before need not send it again for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use anyhow::Result;
-use reeve_ssa::{Apply, builtin, reset};
+use reeve_ssa::{Apply, Prediction, Schema, builtin, reset};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::corpus::{Scenario, Step};
+use crate::corpus::{self, Scenario, Step};
 use crate::exchange::Endpoint;
 use crate::play::{Outcome, Player};
 
@@ -14,21 +23,59 @@ use crate::play::{Outcome, Player};
 pub(crate) struct Tally {
     /// Applies to objects that were there, which the server took.
     pub(crate) applies: usize,
+    /// Those of them that changed nothing.
+    pub(crate) unchanged: usize,
     /// The server changed something, and no change was predicted: the agent would
     /// have left out a write that was needed.
     pub(crate) missed: Vec<String>,
     /// A change was predicted, and the server changed nothing: the agent would
     /// have sent a write for nothing.
     pub(crate) needless: Vec<String>,
+    /// Fields that the server set otherwise than they were applied, by kind.
+    pub(crate) settled: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.applies += other.applies;
+        self.unchanged += other.unchanged;
         self.missed.extend(other.missed);
         self.needless.extend(other.needless);
+        for (kind, fields) in other.settled {
+            self.settled.entry(kind).or_default().extend(fields);
+        }
+    }
+
+    /// Fields that the server set otherwise and that are not written down.
+    pub(crate) fn unlisted(&self, path: &Path) -> Result<Vec<String>> {
+        let listed: Vec<Settled> = corpus::parse(&fs::read_to_string(path)?)?;
+        let known = |kind: &str, field: &str| {
+            let mut rows = listed.iter();
+            rows.any(|row| row.kind == kind && field.starts_with(&row.field))
+        };
+        let found = self.settled.iter();
+        let found = found.flat_map(|(kind, fields)| fields.iter().map(move |f| (kind, f)));
+        Ok(found
+            .filter(|(kind, field)| !known(kind, field))
+            .map(|(kind, field)| format!("{kind} {field}"))
+            .collect())
     }
 }
+
+/// A row of `settled.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settled {
+    kind: String,
+    /// The field, or one that it is in.
+    field: String,
+    /// What the server makes of it.
+    #[serde(rename = "why")]
+    _why: String,
+}
+
+/// What each manager sent last, by object.
+type Sent = BTreeMap<(String, String), Value>;
 
 /// Plays a scenario on the real server, and judges each apply on the way.
 pub(crate) async fn play(
@@ -37,23 +84,38 @@ pub(crate) async fn play(
     namespace: &str,
 ) -> Result<(Vec<Outcome>, Tally)> {
     let mut player = Player::new(endpoint, namespace).await?;
-    let (mut outcomes, mut tally) = (Vec::new(), Tally::default());
+    let (mut outcomes, mut tally, mut sent) = (Vec::new(), Tally::default(), Sent::new());
     for step in &scenario.steps {
         let Some(attempt) = Attempt::of(step) else {
             outcomes.push(player.step(step).await?);
             continue;
         };
+        let schema = attempt.schema(&mut player).await?;
         let before = player.look(attempt.object).await?;
         let config = player.resolve(attempt.config);
         let outcome = player.step(step).await?;
         let after = player.look(attempt.object).await?;
-        let taken = matches!(&outcome, Outcome::Answer(answer) if answer.status == 200);
-        if taken
-            && let (Some(before), Some(after)) = (before, after)
-            && let Some(predicted) = attempt.predict(&before, &config)
-        {
+        let taken = matches!(&outcome, Outcome::Answer(answer) if answer.status < 300);
+        let key = (attempt.object.to_owned(), attempt.manager.to_owned());
+        if taken && let (Some(before), Some(after), Some(schema)) = (before, after, schema) {
+            let again = sent.get(&key) == Some(&config);
+            let written = version(&before) != version(&after);
+            let predicted = match attempt.predict(&before, &config, &schema) {
+                Some(Prediction::NoChange) => false,
+                Some(Prediction::Settled(fields)) if again => {
+                    let kind = config["kind"].as_str().unwrap_or_default().to_owned();
+                    let fields = fields.iter().map(|field| field.to_string());
+                    tally.settled.entry(kind).or_default().extend(fields);
+                    false
+                }
+                // What is refused counts as a change: then the server is asked.
+                _ => true,
+            };
+            // Of what it sets otherwise, nulls and empty lists among them, the server
+            // writes the time anew if a second has passed. That is no change.
+            let changed = written && (predicted || content(&before) != content(&after));
             tally.applies += 1;
-            let changed = version(&before) != version(&after);
+            tally.unchanged += usize::from(!changed);
             if changed != predicted {
                 let case = format!("config {config}\n      on {before}\n      gave {after}");
                 let list = if changed {
@@ -64,6 +126,9 @@ pub(crate) async fn play(
                 list.push(case);
             }
         }
+        if taken {
+            sent.insert(key, config);
+        }
         outcomes.push(outcome);
     }
     Ok((outcomes, tally))
@@ -73,7 +138,27 @@ fn version(object: &Value) -> &Value {
     &object["metadata"]["resourceVersion"]
 }
 
-/// An apply to an object of a built-in kind.
+/// An object without what moves with each write.
+fn content(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.remove("generation");
+        if let Some(owners) = metadata
+            .get_mut("managedFields")
+            .and_then(Value::as_array_mut)
+        {
+            for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
+                owner.remove("time");
+            }
+            // They are in the order of their times.
+            owners.sort_by_key(ToString::to_string);
+        }
+    }
+    object
+}
+
+/// An apply to an object.
 struct Attempt<'a> {
     object: &'a str,
     config: &'a Value,
@@ -99,14 +184,41 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Whether the apply changes anything; none where `reeve_ssa` has no type. What
-    /// it refuses counts as a change: then the server is asked.
-    fn predict(&self, live: &Value, config: &Value) -> Option<bool> {
-        let text = |field: &str| config[field].as_str().unwrap_or_default();
-        let api_version = text("apiVersion");
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        let applied = reeve_ssa::apply(Apply {
-            schema: builtin::schema(group, version, text("kind"))?,
+    /// How objects of the kind merge: from the table, or from the definition that the
+    /// server has. None where it has none.
+    async fn schema(&self, player: &mut Player<'_>) -> Result<Option<Schemas>> {
+        let config = player.resolve(self.config);
+        let (group, version, kind) = group_version_kind(&config);
+        if let Some(schema) = builtin::schema(&group, &version, &kind) {
+            return Ok(Some(Schemas::Builtin(schema)));
+        }
+        let plural = self.object.rsplit('/').nth(1).unwrap_or_default();
+        let definition =
+            format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+        let Some(definition) = player.look(&definition).await? else {
+            return Ok(None);
+        };
+        let versions = definition["spec"]["versions"].as_array();
+        let found = versions
+            .into_iter()
+            .flatten()
+            .find(|v| v["name"] == version.as_str());
+        Ok(found.and_then(|version| {
+            let schema = Schema::from_crd(version.pointer("/schema/openAPIV3Schema")?).ok()?;
+            let has_status = version.pointer("/subresources/status").is_some();
+            Some(Schemas::Custom(Box::new(schema), has_status))
+        }))
+    }
+
+    /// What the apply will do; none where it would be refused.
+    fn predict(&self, live: &Value, config: &Value, schema: &Schemas) -> Option<Prediction> {
+        let (group, _, kind) = group_version_kind(config);
+        let (schema, reset) = match schema {
+            Schemas::Builtin(schema) => (*schema, reset::built_in(&group, &kind, "")),
+            Schemas::Custom(schema, has_status) => (&**schema, reset::custom(*has_status, "")),
+        };
+        let predicted = reeve_ssa::predict(Apply {
+            schema,
             versions: &[],
             live: Some(live),
             config,
@@ -114,8 +226,26 @@ impl<'a> Attempt<'a> {
             force: self.force,
             subresource: "",
             now: "2001-01-01T00:00:00Z",
-            reset: &reset::built_in(group, text("kind"), ""),
+            reset: &reset,
         });
-        Some(applied.map_or(true, |applied| applied.changed))
+        predicted.ok()
     }
+}
+
+/// How objects merge.
+enum Schemas {
+    Builtin(&'static Schema),
+    /// With whether the status is a subresource.
+    Custom(Box<Schema>, bool),
+}
+
+fn group_version_kind(config: &Value) -> (String, String, String) {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let api_version = text("apiVersion");
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    (
+        group.to_owned(),
+        version.to_owned(),
+        text("kind").to_owned(),
+    )
 }

@@ -9,13 +9,15 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
 
+use crate::field::quoted;
+
 /// How many values may come out of aliases: a document of a kilobyte could
 /// otherwise stand for gigabytes. The real server refuses at about this many.
 const ALIASED: usize = 400_000;
 
 /// Why a text is no YAML, or none that is JSON too.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum YamlError {
+pub(super) enum YamlError {
     /// It breaks the rules of YAML.
     #[error("yaml: {0}")]
     Syntax(String),
@@ -41,20 +43,35 @@ pub(crate) enum YamlError {
     Aliasing,
 }
 
-/// The first document of a text; null when there is none.
-pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
+/// The first document of a text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Parsed {
+    /// What it says; null when there is none.
+    pub(super) value: Value,
+    /// Keys that came twice in a map, in the words of the real server's parser.
+    pub(super) repeated: Vec<String>,
+}
+
+/// Reads the first document of a text.
+pub(super) fn parse(text: &str) -> Result<Parsed, YamlError> {
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
         anchors: HashMap::new(),
         aliased: 0,
+        line: 0,
+        repeated: Vec::new(),
     };
     loop {
         match reader.next()? {
             Event::DocumentStart(..) => {
                 let first = reader.next()?;
-                return reader.node(first)?.into_json();
+                let value = reader.node(first)?.into_json()?;
+                return Ok(Parsed {
+                    value,
+                    repeated: reader.repeated,
+                });
             }
-            Event::StreamEnd => return Ok(Value::Null),
+            Event::StreamEnd => return Ok(Parsed::default()),
             _ => {}
         }
     }
@@ -79,6 +96,9 @@ struct Reader<'a> {
     parser: Parser<'a, granit_parser::StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     aliased: usize,
+    /// Where the last event begins, counted from one.
+    line: usize,
+    repeated: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -87,7 +107,10 @@ impl<'a> Reader<'a> {
         loop {
             match self.parser.next() {
                 Some(Ok((Event::Comment(..), _))) => {}
-                Some(Ok((event, _))) => return Ok(event),
+                Some(Ok((event, span))) => {
+                    self.line = span.start.line();
+                    return Ok(event);
+                }
                 Some(Err(error)) => return Err(YamlError::Syntax(error.to_string())),
                 None => return Ok(Event::StreamEnd),
             }
@@ -131,11 +154,25 @@ impl<'a> Reader<'a> {
 
     fn map(&mut self) -> Result<Node, YamlError> {
         let mut entries = Vec::new();
+        // What a merge sets may be set again.
+        let mut own: Vec<Node> = Vec::new();
         loop {
-            let key = match self.next()? {
+            let event = self.next()?;
+            let line = self.line;
+            let key = match event {
                 Event::MappingEnd => return Ok(Node::Map(entries)),
                 event => self.node(event)?,
             };
+            if own.contains(&key) {
+                let shown = match &key {
+                    Node::Text(text) => quoted(text),
+                    other => other.clone().into_key()?,
+                };
+                self.repeated
+                    .push(format!("line {line}: key {shown} already set in map"));
+            } else {
+                own.push(key.clone());
+            }
             let event = self.next()?;
             let value = self.node(event)?;
             if key == Node::Merge {
@@ -336,7 +373,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Value) {
-        assert_eq!(parse(text), Ok(expected), "{text}");
+        assert_eq!(
+            parse(text).map(|parsed| parsed.value),
+            Ok(expected),
+            "{text}"
+        );
     }
 
     #[test]
@@ -397,8 +438,23 @@ mod tests {
         for text in [
             "'yes'", "\"no\"", "'1'", "\"~\"", "!!str 1", "|-\n  on", ">-\n  12",
         ] {
-            assert!(matches!(parse(text), Ok(Value::String(_))), "{text}");
+            assert!(parse(text).unwrap().value.is_string(), "{text}");
         }
+    }
+
+    #[test]
+    fn keys_that_come_twice_are_told_but_for_those_of_merges() {
+        let repeated = |text: &str| parse(text).unwrap().repeated;
+        assert_eq!(
+            repeated("a: 1\nb:\n  c: {x: 1, x: 2}\n  1: y\n  1: z\na: 3\n"),
+            [
+                "line 3: key \"x\" already set in map",
+                "line 5: key 1 already set in map",
+                "line 6: key \"a\" already set in map",
+            ]
+        );
+        let merged = "base: &b {x: 1}\nmore:\n  <<: *b\n  x: 2\n";
+        assert_eq!(repeated(merged), [""; 0]);
     }
 
     #[test]

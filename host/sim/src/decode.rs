@@ -1,0 +1,132 @@
+//! Reading of objects from outside, as strictly as the server reads them.
+//!
+//! JSON and YAML become a [`Document`], which still knows the order of fields and
+//! the fields that came twice. A built-in kind is then read into its type, which
+//! refuses values of the wrong type and leaves out fields that it does not know;
+//! of a custom resource that is true of the metadata alone.
+//!
+//! What is left out, and what came twice, is told as complaints: refused, warned
+//! of or passed over, as the request asks.
+
+mod document;
+mod syntax;
+mod time;
+mod typed;
+mod types;
+mod yaml;
+
+use serde_json::Value;
+
+pub(crate) use document::Document;
+
+/// An object as it was sent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Decoded {
+    /// The object.
+    pub(crate) object: Value,
+    /// Unknown fields and fields that came twice, in the server's words.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// Reads JSON.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub(crate) fn json(body: &[u8]) -> Result<Document, String> {
+    serde_json::from_slice(body).map_err(|error| match syntax::check(body) {
+        Err(why) => why,
+        // Fine, but deeper than anything that is read here.
+        Ok(()) => error.to_string(),
+    })
+}
+
+/// Reads YAML, of which JSON is a part and the usual case. The second part of the
+/// answer is the complaint about keys that came twice, if there are any.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub(crate) fn yaml(body: &[u8]) -> Result<(Document, Option<String>), String> {
+    if let Ok(document) = serde_json::from_slice::<Document>(body)
+        && !document.repeats()
+    {
+        return Ok((document, None));
+    }
+    let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    let parsed = yaml::parse(text).map_err(|error| error.to_string())?;
+    let repeated = (!parsed.repeated.is_empty())
+        .then(|| format!("{REPEATED}{}", parsed.repeated.join("\n  ")));
+    Ok((Document::from(parsed.value), repeated))
+}
+
+/// What stands before the lines of a complaint about YAML.
+const REPEATED: &str = "yaml: unmarshal errors:\n  ";
+
+/// The warnings that a complaint makes: one, or one a line of YAML.
+pub(crate) fn warnings(complaint: &str) -> impl Iterator<Item = &str> {
+    let lines = complaint.strip_prefix(REPEATED);
+    let (one, lines) = match lines {
+        Some(lines) => (None, Some(lines.split("\n  "))),
+        None => (Some(complaint), None),
+    };
+    one.into_iter().chain(lines.into_iter().flatten())
+}
+
+/// Reads a built-in kind into its type.
+///
+/// # Errors
+///
+/// When a value is of the wrong type, in the server's words.
+pub(crate) fn builtin(
+    api_version: &str,
+    kind: &str,
+    document: Document,
+) -> Result<Decoded, String> {
+    match types::of_kind(api_version, kind) {
+        Some(ty) => typed::decode(ty, document),
+        None => {
+            let mut complaints = Vec::new();
+            let object = document.into_value(&mut complaints);
+            Ok(Decoded { object, complaints })
+        }
+    }
+}
+
+/// Removes what metadata cannot hold. The answer is the paths of that, below
+/// `path`; what cannot be read as metadata at all stays as it is.
+pub(crate) fn prune_metadata(metadata: &mut Value, path: &str) -> Vec<String> {
+    let Some(ty) = types::named("meta/v1.ObjectMeta") else {
+        return Vec::new();
+    };
+    let Ok(decoded) = typed::decode(ty, Document::from(metadata.clone())) else {
+        return Vec::new();
+    };
+    *metadata = decoded.object;
+    let fields = decoded.complaints.iter();
+    fields
+        .filter_map(|complaint| complaint.split('"').nth(1))
+        .map(|field| format!("{path}.{field}"))
+        .collect()
+}
+
+/// Reads a custom resource: free of any type but for its metadata.
+///
+/// # Errors
+///
+/// When a value in the metadata is of the wrong type.
+pub(crate) fn custom(document: Document) -> Result<Decoded, String> {
+    let mut complaints = Vec::new();
+    let mut object = document.into_value(&mut complaints);
+    if let Some(metadata) = object.get_mut("metadata")
+        && let Some(ty) = types::named("meta/v1.ObjectMeta")
+    {
+        let decoded = typed::decode(ty, Document::from(metadata.take()))?;
+        *metadata = decoded.object;
+        complaints.extend(decoded.complaints.iter().map(|complaint| {
+            let inner = complaint.replacen(" field \"", " field \"metadata.", 1);
+            inner.to_owned()
+        }));
+    }
+    Ok(Decoded { object, complaints })
+}

@@ -1,0 +1,258 @@
+//! The languages of patches, and what the result of a patch is held to.
+
+use serde_json::Value;
+
+use super::super::{Call, UnknownFields};
+use crate::decode::{self, Decoded, Document};
+use crate::field::{Errors, FieldError, Path, escaped_json};
+use crate::status::{About, ApiError};
+use crate::strategic;
+
+/// The most operations of one JSON patch.
+const MOST_OPERATIONS: usize = 10_000;
+
+/// The language of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+/// A parsed patch that is no apply.
+#[derive(Debug)]
+pub(super) struct Patch {
+    change: Change,
+    /// Fields of the patch that came twice.
+    complaints: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Json(Vec<Value>),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    /// Reads a patch.
+    pub(super) fn parse(body: &[u8], language: Language) -> Result<Self, ApiError> {
+        let bad = |why: &str| ApiError::bad_request(format!("error decoding patch: {why}"));
+        let document = decode::json(body).map_err(|why| match language {
+            Language::Strategic => ApiError::bad_request(why),
+            _ => bad(&why),
+        })?;
+        let sort = document.sort();
+        let mut complaints = Vec::new();
+        let value = document.into_value(&mut complaints);
+        let change = match (language, value) {
+            (Language::Json, Value::Array(operations)) => {
+                if operations.len() > MOST_OPERATIONS {
+                    return Err(ApiError::too_many_operations(
+                        operations.len(),
+                        MOST_OPERATIONS,
+                    ));
+                }
+                complaints = complaints_of_operations(&operations, &complaints);
+                Change::Json(operations)
+            }
+            (Language::Json, Value::Null) => Change::Json(Vec::new()),
+            (Language::Json, _) => {
+                return Err(bad(&format!(
+                    "json: cannot unmarshal {sort} into Go value of type []handlers.jsonPatchOp"
+                )));
+            }
+            (Language::Strategic, change @ Value::Object(_)) => Change::Strategic(change),
+            (Language::Strategic, _) => {
+                return Err(ApiError::bad_request(format!(
+                    "json: cannot unmarshal {sort} into Go value of type map[string]interface {{}}"
+                )));
+            }
+            (_, change @ Value::Object(_)) => Change::Merge(change),
+            (_, Value::Null) => return Err(ApiError::bad_request("Invalid JSON Patch")),
+            _ => {
+                return Err(bad(&format!(
+                    "json: cannot unmarshal {sort} into Go value of type map[string]interface {{}}"
+                )));
+            }
+        };
+        Ok(Patch { change, complaints })
+    }
+
+    /// The object with the patch.
+    pub(super) fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
+        let mut object = live.clone();
+        match &self.change {
+            Change::Json(operations) => {
+                for operation in operations {
+                    operate(&mut object, operation).ok_or_else(ApiError::patch_rejected)?;
+                }
+            }
+            Change::Merge(patch) => json_patch::merge(&mut object, patch),
+            Change::Strategic(patch) => strategic::merge(&mut object, patch)
+                .map_err(|error| ApiError::internal(error.to_string()))?,
+        }
+        Ok(object)
+    }
+
+    /// The object with the patch, read as one that was sent.
+    pub(super) fn read(
+        &self,
+        call: &Call,
+        live: &Value,
+        unknown_fields: UnknownFields,
+    ) -> Result<Decoded, ApiError> {
+        let resource = &call.resource;
+        let mut patched = self.apply_to(live)?;
+        if resource.is_custom() {
+            resource.check_type(&mut patched)?;
+            let decoded = decode::custom(Document::from(patched));
+            let mut decoded = decoded.map_err(ApiError::bad_request)?;
+            decoded.complaints.extend(self.complaints.clone());
+            return Ok(decoded);
+        }
+        let refuse = |patched: &Value, why: &str| refused(&self.shown(patched), why);
+        if !matches!(self.change, Change::Strategic(_)) {
+            let text = |field: &str| {
+                patched
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            resource
+                .check_builtin_type(text("apiVersion"), text("kind"))
+                .map_err(|why| refuse(&patched, &why))?;
+        }
+        let document = Document::from(patched.clone());
+        let mut decoded = decode::builtin(&resource.api_version, &resource.kind, document)
+            .map_err(|why| match self.change {
+                Change::Strategic(_) => refuse(&patched, &converted(&why)),
+                _ => refuse(&patched, &why),
+            })?;
+        decoded.object["apiVersion"] = resource.api_version.as_str().into();
+        decoded.object["kind"] = resource.kind.as_str().into();
+        let mut complaints = self.complaints.clone();
+        complaints.append(&mut decoded.complaints);
+        if unknown_fields == UnknownFields::Refused && !complaints.is_empty() {
+            let why = format!("strict decoding error: {}", complaints.join(", "));
+            return Err(refuse(&patched, &why));
+        }
+        Ok(Decoded {
+            object: decoded.object,
+            complaints,
+        })
+    }
+
+    /// What a refusal shows: the patched object, or the patch where that is merged
+    /// into the object as the server has it.
+    fn shown(&self, patched: &Value) -> String {
+        match &self.change {
+            Change::Strategic(patch) => strategic::printed(patch),
+            _ => escaped_json(patched),
+        }
+    }
+}
+
+/// What another decoder of the server says, which reads maps instead of texts.
+pub(super) fn converted(why: &str) -> String {
+    if why.starts_with("illegal base64") || why.starts_with("quantities") {
+        return format!("error decoding from json: {why}");
+    }
+    let Some((sort, rest)) = why
+        .strip_prefix("json: cannot unmarshal ")
+        .and_then(|rest| rest.split_once(" into "))
+    else {
+        return why.to_owned();
+    };
+    let ty = rest.rsplit_once(" of type ").map_or("", |(_, ty)| ty);
+    let is_number = sort.starts_with("number");
+    match ty {
+        _ if ty.starts_with("map[") => format!("cannot restore map from {sort}"),
+        _ if ty.starts_with("[]") => format!("cannot restore slice from {sort}"),
+        _ if is_number => {
+            let from = if sort.contains('.') {
+                "float64"
+            } else {
+                "int64"
+            };
+            format!("cannot convert {from} to {ty}")
+        }
+        _ if ty.contains('.') => format!("cannot restore struct from: {sort}"),
+        _ => format!("unrecognized type: {ty}"),
+    }
+}
+
+/// 422 about the outcome of a patch.
+fn refused(shown: &str, why: &str) -> ApiError {
+    let nothing = About {
+        group: "",
+        resource: "",
+        name: "",
+    };
+    let mut errors = Errors::new();
+    errors.push(FieldError::invalid_str(&Path::new("patch"), shown, why));
+    ApiError::invalid(nothing, &errors)
+}
+
+/// One operation of a JSON patch, as lenient as the server's.
+fn operate(object: &mut Value, operation: &Value) -> Option<()> {
+    let text = |field: &str| operation.get(field).and_then(Value::as_str);
+    let path = text("path")?;
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    let single = |operation: Value| {
+        let patch: json_patch::Patch =
+            serde_json::from_value(Value::Array(vec![operation])).ok()?;
+        Some(patch)
+    };
+    match text("op")? {
+        // An absent field of a map may be replaced, and stands for null.
+        "replace" if !path.is_empty() => {
+            let (parent, key) = path.rsplit_once('/')?;
+            let key = key.replace("~1", "/").replace("~0", "~");
+            match object.pointer_mut(parent)? {
+                Value::Object(fields) => {
+                    fields.insert(key, value());
+                    Some(())
+                }
+                Value::Array(items) => {
+                    let index = key.parse::<usize>().ok()?;
+                    *items.get_mut(index)? = value();
+                    Some(())
+                }
+                _ => None,
+            }
+        }
+        "test" if operation.get("value").is_none_or(Value::is_null) => object
+            .pointer(path)
+            .is_none_or(Value::is_null)
+            .then_some(()),
+        "remove" if path.is_empty() => None,
+        op @ ("add" | "replace" | "test") => {
+            let operation = serde_json::json!({"op": op, "path": path, "value": value()});
+            json_patch::patch(object, &single(operation)?).ok()
+        }
+        _ => json_patch::patch(object, &single(operation.clone())?).ok(),
+    }
+}
+
+/// What is wrong with the fields of operations: they are few and known.
+fn complaints_of_operations(operations: &[Value], duplicates: &[String]) -> Vec<String> {
+    let mut complaints: Vec<String> = duplicates
+        .iter()
+        .map(|complaint| format!("json patch {complaint}"))
+        .collect();
+    for (index, operation) in operations.iter().enumerate() {
+        for field in operation
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+        {
+            if !matches!(field.as_str(), "op" | "path" | "from" | "value") {
+                complaints.push(format!("json patch unknown field \"[{index}].{field}\""));
+            }
+        }
+    }
+    complaints
+}
