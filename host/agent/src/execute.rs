@@ -15,7 +15,7 @@ pub(crate) use foresee::Foreseen;
 pub(crate) use overwrite::Recent;
 
 use crate::active::Active;
-use crate::journal::{Deed, Journal};
+use crate::journal::{ABSENT, Deed, Journal, WITHDRAWN};
 use crate::metrics::{Metrics, Verb};
 use crate::problem::{Problem, chain};
 use futures::{FutureExt as _, StreamExt as _};
@@ -184,7 +184,7 @@ impl Executor {
                 unit,
                 object: &live,
                 reason: match reason {
-                    Withdrawal::Unwanted => "the plugin no longer returns it",
+                    Withdrawal::Unwanted => WITHDRAWN,
                     Withdrawal::UnitEnded => "its primary is gone, or no longer selected",
                     Withdrawal::EarlierHook => "the hook of this sync takes its place",
                     Withdrawal::HookEnded => "the hook has ended, and its policy says so",
@@ -243,30 +243,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Sees to it that an object does not exist, if its preconditions hold.
-    /// Returns whether it was deleted.
-    pub(crate) async fn remove(
-        &self,
-        active: &Active,
-        unit: &UnitKey,
-        absence: &Absence,
-    ) -> Result<bool, Problem> {
-        let Some(live) = self.removable(active, absence).await? else {
-            return Ok(false);
-        };
-        let deed = Deed {
-            operation: Operation::Delete,
-            unit,
-            object: &live,
-            reason: "the plugin says that it must not exist",
-        };
-        self.delete_live(active, &deed).await?;
-        Ok(true)
-    }
-
-    /// The object that must not exist, if it does, if its preconditions hold and if
-    /// it may be deleted. Nothing is written.
-    pub(crate) async fn removable(
+    /// The object that must not exist, if there is one and its preconditions hold.
+    pub(crate) async fn unwanted(
         &self,
         active: &Active,
         absence: &Absence,
@@ -296,6 +274,22 @@ impl Executor {
             ));
         }
         Ok(Some(live))
+    }
+
+    /// Deletes an object that must not exist, as it was just read.
+    pub(crate) async fn end(
+        &self,
+        active: &Active,
+        unit: &UnitKey,
+        live: &Object,
+    ) -> Result<(), Problem> {
+        let deed = Deed {
+            operation: Operation::Delete,
+            unit,
+            object: live,
+            reason: ABSENT,
+        };
+        self.delete_live(active, &deed).await
     }
 }
 

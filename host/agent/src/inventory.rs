@@ -60,14 +60,16 @@ impl PluginState {
             .collect();
         for unit in keys {
             let object = snapshot.get_in(units, Some(namespace), &unit_object_name(&unit));
-            let sync = object.found().and_then(|object| {
+            let found = object.found().and_then(|object| {
                 let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
-                sync_status::read(&unit.status?.sync?)
+                let status = unit.status?.sync?;
+                Some((sync_status::read(&status)?, sync_status::since(&status)))
             });
-            if let (Some(sync), Some(state)) = (sync, self.units.get_mut(&*unit.primary))
+            if let (Some((sync, since)), Some(state)) = (found, self.units.get_mut(&*unit.primary))
                 && state.sync.revision.is_none()
             {
                 state.sync = sync;
+                state.blocked_since = since;
             }
         }
     }
@@ -83,6 +85,9 @@ impl PluginState {
             guard: self.guard.clone(),
             approvals: self.approvals.clone(),
             plugin_owns: self.owned_count,
+            retry: false,
+            recalled: self.recalled.clone(),
+            was_holding: self.was_holding,
             unit: unit.clone(),
             active: active.clone(),
         }

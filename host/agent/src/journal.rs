@@ -7,10 +7,12 @@ use crate::controller::own_resource;
 use crate::problem::{Problem, chain};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use reeve_api::{GROUP, JournalEntrySpec, Operation, PrimaryReference, Reason, VERSION};
-use reeve_cluster::{Cluster, Create, Delete, Object, Resource, WriteError};
+use reeve_cluster::{Cluster, Create, Delete, List, Object, Resource, WriteError};
 use reeve_core::journal::{MAX_ENTRIES, MAX_OVERWRITES, keep};
+use reeve_core::ownership::plugin_label;
 use reeve_core::{Digest, ObjectReference, UnitKey};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -21,6 +23,20 @@ const COMPRESSION: i32 = 3;
 
 /// Field manager of entries.
 const FIELD_MANAGER: &str = "reeve";
+
+/// Why an object of a unit is deleted that goes on.
+pub(crate) const WITHDRAWN: &str = "the plugin no longer returns it";
+/// Why an object is deleted that is nobody's.
+pub(crate) const ABSENT: &str = "the plugin says that it must not exist";
+
+/// Label of an entry: the plugin whose budget of withdrawals the deletion counts
+/// against.
+const WITHDRAWN_BY_LABEL: &str = "journal.reeve.dev/withdrawn-by";
+/// Label of such an entry: uid of the object.
+const UID_LABEL: &str = "journal.reeve.dev/uid";
+
+/// Entries asked for at once: as many as client-go's pager asks for.
+const ENTRIES_AT_ONCE: u32 = 500;
 
 /// The journal of one agent's namespace; clones share it.
 #[derive(Clone)]
@@ -92,12 +108,18 @@ impl Journal {
         };
         self.learn().await.map_err(|error| problem(&error))?;
         let (name, spec) = self.entry(deed);
-        let body = json!({
+        let mut body = json!({
             "apiVersion": self.0.entries.kind.api_version(),
             "kind": self.0.entries.kind.kind,
             "metadata": {"name": name, "namespace": self.0.namespace},
             "spec": spec,
         });
+        if [WITHDRAWN, ABSENT].contains(&deed.reason) {
+            body["metadata"]["labels"] = json!({
+                WITHDRAWN_BY_LABEL: plugin_label(&deed.unit.plugin),
+                UID_LABEL: deed.object.uid(),
+            });
+        }
         let create = Create {
             resource: &self.0.entries,
             namespace: Some(&self.0.namespace),
@@ -157,6 +179,51 @@ impl Journal {
             spec.omitted = vec![String::new()];
         }
         (name, spec)
+    }
+
+    /// What a plugin has withdrawn, by uid, and when, as far back as the journal
+    /// goes.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read. Nothing more is to be withdrawn then.
+    pub(crate) async fn withdrawn(
+        &self,
+        plugin: &str,
+    ) -> Result<Vec<(String, Timestamp)>, Problem> {
+        let selector = format!("{WITHDRAWN_BY_LABEL}={}", plugin_label(plugin));
+        let (entries, namespace) = (&self.0.entries, &self.0.namespace);
+        let unreadable = |error: &dyn std::error::Error| {
+            Problem::passing(
+                Reason::JournalFailed,
+                format!(
+                    "nothing is deleted before the journal tells what was deleted within the last hour, and it cannot be read: {}",
+                    chain(error)
+                ),
+            )
+        };
+        let mut withdrawn = Vec::new();
+        let mut after = String::new();
+        loop {
+            let list = List {
+                resource: entries,
+                namespace: Some(namespace),
+                selector: &selector,
+                limit: ENTRIES_AT_ONCE,
+                after: &after,
+            };
+            let page = self.0.cluster.list_metadata(list).await;
+            let page = page.map_err(|error| unreadable(&error))?;
+            withdrawn.extend(page.objects.iter().filter_map(|entry| {
+                let (seconds, _) = entry.name().split_once('-')?;
+                let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
+                Some((entry.label(UID_LABEL)?.to_owned(), at))
+            }));
+            match page.next {
+                Some(token) => after = token,
+                None => return Ok(withdrawn),
+            }
+        }
     }
 
     /// Lists what is there, once.

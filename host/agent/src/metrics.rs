@@ -133,9 +133,14 @@ impl Metrics {
     /// Units of a plugin, or none if another replica looks after them.
     pub(crate) fn units(&self, plugin: &Arc<str>, counts: Option<&UnitCounts>) {
         let counts = counts.map(|counts| {
-            let known = counts.ready.saturating_add(counts.failing);
-            let unknown = counts.total.saturating_sub(known);
-            [counts.ready, counts.failing, unknown]
+            let UnitCounts {
+                total,
+                ready,
+                failing,
+                waiting,
+            } = *counts;
+            let known = ready.saturating_add(failing).saturating_add(waiting);
+            [ready, waiting, failing, total.saturating_sub(known)]
         });
         self.of(plugin, |families| {
             for (index, state) in UNIT_STATES.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::left::{self, Place};
 use crate::load::Standing;
 use crate::problem::Problem;
 use crate::rights::Rights;
-use crate::run::{Sync, approve_command};
+use crate::run::{Sync, absences_of, approve_command};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use reeve_core::{Digest, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -80,6 +81,13 @@ pub(crate) struct PluginState {
     pub(crate) asked: BTreeSet<ObjectReference>,
     /// The last request for which all of them have.
     pub(crate) handled: Option<String>,
+    /// The last request of a person to try all units anew.
+    pub(crate) retried: Option<String>,
+    /// Whether deletions were held before this agent led, and not all units have
+    /// run since.
+    pub(crate) was_holding: bool,
+    /// Whether the guard knows what was withdrawn before this agent led.
+    pub(crate) recalled: Arc<OnceCell<()>>,
     /// Conditions as last reported, for their times of transition.
     pub(crate) conditions: Vec<Condition>,
     /// The status as last reported.
@@ -117,7 +125,11 @@ pub(crate) struct UnitState {
     /// How far its last revision is.
     pub(crate) sync: Sync,
     /// Since when the object that the sync waits for is waited for.
-    pub(crate) blocked_since: Option<(ObjectReference, Timestamp)>,
+    pub(crate) blocked_since: Option<(String, Timestamp)>,
+    /// Whether a person has asked for a new attempt since the last run.
+    pub(crate) retry: bool,
+    /// Whether it has run since the guard was made.
+    pub(crate) heard: bool,
 }
 
 /// How a unit is.
@@ -128,6 +140,8 @@ pub(crate) enum Health {
     Unknown,
     /// Its desired state is in place.
     Ready,
+    /// Something has to happen first.
+    Waiting,
     /// It is in trouble.
     Failing,
 }
@@ -166,6 +180,13 @@ impl UnitState {
             self.fight = None;
         }
         self.fight.is_some().then_some(over)
+    }
+
+    /// Begins a new attempt, since a person asked for it.
+    pub(crate) fn try_anew(&mut self) {
+        self.retry = true;
+        self.failures = 0;
+        self.drifts = 0;
     }
 
     /// When drift is to be repaired, if not at once.
@@ -207,6 +228,9 @@ impl PluginState {
             requested: None,
             asked: BTreeSet::new(),
             handled: None,
+            retried: None,
+            recalled: Arc::default(),
+            was_holding: false,
             conditions: Vec::new(),
             reported: None,
         }
@@ -254,11 +278,45 @@ impl PluginState {
         if self.labels.get(&label) == Some(&*unit.primary) {
             self.labels.remove(&label);
         }
+        let mut guard = self.guard.lock();
+        guard.forget(unit);
+        guard.forget(&absences_of(unit));
+        drop(guard);
         self.has_run(unit);
         let state = self.units.remove(&*unit.primary)?;
         self.contributions
             .want(&unit.primary, &state.contributing, &[]);
         Some(state)
+    }
+
+    /// Makes the guard anew: what was withdrawn, and whether something was held, is
+    /// known from the cluster, where another replica may have put it.
+    pub(crate) fn renew_guard(&mut self) {
+        self.guard = Arc::new(Mutex::new(Guard::new(&*self.name, Policy::default())));
+        self.recalled = Arc::default();
+        let held = ConditionType::DeletionsHeld.as_str();
+        let mut conditions = self.conditions.iter();
+        self.was_holding = conditions.any(|one| one.type_ == held && one.status == "True");
+        for unit in self.units.values_mut() {
+            unit.heard = false;
+        }
+    }
+
+    /// Lets go what is held and was approved before it was: a restart forgets what
+    /// is held, and not what was approved. Returns whether that is anything.
+    pub(crate) fn approve_held(&mut self, now: Timestamp) -> bool {
+        let mut guard = self.guard.lock();
+        let mut approvals = self.approvals.iter();
+        approvals.any(|token| guard.approve(token, now).is_ok())
+    }
+
+    /// Notes that a unit has run. Once all have, what was held before is held again
+    /// or is no longer asked for.
+    pub(crate) fn heard(&mut self) {
+        if self.was_holding && self.units.values().all(|unit| unit.heard || !unit.present) {
+            self.was_holding = false;
+            self.guard.lock().caught_up();
+        }
     }
 
     /// Objects that carry a unit's label.
@@ -283,6 +341,7 @@ impl PluginState {
             match unit.health {
                 Health::Ready => counts.ready += 1,
                 Health::Failing => counts.failing += 1,
+                Health::Waiting => counts.waiting += 1,
                 Health::Unknown => {}
             }
         }
@@ -434,7 +493,10 @@ impl PluginState {
     /// What of all units waits for a person's word.
     fn set_held(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
         let Some(hold) = self.guard.lock().hold() else {
-            remove_condition(conditions, ConditionType::DeletionsHeld);
+            // Not known yet whether it still is so.
+            if !self.was_holding {
+                remove_condition(conditions, ConditionType::DeletionsHeld);
+            }
             return;
         };
         let command = approve_command(&self.name, &hold.token);
@@ -504,10 +566,16 @@ fn ready_message(counts: &UnitCounts) -> String {
         total,
         ready,
         failing,
+        waiting,
     } = counts;
-    if *failing == 0 {
-        format!("{ready} of {total} units ready")
-    } else {
-        format!("{ready} of {total} units ready, {failing} failing: see `kubectl get units`")
+    let mut text = format!("{ready} of {total} units ready");
+    for (count, how) in [(waiting, "waiting"), (failing, "failing")] {
+        if *count > 0 {
+            text.push_str(&format!(", {count} {how}"));
+        }
     }
+    if *waiting > 0 || *failing > 0 {
+        text.push_str(": see `kubectl get units`");
+    }
+    text
 }

@@ -37,6 +37,17 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// Whether this is no trouble but the ordinary course of things: something has
+    /// to happen first, and goes on by itself when it has.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::Waiting | Reason::NotReady | Reason::Suspended | Reason::AwaitingApproval
+        )
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.message)

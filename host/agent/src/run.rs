@@ -1,10 +1,13 @@
 //! One run of one unit: ask the plugin, check the answer, plan, carry it out.
 
+mod absent;
 mod ask;
 mod observe;
+mod owned;
 mod rehearsal;
 mod sync;
 
+pub(crate) use absent::absences_of;
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::{Sync, approve_command};
 
@@ -16,9 +19,9 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
 use parking_lot::Mutex;
-use reeve_api::Reason;
+use reeve_api::{Reason, SUSPEND_ANNOTATION};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
-use reeve_core::outcome::{Absence, Condition, Event, Next};
+use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
 use reeve_core::plan::Progress;
 use reeve_core::prune::{Guard, Token};
@@ -26,6 +29,7 @@ use reeve_core::{ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// What runs need of the agent.
 #[derive(Clone)]
@@ -57,6 +61,12 @@ pub(crate) struct Run {
     pub(crate) approvals: Arc<[Token]>,
     /// How many objects all units of the plugin own.
     pub(crate) plugin_owns: usize,
+    /// Whether a person has asked for a new attempt.
+    pub(crate) retry: bool,
+    /// Filled once the guard knows what was withdrawn before.
+    pub(crate) recalled: Arc<OnceCell<()>>,
+    /// Whether deletions of the plugin were held before this agent led.
+    pub(crate) was_holding: bool,
 }
 
 /// What came of a run.
@@ -134,6 +144,7 @@ impl Runner {
             // Its dependents are going with it; making new ones would only delay
             // that.
             Answer::Found(primary) if primary.is_deleting() => Ran::empty(),
+            Answer::Found(primary) if is_suspended(&primary) => Ran::failed(suspended(reference)),
             Answer::Found(primary) => self.reconcile(&run, &snapshot, &primary).await,
             Answer::Absent => self.sweep(&run).await,
             // Not to be seen is not to be gone.
@@ -173,33 +184,13 @@ impl Runner {
             .await;
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
-            for absence in &absent {
-                if let Err(problem) = self.see_off(active, unit, absence).await {
-                    ran.problems.push(problem);
-                }
-            }
+            self.bring_to_an_end(run, &absent, &mut ran).await;
         }
         // Nobody watches what should not be there.
         if !absent.is_empty() {
             ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);
         }
         ran
-    }
-
-    /// Sees to it that an object does not exist.
-    async fn see_off(
-        &self,
-        active: &Active,
-        unit: &UnitKey,
-        absence: &Absence,
-    ) -> Result<(), Problem> {
-        let Some(rehearsal) = &self.rehearsal else {
-            return self.executor.remove(active, unit, absence).await.map(drop);
-        };
-        if let Some(live) = self.executor.removable(active, absence).await? {
-            rehearsal.take_down_absence(&live);
-        }
-        Ok(())
     }
 
     /// Deletes what a primary left behind where garbage collection does not
@@ -245,7 +236,14 @@ impl Runner {
         if !given_up.is_empty() {
             plan.stages.push(given_up);
         }
-        let (plan, holds) = self.guarded(run, plan, false);
+        let (plan, holds) = match self.guarded(run, plan, false).await {
+            Ok(guarded) => guarded,
+            Err(problem) => {
+                ran.absent = false;
+                ran.problems.push(problem);
+                return ran;
+            }
+        };
         ran.problems
             .extend(plan.refusals.iter().map(sync::refusal_problem));
         let holds = holds.iter().map(|hold| sync::hold_problem(unit, hold));
@@ -267,6 +265,19 @@ impl Runner {
         ran.again = acts && ran.problems.is_empty();
         ran
     }
+}
+
+fn is_suspended(primary: &Object) -> bool {
+    primary.annotation(SUSPEND_ANNOTATION).as_deref() == Some("true")
+}
+
+fn suspended(primary: &ObjectReference) -> Problem {
+    Problem::lasting(
+        Reason::Suspended,
+        format!(
+            "{primary} is annotated {SUSPEND_ANNOTATION}: \"true\"; nothing is written for it until the annotation is gone"
+        ),
+    )
 }
 
 /// An object that must not exist is looked for this often.

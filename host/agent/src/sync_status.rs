@@ -3,7 +3,7 @@
 use crate::run::Sync;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{BlockedBy, HookStatus, SyncStatus};
-use reeve_core::waves::HookState;
+use reeve_core::waves::{HookState, WaveWait};
 
 /// How far a sync is, for a `Unit` object. `since` is since when the same object
 /// is waited for.
@@ -21,6 +21,7 @@ pub(crate) fn write(sync: &Sync, since: Option<Timestamp>) -> Option<SyncStatus>
             reason: blocked.reason.clone(),
             since: since.map(|since| since.to_string()),
         }),
+        wave_since: sync.wait.as_ref().map(|wait| wait.since.to_string()),
         hooks: sync
             .hooks
             .iter()
@@ -35,6 +36,7 @@ pub(crate) fn read(status: &SyncStatus) -> Option<Sync> {
     Some(Sync {
         revision: Some(status.revision.parse().ok()?),
         settled: status.settled,
+        wait: wait(status),
         hooks: status
             .hooks
             .iter()
@@ -44,9 +46,27 @@ pub(crate) fn read(status: &SyncStatus) -> Option<Sync> {
     })
 }
 
+/// The object that was waited for before a restart, and since when.
+pub(crate) fn since(status: &SyncStatus) -> Option<(String, Timestamp)> {
+    let blocked = status.blocked_by.as_ref()?;
+    let since = blocked.since.as_ref()?.parse().ok()?;
+    Some((blocked.object.clone(), since))
+}
+
+fn wait(status: &SyncStatus) -> Option<WaveWait> {
+    let blocked = status.blocked_by.as_ref()?;
+    Some(WaveWait {
+        phase: serde_json::from_value(blocked.phase.clone().into()).ok()?,
+        wave: blocked.wave,
+        since: status.wave_since.as_ref()?.parse().ok()?,
+    })
+}
+
 fn hook(name: &str, state: &HookState) -> HookStatus {
     let (word, uid, reason) = match state {
         HookState::Pending => ("Pending", None, None),
+        // What is pending and names an object is to be made once more.
+        HookState::Again { uid } => ("Pending", Some(uid), None),
         HookState::Running { uid } => ("Running", Some(uid), None),
         HookState::Succeeded { uid } => ("Succeeded", Some(uid), None),
         HookState::Failed { uid, reason } => ("Failed", Some(uid), Some(reason)),
@@ -62,7 +82,10 @@ fn hook(name: &str, state: &HookState) -> HookStatus {
 fn state(hook: &HookStatus) -> Option<HookState> {
     let uid = || hook.uid.clone();
     Some(match hook.state.as_str() {
-        "Pending" => HookState::Pending,
+        "Pending" => hook
+            .uid
+            .clone()
+            .map_or(HookState::Pending, |uid| HookState::Again { uid }),
         "Running" => HookState::Running { uid: uid()? },
         "Succeeded" => HookState::Succeeded { uid: uid()? },
         "Failed" => HookState::Failed {
@@ -76,13 +99,17 @@ fn state(hook: &HookStatus) -> Option<HookState> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_core::Digest;
+    use reeve_core::health::HealthStatus;
+    use reeve_core::plan::Blocked;
+    use reeve_core::waves::Phase;
+    use reeve_core::{Digest, ObjectReference};
 
     #[test]
     fn what_a_restart_needs_survives_it() {
         let uid = || "u".to_owned();
         let states = [
             HookState::Pending,
+            HookState::Again { uid: uid() },
             HookState::Running { uid: uid() },
             HookState::Succeeded { uid: uid() },
             HookState::Failed {
@@ -100,7 +127,30 @@ mod tests {
             ..Sync::default()
         };
         let written = write(&sync, None).unwrap();
-        assert_eq!(read(&written), Some(sync));
+        assert_eq!(read(&written), Some(sync.clone()));
+        assert_eq!(since(&written), None);
+        // So does the time that a wave has had already.
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let kind = reeve_core::GroupVersionKind::new("", "v1", "Pod");
+        let waits = Sync {
+            wait: Some(WaveWait {
+                phase: Phase::PreSync,
+                wave: Some(-3),
+                since: at(5),
+            }),
+            blocked: Some(Blocked {
+                phase: Phase::PreSync,
+                wave: Some(-3),
+                object: ObjectReference::new(kind, Some("a".to_owned()), "b"),
+                status: HealthStatus::Progressing,
+                reason: "it is not ready".to_owned(),
+            }),
+            ..sync
+        };
+        let written = write(&waits, Some(at(7))).unwrap();
+        assert_eq!(since(&written), Some(("Pod a/b".to_owned(), at(7))));
+        let found = read(&written).unwrap();
+        assert_eq!((found.wait, found.blocked), (waits.wait, None));
         assert_eq!(write(&Sync::default(), None), None);
     }
 

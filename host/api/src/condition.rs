@@ -109,6 +109,10 @@ pub enum Reason {
     Waiting,
     /// An object has failed by its own account.
     Degraded,
+    /// A wave takes longer than it may.
+    WaveTimedOut,
+    /// A plan waits for a person's word.
+    AwaitingApproval,
     /// A hook has failed, and with it the sync.
     HookFailed,
     /// A deletion was held back.

@@ -37,6 +37,17 @@ pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
 /// id of one unit, as it stands in the annotation `reeve.dev/primary`.
 pub const RECONCILE_ANNOTATION: &str = "reeve.dev/reconcile-at";
 
+/// Annotation on a `Plugin` or a primary, set by a person: any change of its value
+/// begins a new attempt. Back-off is forgotten, a wave that has taken too long gets
+/// its time anew, and a sync that a hook has ended begins again, hooks included.
+pub const RETRY_ANNOTATION: &str = "reeve.dev/retry-at";
+/// Annotation on a primary, set by a person: while it is `"true"`, nothing is
+/// written for this primary.
+pub const SUSPEND_ANNOTATION: &str = "reeve.dev/suspend";
+/// Annotation on a `Unit`, set by a person: the plan in `status.plan.id` is
+/// approved.
+pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
+
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()]

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Primary","type":"string","jsonPath":".status.primaryKind"}"#,
     printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,
     printcolumn = r#"{"name":"Failing","type":"integer","jsonPath":".status.units.failing"}"#,
+    printcolumn = r#"{"name":"Waiting","type":"integer","jsonPath":".status.units.waiting","priority":1}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
@@ -233,6 +234,14 @@ pub struct PluginSource {
     pub digest: Option<String>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 /// Counts of a plugin's units.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -243,4 +252,8 @@ pub struct UnitCounts {
     pub ready: u32,
     /// Those in trouble; each has a `Unit` object that says why.
     pub failing: u32,
+    /// Those that wait, for objects to become healthy or for a person; each has a
+    /// `Unit` object that says for what.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiting: u32,
 }

@@ -85,6 +85,11 @@ pub struct SyncStatus {
     /// What is waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
+    /// Since when the wave of that is waited for (RFC 3339). A wave that takes
+    /// longer than five minutes, or than the annotation `reeve.dev/wave-timeout`
+    /// of its objects says, makes the unit `Stalled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave_since: Option<String>,
     /// Hooks of this revision, by phase and object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookStatus>,

@@ -6,6 +6,7 @@
 
 mod checks;
 mod error;
+mod hook_names;
 
 pub use error::{DesiredError, Entry};
 
@@ -13,6 +14,7 @@ use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::manifest::Manifest;
 use crate::outcome::{Absence, Condition, Event, Next, Outcome};
 use checks::{check_metadata, check_names, check_remarks, check_scope, reference_of};
+use hook_names::HookNames;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -38,7 +40,7 @@ pub struct Desired {
 pub struct DesiredObject {
     /// Its kind, namespace and name.
     pub reference: ObjectReference,
-    /// Its body, as the guest wrote it.
+    /// Its body, as the guest wrote it; a hook without a name has got one.
     pub body: Value,
 }
 
@@ -67,12 +69,14 @@ impl Desired {
         check_remarks(&outcome)?;
         let mut seen: HashSet<(String, String, Option<String>, String)> = HashSet::new();
         let mut objects: Vec<DesiredObject> = Vec::with_capacity(outcome.objects.len());
+        let names = HookNames::of(&outcome.objects);
         for (index, bytes) in outcome.objects.iter().enumerate() {
-            let body: Value =
+            let mut body: Value =
                 serde_json::from_slice(bytes).map_err(|error| DesiredError::Json {
                     entry: Entry::object(index),
                     problem: error.to_string(),
                 })?;
+            names.name(&mut body);
             let reference = reference_of(Entry::object(index), &body)?;
             check_metadata(Entry::object(index), &reference, &body)?;
             check_scope(

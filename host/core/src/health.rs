@@ -35,6 +35,7 @@ mod replica_set;
 mod rule;
 mod scaling;
 mod sealed;
+mod settle;
 mod stateful_set;
 
 pub use gate::{DEFAULT_WAVE_TIMEOUT, Gate, gate};
@@ -42,6 +43,7 @@ pub use kinds::is_static;
 pub use observed::{Applied, Observation, observation};
 pub use options::{HEALTH_ANNOTATION, Overrides};
 pub use rule::{Rule, RuleError, RuleText};
+pub use settle::{SETTLING, SILENCE, is_settling, settle};
 
 use jiff::Timestamp;
 use object::Object;

@@ -21,18 +21,21 @@ pub const PRIMARY_ANNOTATION: &str = "reeve.dev/primary";
 pub const PRIMARY_UID_ANNOTATION: &str = "reeve.dev/primary-uid";
 /// Annotation: digest of what was last sent, without this annotation.
 pub const APPLIED_ANNOTATION: &str = "reeve.dev/applied";
+/// Annotation of a hook: the revision, shortened, of whose sync it is.
+pub const SYNC_ANNOTATION: &str = "reeve.dev/sync";
 /// Annotation, set by a plugin or a person: `allow` permits pruning an object of
 /// a kind whose deletion otherwise waits for a person.
 pub const PRUNE_ANNOTATION: &str = "reeve.dev/prune";
 
 /// Names in our domain that only the host writes; a plugin that sets one would
 /// steer the engine.
-pub const HOST_OWNED: [&str; 5] = [
+pub const HOST_OWNED: [&str; 6] = [
     PLUGIN_LABEL,
     UNIT_LABEL,
     PRIMARY_ANNOTATION,
     PRIMARY_UID_ANNOTATION,
     APPLIED_ANNOTATION,
+    SYNC_ANNOTATION,
 ];
 
 /// The API server's limit on the name of a field manager.

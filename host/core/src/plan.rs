@@ -14,6 +14,7 @@ mod adoption;
 mod contribute;
 mod difference;
 mod handover;
+mod mark;
 mod observed;
 mod policy;
 mod prepare;
@@ -30,10 +31,12 @@ pub use adoption::{CLIENT_SIDE_APPLY, Claim, Whose, adopted, judge};
 pub use contribute::{Contributions, Target};
 pub use difference::ApplyReason;
 pub use handover::handover;
+pub use mark::mark_hooks;
 pub use observed::Observed;
 pub use policy::{Adoption, Policy};
 pub use prepare::{Ignored, Prepared, prepare};
 pub use recreate::{Recreation, recreation};
+pub use reeve_ssa::covers;
 pub use refusal::Refusal;
 pub use schemas::Schemas;
 pub use surplus::{Withdrawal, is_precious};
@@ -44,6 +47,7 @@ use crate::digest::Digest;
 use crate::health::{Applied, Gate};
 use crate::kind::ObjectReference;
 use crate::ownership::{Owner, Stamped};
+use crate::prune::Candidate;
 use crate::waves::{Member, Removal, Sequence};
 use observed::Live;
 use std::collections::{BTreeMap, HashMap};
@@ -112,6 +116,9 @@ pub struct Plan {
     pub recheck_after: Option<Duration>,
     /// How far the hooks are, after this look.
     pub hooks: Hooks,
+    /// All that is to be deleted since it is no longer wanted, of which the steps
+    /// hold what goes now. Whether so much may go is decided about the whole.
+    pub surplus: Vec<Candidate>,
 }
 
 /// One write.

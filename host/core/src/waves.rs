@@ -23,6 +23,7 @@ mod order;
 mod rank;
 mod slots;
 mod sync_options;
+mod timeout;
 
 #[cfg(test)]
 mod platform_case;
@@ -34,3 +35,4 @@ pub use options::{ApplyMode, Options, Refresh, Removal, Role};
 pub use order::{Mode, Notice, Open, OrderError, Sequence, order};
 pub use slots::{Member, Step};
 pub use sync_options::{CompareOptions, Propagation, SyncOptions};
+pub use timeout::{WAVE_TIMEOUT_ANNOTATION, WaveWait, wave_timeout};

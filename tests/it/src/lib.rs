@@ -19,11 +19,11 @@ use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
 use reeve_engine::{Compiler, Engine, EngineConfig};
-use reeve_sim::{Config, Server};
+use reeve_sim::{Actors, Clock, Config, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Namespace of the agent.
 pub const NAMESPACE: &str = "reeve-system";
@@ -39,7 +39,12 @@ pub struct World {
     agent: Option<Agent>,
     /// Where agents keep what they compile and run; nowhere if none.
     cache: Option<PathBuf>,
+    /// Goes on when the agent is started anew.
+    clock: Arc<VirtualClock>,
 }
+
+/// When all of this happens, in seconds since 1970.
+const START: u64 = 1_700_000_000;
 
 /// One engine for all tests: what one of them compiled, the others need not. It
 /// compiles in this process; tests of the compiler bring their own engine.
@@ -74,7 +79,22 @@ pub struct Condition {
 impl World {
     /// A cluster that is ready for plugins, without an agent.
     pub async fn new() -> Self {
-        let world = Self::bare();
+        Self::bare().ready().await
+    }
+
+    /// As [`World::new`], with somebody who makes workloads run, on the same
+    /// virtual time as the agent.
+    pub async fn with_actors(actors: Actors) -> Self {
+        let config = Config {
+            clock: Clock::following_tokio(UNIX_EPOCH + Duration::from_secs(START)),
+            actors: Some(actors),
+            ..Config::default()
+        };
+        Self::of(Server::new(config)).ready().await
+    }
+
+    async fn ready(self) -> Self {
+        let world = self;
         world
             .apply(&reeve_test_support::samples::profile_crd())
             .await;
@@ -97,12 +117,17 @@ impl World {
 
     /// A cluster with nothing of ours in it.
     pub fn bare() -> Self {
-        let server = Server::new(Config::default());
+        Self::of(Server::new(Config::default()))
+    }
+
+    fn of(server: Server) -> Self {
+        let start = k8s_openapi::jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(START);
         Self {
             admin: server.client(),
             server,
             agent: None,
             cache: None,
+            clock: Arc::new(VirtualClock::new(start)),
         }
     }
 
@@ -154,8 +179,7 @@ impl World {
             Some(folder) => caching_engine(folder),
         };
         let mut config = AgentConfig::new(client, engine, NAMESPACE);
-        let start = k8s_openapi::jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        config.clock = Arc::new(VirtualClock::new(start));
+        config.clock = self.clock.clone();
         config
     }
 
@@ -203,6 +227,7 @@ impl World {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let plural = match kind {
             "NetworkPolicy" => "networkpolicies".to_owned(),
+            "JournalEntry" => "journalentries".to_owned(),
             kind => format!("{}s", kind.to_lowercase()),
         };
         let gvk = GroupVersionKind::gvk(group, version, kind);

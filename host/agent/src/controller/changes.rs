@@ -4,7 +4,9 @@ use super::{Controller, Route};
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::reads::Side;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION};
+use reeve_api::{
+    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION, SUSPEND_ANNOTATION,
+};
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health;
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
@@ -104,6 +106,7 @@ impl Controller {
                 if let Some(status) = parsed.status {
                     plugin.restore(status);
                 }
+                plugin.renew_guard();
                 plugins.insert(name.clone(), plugin);
                 if self.synced() {
                     self.stop_plugin(&name);
@@ -128,7 +131,13 @@ impl Controller {
         let first_look = plugin.policy.is_none();
         let approved = plugin.approve(approvals.as_deref(), self.clock.now());
         let asked = plugin.request(requested, first_look);
-        if approved {
+        let retried = annotation(RETRY_ANNOTATION);
+        let retry = plugin.retried != retried && !first_look;
+        plugin.retried = retried;
+        if retry {
+            plugin.units.values_mut().for_each(UnitState::try_anew);
+        }
+        if approved || retry {
             for primary in plugin.units.keys() {
                 self.state.queue.add_first(plugin.unit(primary));
             }
@@ -146,7 +155,11 @@ impl Controller {
         if (plugin.reported.is_none() || !leads)
             && let Some(status) = parsed.status
         {
+            let first = plugin.reported.is_none();
             plugin.restore(status);
+            if first {
+                plugin.renew_guard();
+            }
         }
         plugin.policy = Some(policy);
         if was_suspended && !plugin.is_suspended() {
@@ -186,12 +199,18 @@ impl Controller {
                     .units
                     .get(&change.reference)
                     .is_some_and(|u| u.present);
-                state.ensure_unit(&unit).present = true;
+                let unit_state = state.ensure_unit(&unit);
+                unit_state.present = true;
+                let changed = |key: &str| {
+                    let differs = |old: &Arc<Object>| old.annotation(key) != new.annotation(key);
+                    old.as_ref().is_some_and(differs)
+                };
+                let retry = changed(RETRY_ANNOTATION);
+                if retry {
+                    unit_state.try_anew();
+                }
                 let projection = &active.manifest.primary().projection;
-                let asked = old.as_ref().is_some_and(|old| {
-                    old.annotation(RECONCILE_ANNOTATION) != new.annotation(RECONCILE_ANNOTATION)
-                });
-                if asked {
+                if retry || changed(RECONCILE_ANNOTATION) || changed(SUSPEND_ANNOTATION) {
                     self.state.queue.add_first(unit);
                     self.mark_stale(plugin);
                     return;

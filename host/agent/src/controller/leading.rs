@@ -133,9 +133,10 @@ impl Controller {
         self.reports.unmute();
         let names: Vec<Arc<str>> = self.state.plugins.keys().cloned().collect();
         for name in names {
-            let Some(plugin) = self.state.plugins.get(&name) else {
+            let Some(plugin) = self.state.plugins.get_mut(&name) else {
                 continue;
             };
+            plugin.renew_guard();
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
             self.drop_unit_objects(&name, &keep);

@@ -219,7 +219,8 @@ pub(super) fn set_unit_conditions(
     };
     set_condition(&mut state.conditions, ready);
     if let [first, ..] = problems {
-        let kind = if problems.iter().any(|problem| problem.retries) {
+        let goes_on = |problem: &Problem| problem.retries || problem.waits();
+        let kind = if problems.iter().any(goes_on) {
             ConditionType::Reconciling
         } else {
             ConditionType::Stalled

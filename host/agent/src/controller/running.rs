@@ -50,7 +50,11 @@ impl Controller {
             {
                 continue;
             }
-            let run = plugin.run(&unit, &active);
+            let mut run = plugin.run(&unit, &active);
+            run.retry = plugin
+                .units
+                .get_mut(&*unit.primary)
+                .is_some_and(|state| std::mem::take(&mut state.retry));
             let runner = self.runner.clone();
             let job_unit = unit.clone();
             let waited = self.state.queue.waited(&unit);
@@ -169,6 +173,10 @@ impl Controller {
             Ok((_, Done::Run { ran, .. })) => Some(match (&ran.problems[..], ran.next) {
                 ([], Next::OnChange) => RunResult::Success,
                 ([], Next::After(_)) => RunResult::RequeueAfter,
+                (problems, next) if problems.iter().all(Problem::waits) => match next {
+                    Next::OnChange => RunResult::Success,
+                    Next::After(_) => RunResult::RequeueAfter,
+                },
                 _ => RunResult::Error,
             }),
             Err(error) if error.is_panic() => Some(RunResult::Error),
@@ -234,11 +242,14 @@ impl Controller {
         }
         let now = self.clock.now();
         if let Some(sync) = ran.sync {
-            let blocker = sync.blocked.as_ref().map(|blocked| &blocked.object);
+            let blocker = sync
+                .blocked
+                .as_ref()
+                .map(|blocked| blocked.object.to_string());
             let known = state.blocked_since.take();
             state.blocked_since = blocker.map(|object| match known {
-                Some((known, since)) if known == *object => (known, since),
-                _ => (object.clone(), now),
+                Some((known, since)) if known == object => (known, since),
+                _ => (object, now),
             });
             state.sync = sync;
         }
@@ -250,6 +261,7 @@ impl Controller {
         // A primary may have come or gone since the run looked.
         let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
         state.problem = ran.problems.first().cloned();
+        state.heard = true;
         if let Some(problem) = &state.problem
             && problem.reason == Reason::NamespaceAbsent
         {
@@ -258,6 +270,10 @@ impl Controller {
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, message = problem.message, "unit waits for a namespace");
             let at = Instant::now() + NAMESPACE_DELAY;
             self.state.queue.add_at(unit.clone(), at);
+        } else if let Some(problem) = state.problem.as_ref().filter(|problem| problem.waits()) {
+            state.failures = 0;
+            state.health = Health::Waiting;
+            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit waits");
         } else if let Some(problem) = &state.problem {
             state.failures = state.failures.saturating_add(1);
             state.health = Health::Failing;
@@ -317,6 +333,16 @@ impl Controller {
             self.state.queue.remove(unit);
         }
         plugin.has_run(unit);
+        plugin.heard();
+        let held = ran
+            .problems
+            .iter()
+            .any(|one| one.reason == Reason::DeletionHeld);
+        if held && plugin.approve_held(now) {
+            for primary in plugin.units.keys() {
+                self.state.queue.add(plugin.unit(primary));
+            }
+        }
         self.mark_stale(&unit.plugin);
     }
 }

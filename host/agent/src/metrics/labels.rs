@@ -108,7 +108,7 @@ impl WriteResult {
 }
 
 /// States of units.
-pub(super) const UNIT_STATES: [&str; 3] = ["ready", "failing", "unknown"];
+pub(super) const UNIT_STATES: [&str; 4] = ["ready", "waiting", "failing", "unknown"];
 
 /// A plugin, where controller-runtime has a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

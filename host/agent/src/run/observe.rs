@@ -1,5 +1,6 @@
 //! What the store knows of the objects of a unit, as plans need it.
 
+use super::owned::owned_fields;
 use crate::active::Active;
 use crate::execute::contributed;
 use k8s_openapi::jiff::Timestamp;
@@ -8,6 +9,7 @@ use reeve_core::health::{self, Applied, Context, Gate, HealthStatus, Overrides, 
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
 use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wanted};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ pub(super) struct Observation {
     pub(super) schemas: Arc<Schemas>,
     objects: HashMap<ObjectReference, Arc<Object>>,
     now: Timestamp,
+    manager: String,
 }
 
 impl Observation {
@@ -46,7 +49,7 @@ impl Observation {
                 reference: object.reference(),
                 uid: object.uid().to_owned(),
                 annotations: object.annotations(),
-                owned_fields: object.manager_fields(&active.field_manager),
+                owned_fields: owned_fields(&object, &active.field_manager),
                 generation: object.generation(),
                 deleting: object.is_deleting(),
                 owners: object.owners().map(str::to_owned).collect(),
@@ -70,6 +73,7 @@ impl Observation {
             observed,
             objects,
             now,
+            manager: active.field_manager.clone(),
         }
     }
 
@@ -136,8 +140,23 @@ impl Observation {
             rule: rule.as_ref(),
             ..Context::at(self.now)
         };
-        health::gate(Some(&live), applied, &context)
+        let gate = health::gate(Some(&live), applied, &context);
+        let judged = context.rule.is_some() || context.overrides.ignore;
+        if !judged && gate == Gate::Pass && applied.is_some() {
+            let applied_at = || applied_at(object, &self.manager);
+            return health::settle(&live, applied_at, self.now).unwrap_or(gate);
+        }
+        gate
     }
+}
+
+/// When a manager last applied an object, by the API server's clock.
+fn applied_at(object: &Object, manager: &str) -> Option<Timestamp> {
+    let entries: Vec<Value> = serde_json::from_str(object.managed_fields()?).ok()?;
+    let ours = entries
+        .iter()
+        .find(|entry| entry["manager"] == manager && entry["operation"] == "Apply")?;
+    ours["time"].as_str()?.parse().ok()
 }
 
 /// An object that the plugin owns, as a version of the store has it.

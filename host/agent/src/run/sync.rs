@@ -5,15 +5,17 @@ use super::{Ran, Run, Runner};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
-use reeve_api::Reason;
-use reeve_core::health::HealthStatus;
+use reeve_api::{RETRY_ANNOTATION, Reason};
+use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::Next;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{
     Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Stubborn, Wanted, Withdrawal, prepare,
 };
-use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
-use reeve_core::waves::{ApplyMode, HookState, Member, Mode, Sequence, order};
+use reeve_core::prune::{Cause, Hold, Request, Token};
+use reeve_core::waves::{
+    ApplyMode, HookState, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, WaveWait, order,
+};
 use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
 
@@ -40,6 +42,8 @@ pub(crate) struct Sync {
     pub(crate) progress: Progress,
     /// What it waits for.
     pub(crate) blocked: Option<Blocked>,
+    /// Since when the wave of that is waited for.
+    pub(crate) wait: Option<WaveWait>,
 }
 
 impl Sync {
@@ -48,6 +52,23 @@ impl Sync {
         self.hooks
             .values()
             .any(|state| *state != HookState::Pending)
+    }
+
+    /// A new attempt: a wave gets its time anew, and what a hook has ended begins
+    /// again.
+    fn retried(self) -> Self {
+        match self.progress {
+            Progress::Failed => Self {
+                revision: self.revision,
+                hooks: self
+                    .hooks
+                    .into_iter()
+                    .map(|(name, state)| (name, state.again()))
+                    .collect(),
+                ..Self::default()
+            },
+            _ => Self { wait: None, ..self },
+        }
     }
 }
 
@@ -96,6 +117,9 @@ impl Runner {
                 ..Sync::default()
             };
         }
+        if run.retry {
+            sync = sync.retried();
+        }
         let contributing = contributing(&wanted);
         let unwatched = contributing.iter().map(|object| object.kind.to_string());
         ran.contributes = unwatched
@@ -126,7 +150,16 @@ impl Runner {
             sync.progress = plan.progress;
             sync.blocked.clone_from(&plan.blocked);
             sync.settled |= plan.progress == Progress::Complete;
-            let (mut plan, holds) = self.guarded(run, plan, empty_not_meant);
+            let blocked = plan.blocked.as_ref().filter(|_| !sync.settled);
+            sync.wait = WaveWait::follow(sync.wait.take(), blocked, self.clock.now());
+            let (mut plan, holds) = match self.guarded(run, plan, empty_not_meant).await {
+                Ok(guarded) => guarded,
+                Err(problem) => {
+                    ran.problems = vec![problem];
+                    ran.sync = Some(sync);
+                    return;
+                }
+            };
             let dropped = send_once(&mut plan, &mut sent);
             // It counts as unchanged from now on.
             if looked.note_stubborn(&wanted, &dropped, &mut sync.stubborn) {
@@ -147,7 +180,8 @@ impl Runner {
             if plan.is_empty() {
                 let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
                 self.metrics.unchanged(&unit.plugin, unchanged);
-                ran.problems.extend(waiting_problem(&sync));
+                ran.problems
+                    .extend(self.waiting(&sync, &wanted, &mut ran.next));
                 ran.sync = Some(sync);
                 return;
             }
@@ -186,35 +220,62 @@ impl Runner {
         Observation::of(active, &snapshot, candidates, unit, self.clock.now())
     }
 
+    /// What keeps a unit from being ready although everything that may be applied
+    /// is. A wave that takes too long is looked at again when it does.
+    fn waiting(&self, sync: &Sync, wanted: &[Wanted], next: &mut Next) -> Option<Problem> {
+        let problem = waiting_problem(sync)?;
+        // Nothing waits behind it, and most such objects have nothing to report.
+        let settling = |blocked: &Blocked| health::is_settling(&blocked.reason);
+        if sync.progress == Progress::Applied && sync.blocked.as_ref().is_some_and(settling) {
+            return None;
+        }
+        let Some(wait) = &sync.wait else {
+            return Some(problem);
+        };
+        let timeout = wait.timeout(wanted);
+        if let Some(left) = wait.left(timeout, self.clock.now()) {
+            *next = next.at_the_latest(left.max(Next::SHORTEST));
+            return Some(problem);
+        }
+        // A failure says more than that it takes long.
+        if !problem.waits() {
+            return Some(problem);
+        }
+        let Problem { message, .. } = problem;
+        let timeout = timeout.as_secs();
+        Some(Problem::lasting(
+            Reason::WaveTimedOut,
+            format!(
+                "{message}. That takes longer than the {timeout} s that the wave may take ({WAVE_TIMEOUT_ANNOTATION}); it is waited for all the same. Change what is desired, or set the annotation {RETRY_ANNOTATION} on the primary for a new attempt"
+            ),
+        ))
+    }
+
     /// Takes out of a plan the deletions that are held.
-    pub(super) fn guarded(
+    pub(super) async fn guarded(
         &self,
         run: &Run,
         mut plan: Plan,
         empty_not_meant: bool,
-    ) -> (Plan, Vec<Hold>) {
-        let mut cause = Cause::Withdrawn;
-        let mut candidates = Vec::new();
-        for step in plan.steps() {
-            if let Step::Delete {
-                object,
-                uid,
-                reason: reason @ (Withdrawal::Unwanted | Withdrawal::UnitEnded),
-                removal,
-            } = step
-            {
-                if *reason == Withdrawal::UnitEnded {
-                    cause = Cause::Ended;
-                }
-                candidates.push(Candidate {
-                    reference: object.clone(),
-                    uid: uid.clone(),
-                    removal: *removal,
-                });
-            }
+    ) -> Result<(Plan, Vec<Hold>), Problem> {
+        let of = |wanted: Withdrawal| {
+            let mut steps = plan.steps();
+            steps.any(|step| matches!(step, Step::Delete { reason, .. } if *reason == wanted))
+        };
+        let (withdraws, ends) = (of(Withdrawal::Unwanted), of(Withdrawal::UnitEnded));
+        let cause = if ends { Cause::Ended } else { Cause::Withdrawn };
+        let candidates = if withdraws || ends {
+            std::mem::take(&mut plan.surplus)
+        } else {
+            Vec::new()
+        };
+        // One that wants to delete nothing ends what it held; while it is under way
+        // nobody knows what it will want.
+        if candidates.is_empty() && plan.progress < Progress::Applied {
+            return Ok((plan, Vec::new()));
         }
-        if candidates.is_empty() {
-            return (plan, Vec::new());
+        if !candidates.is_empty() {
+            self.recall(run).await?;
         }
         let request = Request {
             unit: &run.unit,
@@ -244,7 +305,22 @@ impl Runner {
             });
         }
         plan.stages.retain(|stage| !stage.is_empty());
-        (plan, verdict.holds)
+        Ok((plan, verdict.holds))
+    }
+
+    /// Tells the guard once what the plugin has withdrawn before this agent led:
+    /// the journal knows, since it is written before anything is deleted.
+    pub(super) async fn recall(&self, run: &Run) -> Result<(), Problem> {
+        let recalled = run.recalled.get_or_try_init(async || {
+            let spent = self.executor.journal.withdrawn(&run.unit.plugin).await?;
+            run.guard.lock().resume(spent, run.was_holding);
+            Ok(())
+        });
+        match recalled.await {
+            // Who only asks what would be done may not be allowed to read it.
+            Err(problem) if self.rehearsal.is_none() => Err(problem),
+            _ => Ok(()),
+        }
     }
 }
 

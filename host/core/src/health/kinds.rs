@@ -121,6 +121,11 @@ pub(super) fn health(object: Object<'_>, context: &Context<'_>) -> Health {
     ended.unwrap_or_else(|| check(object, context))
 }
 
+/// Whether a kind has a rule of its own.
+pub(super) fn has_rule(kind: &GroupVersionKind) -> bool {
+    rules().any(|(group, (name, ..))| *group == kind.group && *name == kind.kind)
+}
+
 /// Whether the controllers of a kind always report the generation they have seen.
 pub(super) fn reports_generation(group: &str, kind: &str) -> bool {
     group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease"

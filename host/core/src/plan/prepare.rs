@@ -2,12 +2,13 @@
 
 use super::Wanted;
 use super::policy::Policy;
+use crate::annotations::Annotations;
 use crate::desired::DesiredObject;
 use crate::digest::Digest;
 use crate::ignore::{self, AnnotationError, Rule, RuleText};
 use crate::kind::ObjectReference;
 use crate::ownership::Owner;
-use crate::waves::{ApplyMode, Member};
+use crate::waves::{ApplyMode, Member, wave_timeout};
 use reeve_ssa::ManagedFields;
 use serde_json::Value;
 
@@ -50,7 +51,9 @@ pub fn prepare(
     let mut wanted = Vec::with_capacity(objects.len());
     for DesiredObject { reference, body } in objects {
         let (member, unclear) = Member::of(reference.clone(), &body);
-        warnings.extend(unclear.iter().map(|text| format!("{reference}: {text}")));
+        let (_, untimely) = wave_timeout(&Annotations::of(&body));
+        let unclear = unclear.iter().chain(&untimely);
+        warnings.extend(unclear.map(|text| format!("{reference}: {text}")));
         let mode = member.options.apply;
         let stamp = |body| match mode {
             ApplyMode::Contribute => owner.contribute(reference.clone(), body),
@@ -93,8 +96,10 @@ pub fn prepare(
             }),
         });
     }
+    let revision = super::revision_of(steady.iter());
+    super::mark_hooks(owner, &mut wanted, &revision);
     Ok(Prepared {
-        revision: super::revision_of(steady.iter()),
+        revision,
         wanted,
         warnings,
     })

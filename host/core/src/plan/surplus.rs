@@ -6,7 +6,8 @@ use super::{Observed, Plan, Progress, Step};
 use crate::annotations::Annotations;
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::PRUNE_ANNOTATION;
-use crate::waves::{self, Member, Options, Removal};
+use crate::prune::Candidate;
+use crate::waves::{self, Member, Options, Removal, Role};
 use std::collections::HashMap;
 
 /// Why an object is deleted.
@@ -55,6 +56,7 @@ pub(super) fn withdraw(live: &Live<'_>, wanted: &HashMap<Identity<'_>, usize>, p
         _ => None,
     };
     let reached = reached.map(|wave| wave.unwrap_or(i64::MIN));
+    plan.surplus = candidates(&surplus, Withdrawal::Unwanted);
     let everything_well = plan.progress == Progress::Complete;
     let (members, by_name) = members(surplus);
     let order = waves::deletion(&members);
@@ -73,6 +75,7 @@ pub(super) fn withdraw(live: &Live<'_>, wanted: &HashMap<Identity<'_>, usize>, p
 
 /// Adds the deletion of all that is left of a unit that has ended.
 pub(super) fn end(live: &Live<'_>, plan: &mut Plan) {
+    plan.surplus = candidates(&live.all(), Withdrawal::UnitEnded);
     let (members, by_name) = members(live.all());
     let order = waves::deletion(&members);
     let mut steps = order.last;
@@ -109,9 +112,9 @@ fn delete(
                 here = true;
                 if !object.deleting {
                     stage.push(Step::Delete {
+                        reason: of_hook(&reference.kind, options, removal, reason),
                         object: reference,
                         uid: object.uid.clone(),
-                        reason,
                         removal,
                     });
                 }
@@ -123,6 +126,42 @@ fn delete(
         if here {
             return;
         }
+    }
+}
+
+/// What of these is a withdrawal that the guard is asked about. What is going
+/// already was let go.
+fn candidates(surplus: &[&Observed], reason: Withdrawal) -> Vec<Candidate> {
+    let open = surplus.iter().filter(|object| !object.deleting);
+    let candidates = open.filter_map(|object| {
+        let annotations = Annotations::from(&object.annotations);
+        let (options, _) = Options::from_annotations(&annotations);
+        let removal = removal(object, &options, reason);
+        let of_hook = of_hook(&object.reference.kind, &options, removal, reason);
+        let guarded = removal != Removal::Never && of_hook == reason;
+        guarded.then(|| Candidate {
+            reference: object.reference.clone(),
+            uid: object.uid.clone(),
+            removal,
+        })
+    });
+    candidates.collect()
+}
+
+/// The hook of an earlier sync was never part of what is desired: that it goes is
+/// nothing that the plugin withdraws.
+fn of_hook(
+    kind: &GroupVersionKind,
+    options: &Options,
+    removal: Removal,
+    reason: Withdrawal,
+) -> Withdrawal {
+    let hook = matches!(options.role, Role::Hook(_));
+    let guarded = is_precious(kind) || removal == Removal::Confirm;
+    if hook && !guarded && reason == Withdrawal::Unwanted {
+        Withdrawal::EarlierHook
+    } else {
+        reason
     }
 }
 

@@ -121,7 +121,9 @@ impl Walk<'_, '_> {
             live.filter(|live| difference(&one.stamped, live, self.situation.schemas).is_none());
         let (uid, verdict) = match (&state, ours) {
             (HookState::Succeeded { .. } | HookState::Failed { .. }, _) => return state,
-            (HookState::Pending, None) => return HookState::Pending,
+            (HookState::Pending | HookState::Again { .. }, None) => return HookState::Pending,
+            // The one that is to make room.
+            (HookState::Again { uid }, Some(live)) if *uid == live.uid => return state,
             (HookState::Running { uid }, None) => {
                 return HookState::Failed {
                     uid: uid.clone(),
@@ -377,20 +379,26 @@ impl Walk<'_, '_> {
             Some(HookState::Running { .. }) => {
                 State::Wait(HealthStatus::Progressing, "the hook runs".to_owned(), None)
             }
-            Some(HookState::Pending) | None => match self.live.get(reference) {
+            Some(HookState::Again { uid })
+                if let Some(live) = self.live.get(reference)
+                    && live.uid == *uid
+                    && !live.deleting =>
+            {
+                State::Do(earlier_hook(reference, live))
+            }
+            Some(HookState::Pending | HookState::Again { .. }) | None => match self
+                .live
+                .get(reference)
+            {
                 None => State::Do(apply(index, ApplyReason::Absent, None)),
                 Some(live) if live.deleting => State::Wait(
                     HealthStatus::Terminating,
                     "the hook of an earlier sync is being deleted".to_owned(),
                     None,
                 ),
-                // A hook runs anew by being made anew.
-                Some(live) if hook.deletes_before_creation() => State::Do(Step::Delete {
-                    object: reference.clone(),
-                    uid: live.uid.clone(),
-                    reason: Withdrawal::EarlierHook,
-                    removal: Removal::Permitted,
-                }),
+                Some(live) if hook.deletes_before_creation() => {
+                    State::Do(earlier_hook(reference, live))
+                }
                 Some(live) => State::Do(apply(index, ApplyReason::Changed, Some(live.uid.clone()))),
             },
         }
@@ -412,7 +420,9 @@ impl Walk<'_, '_> {
                 state.is_some_and(|state| {
                     let uid = match state {
                         HookState::Succeeded { uid } | HookState::Failed { uid, .. } => uid,
-                        HookState::Pending | HookState::Running { .. } => return false,
+                        HookState::Pending
+                        | HookState::Again { .. }
+                        | HookState::Running { .. } => return false,
                     };
                     *uid == live.uid && hook.deletes_after(state)
                 })
@@ -465,6 +475,16 @@ impl Walk<'_, '_> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+    }
+}
+
+/// A hook runs anew by being made anew.
+fn earlier_hook(reference: &ObjectReference, live: &Observed) -> Step {
+    Step::Delete {
+        object: reference.clone(),
+        uid: live.uid.clone(),
+        reason: Withdrawal::EarlierHook,
+        removal: Removal::Permitted,
     }
 }
 

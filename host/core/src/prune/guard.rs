@@ -120,9 +120,18 @@ impl Guard {
         spent: impl IntoIterator<Item = (String, Timestamp)>,
         was_holding: bool,
     ) -> Self {
+        self.resume(spent, was_holding);
+        self
+    }
+
+    /// As [`Guard::resumed`], of a guard that is in use.
+    pub fn resume(
+        &mut self,
+        spent: impl IntoIterator<Item = (String, Timestamp)>,
+        was_holding: bool,
+    ) {
         self.spent.extend(spent);
         self.catching_up = was_holding;
-        self
     }
 
     /// What to keep over a restart; for [`Guard::resumed`].
@@ -150,6 +159,11 @@ impl Guard {
                 verdict.kept.push(candidate);
                 continue;
             }
+            // Approved with others of which some have gone since.
+            if self.is_approved(unit, &candidate, now) {
+                verdict.delete.push(candidate);
+                continue;
+            }
             match Self::own_reason(&candidate, request.cause, request.empty_not_meant) {
                 Some((order, reason)) => {
                     let group = groups.entry(order).or_insert_with(|| (reason, Vec::new()));
@@ -171,6 +185,7 @@ impl Guard {
         for (reason, group) in groups.into_values() {
             let token = Token::of(&self.plugin, group.iter().map(|one| (unit, one)));
             if approvals.contains(&token) {
+                self.note_approved(unit, &group, now);
                 verdict.delete.extend(group);
             } else {
                 verdict.holds.push(Hold::new(reason, token, &group));
@@ -224,6 +239,9 @@ impl Guard {
         let (approved, open): (Vec<_>, Vec<_>) = free
             .into_iter()
             .partition(|one| as_one || self.is_approved(unit, one, now));
+        if as_one {
+            self.note_approved(unit, &approved, now);
+        }
         verdict.delete.extend(approved);
         let reason = self.over_limit(&open, plugin_owns);
         match reason {
@@ -305,17 +323,24 @@ impl Guard {
                 count,
             });
         }
+        for (unit, candidates) in std::mem::take(&mut self.held) {
+            self.note_approved(&unit, &candidates, now);
+        }
+        self.reason = None;
+        Ok(count)
+    }
+
+    /// Remembers that these may go: they go step by step, and an approval stands
+    /// for all of them at once.
+    fn note_approved(&mut self, unit: &UnitKey, candidates: &[Candidate], now: Timestamp) {
         let until = now
             .checked_add(self.policy.approval_lifetime)
             .unwrap_or(Timestamp::MAX);
-        for (unit, candidates) in std::mem::take(&mut self.held) {
-            for candidate in candidates {
-                self.approved.insert((unit.clone(), candidate.uid), until);
-            }
+        for candidate in candidates {
+            let key = (unit.clone(), candidate.uid.clone());
+            self.approved.insert(key, until);
         }
         self.approvals_end = self.approvals_end.max(until);
-        self.reason = None;
-        Ok(count)
     }
 
     /// Forgets a unit that has ended.
@@ -336,9 +361,11 @@ impl Guard {
     }
 
     fn is_approved(&self, unit: &UnitKey, candidate: &Candidate, now: Timestamp) -> bool {
-        self.approved
-            .get(&(unit.clone(), candidate.uid.clone()))
-            .is_some_and(|until| now < *until)
+        !self.approved.is_empty()
+            && self
+                .approved
+                .get(&(unit.clone(), candidate.uid.clone()))
+                .is_some_and(|until| now < *until)
     }
 
     fn forget_old(&mut self, now: Timestamp) {

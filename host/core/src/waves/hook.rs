@@ -114,7 +114,7 @@ impl Hook {
         match end {
             HookState::Succeeded { .. } => self.delete.contains(&HookDeletePolicy::HookSucceeded),
             HookState::Failed { .. } => self.delete.contains(&HookDeletePolicy::HookFailed),
-            HookState::Pending | HookState::Running { .. } => false,
+            HookState::Pending | HookState::Again { .. } | HookState::Running { .. } => false,
         }
     }
 }
@@ -125,6 +125,12 @@ pub enum HookState {
     /// It is not created yet.
     #[default]
     Pending,
+    /// It is to be made once more: a person has asked for a new attempt. The object
+    /// of the one before makes room for it.
+    Again {
+        /// Uid of the object of the attempt before.
+        uid: String,
+    },
     /// It runs.
     Running {
         /// Uid of the object that was created for this sync.
@@ -145,6 +151,15 @@ pub enum HookState {
 }
 
 impl HookState {
+    /// The state from which a hook that has ended runs once more.
+    #[must_use]
+    pub fn again(self) -> Self {
+        match self {
+            Self::Succeeded { uid } | Self::Failed { uid, .. } => Self::Again { uid },
+            other => other,
+        }
+    }
+
     /// The state of a hook after looking at it once more. `live` is the object as
     /// it is, or as it was last seen when it is just being reported as deleted;
     /// none when it does not exist.
@@ -156,12 +171,17 @@ impl HookState {
         let expected = match &self {
             Self::Succeeded { .. } | Self::Failed { .. } => return self,
             Self::Running { uid } => Some(uid.clone()),
-            Self::Pending => None,
+            Self::Pending | Self::Again { .. } => None,
         };
         let seen = live.and_then(|object| {
             let uid = object.pointer("/metadata/uid")?.as_str()?;
             Some((object, uid.to_owned()))
         });
+        if let (Self::Again { uid }, Some((_, seen))) = (&self, &seen)
+            && uid == seen
+        {
+            return self;
+        }
         match (seen, expected) {
             (None, None) => Self::Pending,
             (Some((_, uid)), Some(expected)) if uid != expected => Self::Failed {
@@ -235,6 +255,10 @@ mod tests {
         HookState::Running { uid: uid.into() }
     }
 
+    fn again(uid: &str) -> HookState {
+        HookState::Again { uid: uid.into() }
+    }
+
     fn succeeded(uid: &str) -> HookState {
         HookState::Succeeded { uid: uid.into() }
     }
@@ -253,6 +277,9 @@ mod tests {
         for (state, live, expected) in [
             (HookState::Pending, None, HookState::Pending),
             (HookState::Pending, Some(job("u", None)), running("u")),
+            (again("u"), Some(job("u", Some("Complete"))), again("u")),
+            (again("u"), Some(job("v", None)), running("v")),
+            (again("u"), None, HookState::Pending),
             (
                 HookState::Pending,
                 Some(job("u", Some("Complete"))),

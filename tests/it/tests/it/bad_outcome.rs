@@ -39,7 +39,12 @@ async fn check(deed: Value, reason: &str, texts: &[&str]) {
     );
     assert_eq!(world.unit("chameleon", "good").await, None);
     let plugin = world.plugin_condition("chameleon", "Ready").await;
-    assert!(plugin.message.contains("1 failing"), "{plugin:?}");
+    let how = if reason == "NotReady" {
+        "1 waiting"
+    } else {
+        "1 failing"
+    };
+    assert!(plugin.message.contains(how), "{plugin:?}");
     // Mended, it is forgotten.
     let mended = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": null}}});
     world.edit(&profile, mended).await;

@@ -1,0 +1,166 @@
+//! What goes, in which order, what is held, and what can be brought back.
+
+use base64::Engine as _;
+use reeve_it::{NAMESPACE, plugin_reference};
+use serde_json::{Value, json};
+
+use crate::stage::{APPS, Happened, Stage, config_map, token, widget};
+
+fn held(name: &str, wave: i64) -> Value {
+    let mut widget = widget(name, wave);
+    widget["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    widget
+}
+
+async fn let_go(stage: &Stage, name: &str) {
+    let patch = json!({"metadata": {"finalizers": null}});
+    stage.world.edit(&widget(name, 0), patch).await;
+}
+
+fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": APPS},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_withdrawn_goes_in_reverse_each_step_gone_before_the_next() {
+    let stage = Stage::new().await;
+    stage
+        .bundle(
+            "one",
+            &[held("a", -1), held("b", 0), held("c", 3), widget("d", 0)],
+        )
+        .await;
+    stage.pass(20).await;
+    stage.bundle("one", &[widget("d", 0)]).await;
+    for (name, before) in [("c", "b"), ("b", "a"), ("a", "")] {
+        stage.pass(10).await;
+        let deleting = stage.all(Happened::Deleting);
+        assert!(deleting.contains(&format!("Widget/{name}")), "{deleting:?}");
+        assert!(
+            !deleting.contains(&format!("Widget/{before}")),
+            "{deleting:?}"
+        );
+        let_go(&stage, name).await;
+    }
+    stage.pass(10).await;
+    let gone = ["Widget/c", "Widget/b", "Widget/a"];
+    assert_eq!(stage.all(Happened::Gone), gone);
+    assert!(stage.exists(&widget("d", 0)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_set_must_be_meant() {
+    let stage = Stage::new().await;
+    stage.bundle("one", &[config_map("a", 0)]).await;
+    stage.pass(5).await;
+    stage.bundle("one", &[]).await;
+    stage.pass(5).await;
+    assert!(stage.exists(&config_map("a", 0)).await);
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "DeletionHeld", "{message}");
+    stage
+        .bundle_with("one", json!({"objects": [], "empty": true}))
+        .await;
+    stage.pass(5).await;
+    assert!(!stage.exists(&config_map("a", 0)).await);
+    assert_eq!(stage.unit("one").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_deletion_says_how_it_is_approved() {
+    let stage = Stage::new().await;
+    stage
+        .bundle("one", &[claim("data"), config_map("a", 0)])
+        .await;
+    stage.pass(10).await;
+    stage.bundle("one", &[config_map("a", 0)]).await;
+    stage.pass(10).await;
+    assert!(stage.exists(&claim("data")).await);
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "DeletionHeld");
+    assert!(
+        message.contains("PersistentVolumeClaim apps/data"),
+        "{message}"
+    );
+    let token = token(&message);
+
+    // Another approval is none.
+    let key = "reeve.dev/approve-deletion";
+    let other = json!("0123456789abcdef0123");
+    stage
+        .annotate(&plugin_reference("courier"), key, other)
+        .await;
+    stage.pass(10).await;
+    assert!(stage.exists(&claim("data")).await);
+
+    stage
+        .annotate(&plugin_reference("courier"), key, json!(token))
+        .await;
+    stage.pass(10).await;
+    assert!(!stage.exists(&claim("data")).await);
+    assert_eq!(stage.unit("one").await, None);
+}
+
+async fn journal(stage: &Stage) -> Vec<Value> {
+    let like = json!({"apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry",
+        "metadata": {"name": "", "namespace": NAMESPACE}});
+    stage.world.list(&like).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_is_in_the_journal_with_its_data() {
+    let stage = Stage::new().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "s", "namespace": APPS}, "data": {"password": "aHVudGVyMg=="}});
+    stage
+        .bundle("one", &[config_map("a", 0), config_map("b", 0), secret])
+        .await;
+    stage.pass(5).await;
+    let theirs = json!({"data": {"theirs": "too"}});
+    stage.world.edit(&config_map("a", 0), theirs).await;
+    stage.pass(5).await;
+    assert_eq!(journal(&stage).await, Vec::<Value>::new());
+    stage.bundle("one", &[config_map("b", 0)]).await;
+    stage.pass(5).await;
+    let entries = journal(&stage).await;
+    let of = |kind: &str| {
+        let found = entries
+            .iter()
+            .find(|entry| entry["spec"]["object"]["kind"] == kind);
+        found.unwrap()["spec"].clone()
+    };
+    assert_eq!(entries.len(), 2);
+    let entry = of("ConfigMap");
+    assert_eq!(entry["operation"], "Delete");
+    assert_eq!(entry["plugin"], "courier");
+    assert_eq!(entry["primary"]["name"], "one");
+    assert_eq!(entry["reason"], "the plugin no longer returns it");
+    let content = content(&entry);
+    assert_eq!(content["data"], json!({"key": "value", "theirs": "too"}));
+    // What `reeve undo` makes of it.
+    let restored = reeve_core::journal::restorable(&content);
+    stage.world.apply(&restored).await;
+    let restored = stage.world.get(&config_map("a", 0)).await.unwrap();
+    assert_eq!(restored["data"], json!({"key": "value", "theirs": "too"}));
+    assert_eq!(restored["metadata"].get("ownerReferences"), None);
+    // The data of Secrets is not anywhere else.
+    let entry = of("Secret");
+    assert_eq!(entry["omitted"], json!(["/data"]));
+    assert_eq!(self::content(&entry).get("data"), None);
+    // Restored, it is nobody's.
+    stage.pass(5).await;
+    assert_eq!(stage.unit("one").await, None);
+}
+
+fn content(entry: &Value) -> Value {
+    let text = entry["content"].as_str().unwrap();
+    let packed = base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .unwrap();
+    let json = zstd::bulk::decompress(&packed, 1 << 20).unwrap();
+    serde_json::from_slice(&json).unwrap()
+}

@@ -1,0 +1,12 @@
+//! Syncs through the whole agent: order, gates, hooks, deletion, the journal and
+//! what waits for a person, on the embedded cluster with actors.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod budget;
+mod deletions;
+mod hooks;
+mod platform;
+mod stage;
+mod timeouts;
+mod waves;
