@@ -7,6 +7,7 @@
 mod changes;
 pub(crate) mod contributions;
 mod leading;
+mod load_job;
 mod loading;
 mod reporting;
 mod running;

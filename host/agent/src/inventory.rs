@@ -30,6 +30,7 @@ impl PluginState {
             self.ensure_unit(&unit).present = true;
         }
         self.owned.clear();
+        self.strangers.clear();
         self.owned_count = 0;
         for watch in &active.watches.owned {
             let everything = Selector::default();
@@ -38,10 +39,13 @@ impl PluginState {
                 let Some(label) = object.label(UNIT_LABEL) else {
                     continue;
                 };
-                if !self.labels.contains_key(label)
-                    && let Some(unit) = self.orphan(&object)
-                {
-                    self.ensure_unit(&unit);
+                if !self.labels.contains_key(label) {
+                    if let Some(unit) = self.orphan(&object) {
+                        self.ensure_unit(&unit);
+                    } else {
+                        let reference = object.reference();
+                        self.strangers.note(active, &reference, Some(&object));
+                    }
                 }
                 let owned = self.owned.entry(label.to_owned()).or_default();
                 self.owned_count += usize::from(owned.insert(object.reference()));

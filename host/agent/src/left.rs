@@ -96,18 +96,26 @@ enum Found {
 }
 
 /// Status, reason and message of the condition that says what is left.
-pub(crate) fn condition(plugin: &str, left: &[Left]) -> (&'static str, Reason, String) {
-    let objects = |left: &&Left| matches!(left.found, Found::Objects(..));
-    let (status, reason) = match left.iter().find(objects) {
-        Some(_) => ("False", Reason::ObjectsLeft),
-        None if left.is_empty() => ("True", Reason::NothingLeft),
-        None => ("Unknown", Reason::Forbidden),
+/// `strangers` is what there is to say of those that it sees and does not own.
+pub(crate) fn condition(
+    plugin: &str,
+    left: &[Left],
+    strangers: Option<String>,
+) -> (&'static str, Reason, String) {
+    let objects = |left: &Left| matches!(left.found, Found::Objects(..));
+    let (status, reason) = if strangers.is_some() || left.iter().any(objects) {
+        ("False", Reason::ObjectsLeft)
+    } else if left.is_empty() {
+        ("True", Reason::NothingLeft)
+    } else {
+        ("Unknown", Reason::Forbidden)
     };
-    if left.is_empty() {
+    let left = left.iter().map(|left| left.describe(plugin));
+    let texts: Vec<String> = left.chain(strangers).collect();
+    if texts.is_empty() {
         let message = "the running version sees all objects that the plugin ever wrote";
         return (status, reason, message.to_owned());
     }
-    let texts: Vec<String> = left.iter().map(|left| left.describe(plugin)).collect();
     (status, reason, texts.join("; "))
 }
 
@@ -360,7 +368,7 @@ mod tests {
                 &["not for you", "ConfigMap a/0, ConfigMap a/1"],
             ),
         ] {
-            let (found_status, found_reason, message) = condition("p", &left);
+            let (found_status, found_reason, message) = condition("p", &left, None);
             assert_eq!((found_status, found_reason), (status, reason), "{message}");
             for text in texts {
                 assert!(message.contains(text), "`{text}` is not in {message}");

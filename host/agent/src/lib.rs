@@ -40,6 +40,7 @@ mod request;
 mod rights;
 mod run;
 mod status;
+mod strangers;
 mod sync_status;
 mod view;
 

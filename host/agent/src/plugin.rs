@@ -10,6 +10,7 @@ use crate::load::Standing;
 use crate::problem::Problem;
 use crate::rights::Rights;
 use crate::run::{Sync, absences_of, approve_command};
+use crate::strangers::Strangers;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
@@ -71,6 +72,8 @@ pub(crate) struct PluginState {
     pub(crate) owned_count: usize,
     /// Where its units contribute to objects of others.
     pub(crate) contributions: Contributions,
+    /// Objects of no unit, since their primaries are of another kind.
+    pub(crate) strangers: Strangers,
     /// What keeps it from deleting a cluster.
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
@@ -221,6 +224,7 @@ impl PluginState {
             units: HashMap::new(),
             labels: HashMap::new(),
             owned: HashMap::new(),
+            strangers: Strangers::default(),
             owned_count: 0,
             contributions: Contributions::default(),
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
@@ -454,8 +458,9 @@ impl PluginState {
                 "not known before the manifest is".to_owned(),
             ),
         }
-        let (status, reason, message) = if self.active.is_some() {
-            left::condition(&self.name, &self.standing.left)
+        let (status, reason, message) = if let Some(active) = &self.active {
+            let strangers = self.strangers.describe(active);
+            left::condition(&self.name, &self.standing.left, strangers)
         } else {
             let message = "not known while no version runs".to_owned();
             ("Unknown", Reason::Loading, message)

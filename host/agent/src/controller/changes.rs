@@ -250,6 +250,12 @@ impl Controller {
             let owned = state.owned.entry(new.clone()).or_default();
             state.owned_count += usize::from(owned.insert(change.reference.clone()));
         }
+        if state.note_stranger(change) {
+            self.mark_stale(plugin);
+        }
+        let Some(state) = self.state.plugins.get_mut(plugin) else {
+            return;
+        };
         // What we wrote ourselves needs no answer, unless it moved the object from
         // one unit to another; nor does what is none of our business.
         let ours = || {
@@ -340,6 +346,21 @@ impl PluginState {
         }
         self.approvals = tokens;
         true
+    }
+
+    /// Takes in whether an object belongs to no unit of ours. Returns whether that
+    /// is news.
+    fn note_stranger(&mut self, change: &ObjectChange) -> bool {
+        let Some(active) = &self.active else {
+            return false;
+        };
+        let unknown = |object: &&Arc<Object>| {
+            let label = object.label(UNIT_LABEL);
+            label.is_some_and(|label| !self.labels.contains_key(label))
+        };
+        let object = change.new.as_ref().filter(unknown);
+        let object = object.map(|object| &**object);
+        self.strangers.note(active, &change.reference, object)
     }
 
     /// The unit that an object's annotation names, if it is of our primary's kind.

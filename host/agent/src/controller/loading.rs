@@ -1,19 +1,17 @@
 //! Loading plugins, putting them to work, and stopping them.
 
+use super::load_job::Load;
 use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
-use crate::delivery::{self, Package};
-use crate::kept::{self, LastGood};
-use crate::left::Place;
-use crate::load::{self, Loader, Standing};
+use crate::kept::LastGood;
+use crate::load::Standing;
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
-use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, PluginSpec, Reason};
-use reeve_cluster::{Object, WatchHandle, WatchState};
+use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, Reason};
+use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
 use reeve_core::{Digest, UnitKey};
 use std::collections::BTreeSet;
@@ -74,7 +72,7 @@ impl Controller {
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
-        let job = load_job(Load {
+        let load = Load {
             loader: self.loader.clone(),
             plugin: name.clone(),
             config_map,
@@ -84,8 +82,8 @@ impl Controller {
             last_good: plugin.last_good.filter(|_| plugin.active.is_none()),
             places: plugin.places.clone(),
             contributes: plugin.contributions.recorded.clone(),
-        });
-        let handle = self.state.jobs.spawn(job);
+        };
+        let handle = self.state.jobs.spawn(load.run());
         self.state
             .job_ids
             .insert(handle.id(), JobFor::Load(name.clone()));
@@ -393,126 +391,8 @@ impl Controller {
             }
         }
         plugin.owned.clear();
+        plugin.strangers.clear();
         plugin.owned_count = 0;
         self.drop_unit_objects(name, &BTreeSet::new());
     }
-}
-
-/// What a load starts from.
-struct Load {
-    loader: Loader,
-    plugin: Arc<str>,
-    config_map: Arc<Object>,
-    policy: PluginSpec,
-    /// What runs, if loading the same again would give the same.
-    current: Option<LoadKey>,
-    /// What to go back to if the newest version does not load.
-    last_good: Option<LastGood>,
-    /// Where the plugin may have objects.
-    places: BTreeSet<Place>,
-    /// Kinds to whose objects it contributes.
-    contributes: BTreeSet<String>,
-}
-
-async fn load_job(load: Load) -> Done {
-    let (newest, result) = load.newest().await;
-    let result = match result {
-        Err(problem) => load.go_back(newest.as_ref(), problem).await,
-        loaded => loaded,
-    };
-    Done::Load {
-        plugin: load.plugin,
-        newest: newest.map(|package| package.digest),
-        result,
-    }
-}
-
-impl Load {
-    /// Loads what the ConfigMap has.
-    async fn newest(&self) -> (Option<Package>, Result<Loaded, Problem>) {
-        let config_map = self.config_map.clone();
-        let package = match blocking(move || unpack(&config_map)).await {
-            Ok(package) => package,
-            Err(problem) => return (None, Err(problem)),
-        };
-        if self.current == Some(load::key(&package, &self.policy, &self.contributes)) {
-            return (Some(package), Ok(Loaded::Unchanged));
-        }
-        let loaded = self.load(package.clone()).await;
-        if loaded.is_ok() {
-            let (engine, package) = (self.loader.engine.clone(), package.clone());
-            let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
-            let keep = move || {
-                kept::keep(&engine, &namespace, &plugin, &package);
-                Ok(())
-            };
-            // Not to be kept is a line in the log.
-            let _ = blocking(keep).await;
-        }
-        let loaded = loaded.map(|(active, standing)| Loaded::New(Box::new(active), standing));
-        (Some(package), loaded)
-    }
-
-    /// Loads the last good version, if there is one and nothing runs. Whatever
-    /// comes of it, the problem of the newest version stays.
-    async fn go_back(
-        &self,
-        newest: Option<&Package>,
-        mut problem: Problem,
-    ) -> Result<Loaded, Problem> {
-        // An API server that is away says nothing about the newest version.
-        let says_nothing = matches!(problem.reason, Reason::Unreachable | Reason::Syncing);
-        let good = self.last_good.filter(|_| !says_nothing);
-        let Some(good) = good.filter(|good| newest.map(LastGood::of) != Some(*good)) else {
-            return Err(problem);
-        };
-        let engine = self.loader.engine.clone();
-        let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
-        let find = move || {
-            let found = kept::kept(&engine, &namespace, &plugin, good);
-            found.map_err(|lost| Problem::lasting(Reason::ComponentAbsent, lost.to_string()))
-        };
-        let loaded = match blocking(find).await {
-            Ok(package) => self.load(package).await,
-            Err(lost) => Err(lost),
-        };
-        match loaded {
-            Ok((active, standing)) => Ok(Loaded::LastGood(Box::new(active), standing, problem)),
-            Err(lost) => {
-                let text = format!(
-                    "{}; nothing runs, since the version that ran last, {}, cannot run either: {}",
-                    problem.message, good.component, lost.message
-                );
-                problem.message = text;
-                problem.retries |= lost.retries;
-                Err(problem)
-            }
-        }
-    }
-
-    async fn load(&self, package: Package) -> Result<(Active, Standing), Problem> {
-        let (plugin, policy) = (&self.plugin, &self.policy);
-        self.loader
-            .load(plugin, package, policy, &self.places, &self.contributes)
-            .await
-    }
-}
-
-/// Runs what takes a while without waiting, or waits for a disk.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        let message = format!("loading was interrupted: {error}");
-        Err(Problem::passing(Reason::CompileFailed, message))
-    })
-}
-
-fn unpack(config_map: &Object) -> Result<Package, Problem> {
-    let parsed: ConfigMap = serde_json::from_str(config_map.json()).map_err(|error| {
-        let message = format!("ConfigMap {} cannot be read: {error}", config_map.name());
-        Problem::lasting(Reason::ComponentAbsent, message)
-    })?;
-    delivery::unpack(&parsed).map_err(|error| Problem::lasting(error.reason(), error.to_string()))
 }

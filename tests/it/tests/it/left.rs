@@ -221,3 +221,32 @@ async fn a_kind_that_is_no_longer_served_has_left_nothing() {
     let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
     assert_eq!(condition(&plugin, "Loaded").status, "True");
 }
+
+/// A version that works for another kind of primary sees what was made for the
+/// first, and leaves it alone.
+#[tokio::test(start_paused = true)]
+async fn objects_of_primaries_of_another_kind_are_named() {
+    let world = world(second()).await;
+    let other = json!({
+        "primary": "ConfigMap.v1", "writes": "ConfigMap.v1", "scope": "primary-namespace",
+        "reconcile": {"do": "nothing", "meant": true},
+    });
+    deliver(&world, other).await;
+    world.settle().await;
+    let texts = [
+        "ConfigMap alice/chameleon-alice",
+        "another kind than ConfigMap.v1",
+    ];
+    check(&world, "False", "ObjectsLeft", &texts).await;
+    let made = core_reference("ConfigMap", "alice", "chameleon-alice");
+    assert!(world.get(&made).await.is_some());
+    world.delete(&made).await;
+    world.settle().await;
+    check(&world, "True", "NothingLeft", &[]).await;
+
+    // The version before takes up what is its own.
+    deliver(&world, second()).await;
+    world.settle().await;
+    check(&world, "True", "NothingLeft", &[]).await;
+    assert!(world.get(&made).await.is_some());
+}
