@@ -284,7 +284,7 @@ pub(crate) struct Expect {
     /// Events.
     #[serde(default)]
     pub(crate) events: Vec<ExpectedEvent>,
-    /// Writes that the agent has sent since the step began.
+    /// Writes that the agent has sent since the step began, its journal included.
     pub(crate) writes: Option<u64>,
 }
 

@@ -25,6 +25,10 @@ fn notebook(namespace: &str, name: &str) -> Value {
         "metadata": {"name": name, "namespace": namespace}})
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a literal wherever it is called"
+)]
 fn binding(name: &str, role: &str, subjects: Value) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": name, "namespace": "alice", "annotations": {"role": role}},

@@ -45,9 +45,10 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
 }
 
 fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
+    let profile = profile.metadata;
     let mut problems = Problems::new();
-    let namespace = &profile.metadata.name;
-    let flag = profile.metadata.flag(&config.non_employee_label);
+    let namespace = &profile.name;
+    let flag = profile.flag(&config.non_employee_label);
     // Only who is known to have no guests gets through: not a Profile without the
     // label, nor one whose label says nothing.
     let mut outcome = Outcome::new().empty_is_meant();

@@ -51,9 +51,10 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
 }
 
 fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
-    let namespace = &profile.metadata.name;
+    let profile = profile.metadata;
+    let namespace = &profile.name;
     let mut problems = Problems::new();
-    let gates = Gates::read(&profile.metadata, config, &mut problems);
+    let gates = Gates::read(&profile, config, &mut problems);
     // All policies may be turned off, and that is meant.
     let mut outcome = Outcome::new().empty_is_meant();
     let mut wanted = BTreeSet::new();
@@ -63,7 +64,7 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
             outcome = outcome.object(policy.object(namespace, config));
         }
     }
-    for found in unwanted(&profile.metadata, config, &wanted, cx)? {
+    for found in unwanted(&profile, config, &wanted, cx)? {
         let policy = NETWORK_POLICY.object(found.name).in_namespace(namespace);
         outcome = outcome.absent(policy.if_uid(found.uid));
     }

@@ -54,7 +54,8 @@ fn manifest(config: &Config) -> Manifest {
 fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
     // Both mean the same here.
     let (Preset::Readme | Preset::Main) = config.preset;
-    let namespace = &profile.metadata.name;
+    let profile = profile.metadata;
+    let namespace = &profile.name;
     let mut outcome = Outcome::of([protected_b(namespace)]);
     for name in FORMER.iter().filter(|_| config.remove_former) {
         let former = POD_DEFAULT.object(*name).in_namespace(namespace);

@@ -39,6 +39,10 @@ fn pipeline() -> Value {
 }
 
 /// A configuration, and the objects for a profile `alice`.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a literal wherever it is called"
+)]
 fn check(config: Value, expected: &[Value]) {
     let outcome = run(&alice(), &config, &Context::test());
     assert_eq!(outcome.objects_json(), expected, "{config}");

@@ -103,7 +103,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("there is no target nothing; there are definitions, "),
+                .starts_with("there is no target nothing; there are components, "),
             "{error}"
         );
     }

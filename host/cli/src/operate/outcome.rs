@@ -201,6 +201,7 @@ mod tests {
                 total,
                 ready,
                 failing: total - ready,
+                waiting: 0,
             }),
             conditions: vec![condition(
                 "Ready",

@@ -174,6 +174,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a literal wherever it is called"
+    )]
     fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> Value {
         json!({
             "manager": manager, "operation": operation, "subresource": subresource,

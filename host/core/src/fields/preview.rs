@@ -149,6 +149,10 @@ mod tests {
     use crate::fields::{Shown, changes};
     use serde_json::json;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a literal wherever it is called"
+    )]
     fn quota(hard: Value) -> Value {
         json!({
             "apiVersion": "v1", "kind": "ResourceQuota",

@@ -162,7 +162,8 @@ steps:
     .run();
     assert_eq!(
         printed(&report).lines().nth(1),
-        Some("  quotas.yaml:13 (step 2, put back): expected the agent to send 0 writes; it sent 1"),
+        Some("  quotas.yaml:13 (step 2, put back): expected the agent to send 0 writes; it sent 2"),
+        "the field put back, and the journal of what it had been"
     );
 }
 

@@ -1,3 +1,5 @@
+//! Faults read from all their forms, and what is said of those that cannot be.
+
 use proptest::prelude::*;
 use serde_json::json;
 
