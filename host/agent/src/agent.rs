@@ -3,7 +3,7 @@
 use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
-use crate::controller::{Command, Controller, OwnWatches, State, own_resource};
+use crate::controller::{Command, Controller, OwnWatches, State};
 use crate::execute::{Claims, Executor, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
@@ -13,11 +13,7 @@ use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
 use crate::run::Runner;
 use crate::status::{AgentStatus, UnitSummary};
-use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
-use reeve_cluster::{
-    Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store, WatchScope, WatchSpec,
-};
-use reeve_core::selector::Selector;
+use reeve_cluster::{Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store};
 use reeve_engine::Engine;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,20 +109,7 @@ impl Agent {
             .with_fence(fence.clone())
             .with_observer(Arc::new(metrics.clone()));
         let (store, changes) = Store::new(cluster.clone());
-        let own = |group, version, kind, plural, selector: &Selector| {
-            store.watch(WatchSpec {
-                resource: own_resource(group, version, kind, plural),
-                scope: WatchScope::Namespace(namespace.to_string()),
-                selector: selector.clone(),
-            })
-        };
-        let all = Selector::default();
-        let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
-        let own = OwnWatches {
-            config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
-            plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
-            units: own(GROUP, VERSION, "Unit", "units", &all),
-        };
+        let own = OwnWatches::new(&store, &namespace);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
         let (status_sender, status) = watch::channel(AgentStatus::default());

@@ -27,7 +27,9 @@ use crate::rights::Rights;
 use crate::run::{Ran, Runner};
 use crate::status::{AgentStatus, UnitSummary};
 use leading::Part;
-use reeve_cluster::{Change, Fence, Resource, Role, WatchHandle, WatchSpec};
+use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
+use reeve_cluster::{Change, Fence, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec};
+use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,6 +42,26 @@ pub(crate) struct OwnWatches {
     pub(crate) config_maps: WatchHandle,
     pub(crate) plugins: WatchHandle,
     pub(crate) units: WatchHandle,
+}
+
+impl OwnWatches {
+    /// Watches what the agent's namespace holds for it.
+    pub(crate) fn new(store: &Store, namespace: &str) -> Self {
+        let own = |group, version, kind, plural, selector: &Selector| {
+            store.watch(WatchSpec {
+                resource: own_resource(group, version, kind, plural),
+                scope: WatchScope::Namespace(namespace.to_owned()),
+                selector: selector.clone(),
+            })
+        };
+        let all = Selector::default();
+        let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
+        Self {
+            config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
+            plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
+            units: own(GROUP, VERSION, "Unit", "units", &all),
+        }
+    }
 }
 
 /// What the loop is made of.

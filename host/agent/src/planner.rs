@@ -22,7 +22,7 @@ pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_book
 use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
-use crate::controller::{OwnWatches, own_resource};
+use crate::controller::OwnWatches;
 use crate::execute::{Claims, Executor, Recent};
 use crate::journal::Journal;
 use crate::load::Loader;
@@ -30,8 +30,7 @@ use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::run::Runner;
-use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
-use reeve_cluster::{Cluster, Fence, Store, WatchHandle, WatchScope, WatchSpec};
+use reeve_cluster::{Cluster, Fence, Store, WatchHandle};
 use reeve_core::selector::Selector;
 use reeve_engine::Engine;
 use std::sync::Arc;
@@ -129,20 +128,7 @@ impl Planner {
         let cluster = Cluster::new(client).with_fence(Fence::shut());
         // Nobody needs to hear of changes: all is looked at once.
         let (store, _) = Store::new(cluster.clone());
-        let own = |group, version, kind, plural, selector: &Selector| {
-            store.watch(WatchSpec {
-                resource: own_resource(group, version, kind, plural),
-                scope: WatchScope::Namespace(namespace.clone()),
-                selector: selector.clone(),
-            })
-        };
-        let all = Selector::default();
-        let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
-        let own = OwnWatches {
-            config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
-            plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
-            units: own(GROUP, VERSION, "Unit", "units", &all),
-        };
+        let own = OwnWatches::new(&store, &namespace);
         Self {
             loader: Loader {
                 engine,

@@ -43,7 +43,7 @@ impl Problem {
     pub(crate) fn waits(&self) -> bool {
         matches!(
             self.reason,
-            Reason::Waiting | Reason::NotReady | Reason::Suspended | Reason::AwaitingApproval
+            Reason::Waiting | Reason::NotReady | Reason::Suspended
         )
     }
 }

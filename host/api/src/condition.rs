@@ -111,8 +111,6 @@ pub enum Reason {
     Degraded,
     /// A wave takes longer than it may.
     WaveTimedOut,
-    /// A plan waits for a person's word.
-    AwaitingApproval,
     /// A hook has failed, and with it the sync.
     HookFailed,
     /// A deletion was held back.

@@ -44,9 +44,6 @@ pub const RETRY_ANNOTATION: &str = "reeve.dev/retry-at";
 /// Annotation on a primary, set by a person: while it is `"true"`, nothing is
 /// written for this primary.
 pub const SUSPEND_ANNOTATION: &str = "reeve.dev/suspend";
-/// Annotation on a `Unit`, set by a person: the plan in `status.plan.id` is
-/// approved.
-pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
 
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
