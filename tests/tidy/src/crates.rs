@@ -21,8 +21,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reeve-sim", &["reeve-ssa"]),
     (
         "reeve-agent",
-        &["reeve-api", "reeve-cluster", "reeve-core", "reeve-engine"],
+        &[
+            "reeve-api",
+            "reeve-cluster",
+            "reeve-core",
+            "reeve-engine",
+            "reeve-outside",
+        ],
     ),
+    ("reeve-outside", &["reeve-core"]),
     (
         "reeve-harness",
         &[
@@ -44,6 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-core",
             "reeve-engine",
             "reeve-harness",
+            "reeve-outside",
             "reeve-sim",
         ],
     ),
@@ -96,6 +104,7 @@ const MUST_NOT_REACH: &[(&str, &[&str])] = &[
     ("reeve-api", &["wasmtime"]),
     ("reeve-engine", &["kube"]),
     ("reeve-cluster", &["wasmtime"]),
+    ("reeve-outside", &["kube", "wasmtime"]),
     ("reeve-sim", &["wasmtime"]),
     ("reeve-sdk", &["kube", "wasmtime", "tokio"]),
 ];

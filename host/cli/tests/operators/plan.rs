@@ -12,7 +12,9 @@ async fn converged() -> Desk {
         .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
         .await;
     desk.world.tenant("alice", &[]).await;
-    desk.world.settle().await;
+    desk.world
+        .settle_with(&core_reference("ResourceQuota", "alice", "quotas"))
+        .await;
     desk
 }
 
@@ -40,7 +42,9 @@ async fn a_converged_cluster_needs_nothing() {
 async fn a_plan_is_what_the_agent_then_does() {
     let mut desk = converged().await;
     desk.world.tenant("dora", &[]).await;
-    desk.world.settle().await;
+    desk.world
+        .settle_with(&core_reference("ResourceQuota", "dora", "quotas"))
+        .await;
     desk.world.stop().await;
     // Somebody changes a field of ours, a label changes what is wanted, one tenant
     // is new, one has no namespace yet, and one has a quota of its own.
