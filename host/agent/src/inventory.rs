@@ -4,13 +4,20 @@
 use crate::active::Active;
 use crate::controller::unit_object_name;
 use crate::plugin::PluginState;
-use crate::run::Run;
+use crate::run::{Run, Sync};
 use crate::sync_status;
+use reeve_api::APPROVE_PLAN_ANNOTATION;
 use reeve_cluster::{Object, Snapshot, WatchSpec};
 use reeve_core::UnitKey;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
 use std::sync::Arc;
+
+/// The plan that a person has approved on a `Unit`.
+pub(crate) fn approved_plan(unit: &Object) -> Option<String> {
+    let id = unit.annotation(APPROVE_PLAN_ANNOTATION)?;
+    Some(id.trim().to_owned())
+}
 
 impl PluginState {
     /// Finds the units of a version: its primaries, and those of which only objects
@@ -64,7 +71,11 @@ impl PluginState {
             .collect();
         for unit in keys {
             let object = snapshot.get_in(units, Some(namespace), &unit_object_name(&unit));
-            let found = object.found().and_then(|object| {
+            let object = object.found();
+            if let (Some(object), Some(state)) = (&object, self.units.get_mut(&*unit.primary)) {
+                state.approved_plan = approved_plan(object);
+            }
+            let found = object.and_then(|object| {
                 let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
                 let status = unit.status?.sync?;
                 Some((sync_status::read(&status)?, sync_status::since(&status)))
@@ -75,6 +86,14 @@ impl PluginState {
                 state.sync = sync;
                 state.blocked_since = since;
             }
+        }
+    }
+
+    /// Forgets how far syncs are: another replica may have brought them further.
+    pub(crate) fn forget_syncs(&mut self) {
+        for state in self.units.values_mut() {
+            state.sync = Sync::default();
+            state.blocked_since = None;
         }
     }
 
@@ -90,6 +109,8 @@ impl PluginState {
             approvals: self.approvals.clone(),
             plugin_owns: self.owned_count,
             retry: false,
+            mode: self.mode(),
+            approved_plan: state.and_then(|state| state.approved_plan.clone()),
             recalled: self.recalled.clone(),
             was_holding: self.was_holding,
             unit: unit.clone(),

@@ -83,6 +83,7 @@ pub(crate) fn key(
     // What does not concern loading must not cause a load.
     let policy = PluginSpec {
         suspend: false,
+        mode: None,
         ..policy.clone()
     };
     // Serialising our own type cannot fail; an empty text would only mean one

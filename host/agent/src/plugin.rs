@@ -15,8 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use reeve_api::{
-    ConditionType, PluginSource, PluginSpec, PluginStatus, Reason, UnitCounts, condition,
-    remove_condition, set_condition,
+    ConditionType, PlanStatus, PluginSource, PluginSpec, PluginStatus, Reason, SyncMode,
+    UnitCounts, condition, remove_condition, set_condition,
 };
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
@@ -129,6 +129,10 @@ pub(crate) struct UnitState {
     pub(crate) sync: Sync,
     /// Since when the object that the sync waits for is waited for.
     pub(crate) blocked_since: Option<(String, Timestamp)>,
+    /// The plan that a person has approved.
+    pub(crate) approved_plan: Option<String>,
+    /// What would be written, where that waits for a person.
+    pub(crate) plan: Option<PlanStatus>,
     /// Whether a person has asked for a new attempt since the last run.
     pub(crate) retry: bool,
     /// Whether it has run since the guard was made.
@@ -493,6 +497,12 @@ impl PluginState {
     /// Whether the policy pauses it.
     pub(crate) fn is_suspended(&self) -> bool {
         self.policy.as_ref().is_some_and(|(spec, _)| spec.suspend)
+    }
+
+    /// When what it wants is written.
+    pub(crate) fn mode(&self) -> SyncMode {
+        let mode = self.policy.as_ref().and_then(|(spec, _)| spec.mode);
+        mode.unwrap_or_default()
     }
 
     /// What of all units waits for a person's word.

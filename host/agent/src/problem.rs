@@ -43,7 +43,11 @@ impl Problem {
     pub(crate) fn waits(&self) -> bool {
         matches!(
             self.reason,
-            Reason::Waiting | Reason::NotReady | Reason::Suspended
+            Reason::Waiting
+                | Reason::NotReady
+                | Reason::Suspended
+                | Reason::AwaitingApproval
+                | Reason::PlanOnly
         )
     }
 }

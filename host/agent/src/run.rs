@@ -1,6 +1,7 @@
 //! One run of one unit: ask the plugin, check the answer, plan, carry it out.
 
 mod absent;
+mod approval;
 mod ask;
 mod observe;
 mod owned;
@@ -8,6 +9,7 @@ mod rehearsal;
 mod sync;
 
 pub(crate) use absent::absences_of;
+pub(crate) use approval::Approved;
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::{Sync, approve_command};
 
@@ -19,11 +21,11 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
 use parking_lot::Mutex;
-use reeve_api::{Reason, SUSPEND_ANNOTATION};
+use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
-use reeve_core::plan::Progress;
+use reeve_core::plan::{Preview, Progress};
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashSet};
@@ -63,6 +65,10 @@ pub(crate) struct Run {
     pub(crate) plugin_owns: usize,
     /// Whether a person has asked for a new attempt.
     pub(crate) retry: bool,
+    /// When what is wanted is written.
+    pub(crate) mode: SyncMode,
+    /// The plan that a person has approved.
+    pub(crate) approved_plan: Option<String>,
     /// Filled once the guard knows what was withdrawn before.
     pub(crate) recalled: Arc<OnceCell<()>>,
     /// Whether deletions of the plugin were held before this agent led.
@@ -97,6 +103,8 @@ pub(crate) struct Ran {
     pub(crate) contributes: BTreeSet<String>,
     /// Fields of ours that were taken back.
     pub(crate) contested: Vec<Contested>,
+    /// What would be written, where that waits for a person.
+    pub(crate) plan: Option<PlanStatus>,
     /// Uid of the primary, when it was there.
     pub(crate) primary_uid: Option<String>,
     /// What did not work, the worst first.
@@ -118,6 +126,7 @@ impl Ran {
             contributing: None,
             contributes: BTreeSet::new(),
             contested: Vec::new(),
+            plan: None,
             primary_uid: None,
             problems: Vec::new(),
         }
@@ -236,6 +245,15 @@ impl Runner {
         if !given_up.is_empty() {
             plan.stages.push(given_up);
         }
+        let mut sync = run.sync.clone();
+        let preview = || Preview::of_end(&plan);
+        let may_end = plan.is_empty()
+            || self.may_write(run, Some(Approved::End), preview, &mut sync, &mut ran);
+        ran.sync = Some(sync);
+        if !may_end {
+            ran.absent = false;
+            return ran;
+        }
         let (plan, holds) = match self.guarded(run, plan, false).await {
             Ok(guarded) => guarded,
             Err(problem) => {
@@ -264,6 +282,27 @@ impl Runner {
         ran.problems.extend(executed.problems);
         ran.again = acts && ran.problems.is_empty();
         ran
+    }
+}
+
+impl Runner {
+    /// Whether something may be written; see [`approval::may_write`]. A rehearsal
+    /// writes nothing, and takes down what would approve it.
+    fn may_write(
+        &self,
+        run: &Run,
+        about: Option<Approved>,
+        preview: impl FnOnce() -> Preview,
+        sync: &mut Sync,
+        ran: &mut Ran,
+    ) -> bool {
+        let Some(rehearsal) = &self.rehearsal else {
+            return approval::may_write(run, about, preview, sync, ran);
+        };
+        if run.mode == SyncMode::OnRequest && (about.is_none() || sync.approved != about) {
+            rehearsal.take_down_approval(preview().id(sync.used_approval.as_deref()));
+        }
+        true
     }
 }
 

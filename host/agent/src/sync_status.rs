@@ -1,6 +1,6 @@
 //! How a sync is written in a `Unit` object, and read back after a restart.
 
-use crate::run::Sync;
+use crate::run::{Approved, Sync};
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{BlockedBy, HookStatus, SyncStatus};
 use reeve_core::waves::{HookState, WaveWait};
@@ -21,6 +21,8 @@ pub(crate) fn write(sync: &Sync, since: Option<Timestamp>) -> Option<SyncStatus>
             reason: blocked.reason.clone(),
             since: since.map(|since| since.to_string()),
         }),
+        approved: sync.approved.map(|what| what.as_str().to_owned()),
+        used_approval: sync.used_approval.clone(),
         wave_since: sync.wait.as_ref().map(|wait| wait.since.to_string()),
         hooks: sync
             .hooks
@@ -37,6 +39,8 @@ pub(crate) fn read(status: &SyncStatus) -> Option<Sync> {
         revision: Some(status.revision.parse().ok()?),
         settled: status.settled,
         wait: wait(status),
+        approved: status.approved.as_deref().and_then(Approved::parse),
+        used_approval: status.used_approval.clone(),
         hooks: status
             .hooks
             .iter()
@@ -128,6 +132,14 @@ mod tests {
         };
         let written = write(&sync, None).unwrap();
         assert_eq!(read(&written), Some(sync.clone()));
+        // So does what a person has approved.
+        let approved = Sync {
+            approved: Some(Approved::Sync),
+            used_approval: Some("0123".to_owned()),
+            ..sync.clone()
+        };
+        let written = write(&approved, None).unwrap();
+        assert_eq!(read(&written), Some(approved));
         assert_eq!(since(&written), None);
         // So does the time that a wave has had already.
         let at = |second| Timestamp::from_second(second).unwrap();

@@ -107,6 +107,10 @@ pub enum Reason {
     NamespaceAbsent,
     /// An object is not healthy yet, and is waited for.
     Waiting,
+    /// A plan waits for a person.
+    AwaitingApproval,
+    /// The policy says that plans are only shown.
+    PlanOnly,
     /// An object has failed by its own account.
     Degraded,
     /// A wave takes longer than it may.

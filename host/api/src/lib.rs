@@ -5,11 +5,13 @@
 
 mod condition;
 mod journal;
+mod plan;
 mod plugin;
 mod unit;
 
 pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
+pub use plan::{PlanStatus, PlanStep, SyncMode};
 pub use plugin::{
     AdoptionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource, PluginSpec,
     PluginStatus, UnitCounts, WrittenKind,
@@ -30,6 +32,9 @@ pub const PLUGIN_CONFIG_MAP_LABEL: &str = "reeve.dev/plugin";
 /// Annotation on a `Plugin`, set by a person: tokens of held deletions that may
 /// go, separated by commas.
 pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
+/// Annotation on a `Unit`, set by a person: the id of the plan in its status that may
+/// be carried out, where the mode of the plugin is `OnRequest`.
+pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
 /// runs the plugin's units, or that unit, at once. On a `Plugin` the first word,
 /// usually the time, may be followed by `retry` (only units in trouble, and as if

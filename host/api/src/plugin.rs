@@ -1,5 +1,6 @@
 //! `Plugin`: status and policy of one plugin.
 
+use crate::plan::SyncMode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,
     printcolumn = r#"{"name":"Failing","type":"integer","jsonPath":".status.units.failing"}"#,
     printcolumn = r#"{"name":"Waiting","type":"integer","jsonPath":".status.units.waiting","priority":1}"#,
+    printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".spec.mode","priority":1}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
@@ -42,6 +44,11 @@ pub struct PluginSpec {
     /// written until this is false again. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
+    /// When what the plugin wants is written: `Auto` (the default) at once,
+    /// `OnRequest` when a person has approved the plan that the `Unit` shows, the
+    /// repair of drift included, `PlanOnly` never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<SyncMode>,
     /// Which objects that somebody else made the plugin may take over when it wants
     /// objects of their names. Default `Never`: such an object is left alone, and
     /// the unit says whose it is.

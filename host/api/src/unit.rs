@@ -1,5 +1,6 @@
 //! `Unit`: one primary of one plugin that somebody should know about.
 
+use crate::plan::PlanStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -63,6 +64,10 @@ pub struct UnitStatus {
     /// How far the newest desired revision is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncStatus>,
+    /// What would be written, where that waits for a person or the mode of the
+    /// plugin is `PlanOnly`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// `Ready`, and what the plugin reports.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -90,6 +95,13 @@ pub struct SyncStatus {
     /// of its objects says, makes the unit `Stalled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave_since: Option<String>,
+    /// What a person has approved, while it is being carried out: `Sync`, this
+    /// revision, or `End`, the end of the unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
+    /// The id of the plan that was approved last. It approves nothing a second time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_approval: Option<String>,
     /// Hooks of this revision, by phase and object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookStatus>,

@@ -191,16 +191,19 @@ async fn change(
     target: &TargetArgs,
     patch: &serde_json::Value,
 ) -> anyhow::Result<()> {
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
     let name = &target.plugin;
     let changed = plugins(client, target)
-        .patch(name, &params, &Patch::Merge(patch))
+        .patch(name, &patch_params(), &Patch::Merge(patch))
         .await;
     changed.with_context(|| format!("cannot change plugin {name}"))?;
     Ok(())
+}
+
+fn patch_params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
 }
 
 /// The primary that somebody means.

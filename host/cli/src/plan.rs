@@ -9,6 +9,7 @@ use crate::style::Painter;
 use anyhow::Context as _;
 use clap::Args;
 use reeve_agent::planner::{Action, Given, PlanError, Planner, Standing, UnitPlan};
+use reeve_api::SyncMode;
 use reeve_core::chain;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ struct LoadedPlan {
     version: String,
     digest: String,
     suspended: bool,
+    mode: SyncMode,
     warnings: Vec<String>,
     units: Vec<UnitPlan>,
 }
@@ -206,6 +208,7 @@ async fn plan(
         version: opened.version().to_owned(),
         digest: opened.digest(),
         suspended: opened.is_suspended(),
+        mode: opened.mode(),
         warnings: opened.warnings().to_vec(),
         units,
     })

@@ -1,17 +1,20 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
+use super::reporting::unit_object_name;
 use super::{Controller, Route};
+use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::reads::Side;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION, SUSPEND_ANNOTATION,
+    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION,
+    SUSPEND_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health;
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
 use reeve_core::prune::Token;
-use reeve_core::{ObjectReference, UnitKey};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use std::sync::Arc;
 
 impl Controller {
@@ -26,6 +29,7 @@ impl Controller {
             self.on_plugin_object(change.new.as_ref(), &change.reference);
         } else if change.watch == *self.own.units.spec() {
             let name = change.reference.name.clone();
+            self.on_approval(change.new.as_deref(), change.old.as_deref());
             if change.new.is_some() {
                 self.state.unit_objects.insert(name);
             } else {
@@ -41,6 +45,39 @@ impl Controller {
                 Route::Owned => self.on_owned(&plugin, &change),
                 Route::Contributed => self.on_contributed(&plugin, &change),
                 Route::Read => self.on_read(&change),
+            }
+        }
+    }
+
+    /// Takes in what a person has approved of a unit.
+    fn on_approval(&mut self, new: Option<&Object>, old: Option<&Object>) {
+        let Some(object) = new.or(old) else {
+            return;
+        };
+        let Ok(found) = serde_json::from_value::<Unit>(object.value()) else {
+            return;
+        };
+        let approved = new.and_then(approved_plan);
+        let Some(plugin) = self.state.plugins.get_mut(found.spec.plugin.as_str()) else {
+            return;
+        };
+        let primary = found.spec.primary;
+        let Some(kind) = GroupVersionKind::from_fields(&primary.api_version, &primary.kind) else {
+            return;
+        };
+        let primary = ObjectReference::new(kind, primary.namespace, primary.name);
+        let unit = plugin.unit(&primary);
+        // Who may make a Unit may write anything into it.
+        if unit_object_name(&unit) != object.name() {
+            return;
+        }
+        if let Some(state) = plugin.units.get_mut(&primary)
+            && state.approved_plan != approved
+        {
+            let given = approved.is_some();
+            state.approved_plan = approved;
+            if given {
+                self.state.queue.add_first(unit);
             }
         }
     }
@@ -161,8 +198,14 @@ impl Controller {
                 plugin.renew_guard();
             }
         }
+        let mode = plugin.mode();
         plugin.policy = Some(policy);
-        if was_suspended && !plugin.is_suspended() {
+        let other_mode = mode != plugin.mode();
+        if other_mode {
+            // What was held under the other mode is asked for anew, or not at all.
+            plugin.renew_guard();
+        }
+        if other_mode || (was_suspended && !plugin.is_suspended()) {
             for primary in plugin.units.keys() {
                 self.state.queue.add(plugin.unit(primary));
             }

@@ -7,6 +7,7 @@
 use super::Controller;
 use crate::active::Active;
 use crate::plugin::{PluginState, UnitState};
+use reeve_api::SyncMode;
 use reeve_cluster::{Object, ObjectChange, Snapshot};
 use reeve_core::ownership::contributor_prefix;
 use reeve_core::selector::Selector;
@@ -163,7 +164,9 @@ impl Controller {
             let Some(active) = plugin.active.clone() else {
                 continue;
             };
-            if plugin.is_suspended() || plugin.contributions.orphaned.is_empty() {
+            // There is no unit that could show a plan of this.
+            let written = plugin.mode() == SyncMode::Auto && !plugin.is_suspended();
+            if !written || plugin.contributions.orphaned.is_empty() {
                 continue;
             }
             let mut orphaned = std::mem::take(&mut plugin.contributions.orphaned);

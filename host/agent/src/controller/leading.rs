@@ -137,6 +137,10 @@ impl Controller {
                 continue;
             };
             plugin.renew_guard();
+            // What this replica knew may be of an earlier term.
+            let snapshot = self.runner.store.snapshot();
+            plugin.forget_syncs();
+            plugin.resume_syncs(&snapshot, self.own.units.spec(), &self.loader.namespace);
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
             self.drop_unit_objects(&name, &keep);

@@ -307,6 +307,7 @@ pub(super) fn unit_report(
                 &state.sync,
                 state.blocked_since.as_ref().map(|(_, since)| *since),
             ),
+            plan: state.plan.clone(),
             conditions: state.conditions.clone(),
         },
     }

@@ -262,6 +262,7 @@ impl Controller {
         let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
         state.problem = ran.problems.first().cloned();
         state.heard = true;
+        state.plan = ran.plan;
         if let Some(problem) = &state.problem
             && problem.reason == Reason::NamespaceAbsent
         {

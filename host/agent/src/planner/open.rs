@@ -9,7 +9,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason};
+use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
 use reeve_cluster::Answer;
 use reeve_core::ObjectReference;
 use reeve_core::selector::Selector;
@@ -206,6 +206,11 @@ impl Opened<'_> {
     /// Whether its policy pauses it: then nothing of a plan is done.
     pub fn is_suspended(&self) -> bool {
         self.state.is_suspended()
+    }
+
+    /// When what a plan says is done.
+    pub fn mode(&self) -> SyncMode {
+        self.state.mode()
     }
 
     /// What keeps the agent from doing what a plan says.

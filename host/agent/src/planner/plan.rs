@@ -28,6 +28,8 @@ pub struct UnitPlan {
     pub unchanged: usize,
     /// What keeps the unit from being ready, the worst first.
     pub problems: Vec<ProblemReport>,
+    /// What approves just this plan, where the mode of the plugin asks for that.
+    pub approval: Option<String>,
     /// The call of the plugin; none when it was not called.
     pub call: Option<Call>,
 }
@@ -120,8 +122,9 @@ impl Opened<'_> {
         UnitPlan {
             primary: primary.clone(),
             planned: taken.planned || ran.problems.is_empty(),
-            changes,
             unchanged: taken.plan.unchanged,
+            approval: taken.approval.filter(|_| !changes.is_empty()),
+            changes,
             problems: ran.problems.into_iter().map(ProblemReport::from).collect(),
             call,
         }

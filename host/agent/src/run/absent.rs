@@ -6,6 +6,7 @@
 
 use super::{Ran, Run, Runner, sync};
 use reeve_core::outcome::Absence;
+use reeve_core::plan::Preview;
 use reeve_core::prune::{Candidate, Cause, Request};
 use reeve_core::waves::Removal;
 use reeve_core::{ObjectReference, UnitKey};
@@ -32,6 +33,21 @@ impl Runner {
                 Err(problem) => ran.problems.push(problem),
             }
         }
+        let candidates = found.iter().map(|live| Candidate {
+            reference: live.reference(),
+            uid: live.uid().to_owned(),
+            // Kinds that lose data were refused before.
+            removal: Removal::Permitted,
+        });
+        let candidates: Vec<Candidate> = candidates.collect();
+        let mut sync = ran.sync.take().unwrap_or_default();
+        // They go all at once: no approval has to outlast this run.
+        let preview = || Preview::of_absences(&candidates);
+        let may_go = found.is_empty() || self.may_write(run, None, preview, &mut sync, ran);
+        ran.sync = Some(sync);
+        if !may_go {
+            return;
+        }
         if let Some(rehearsal) = &self.rehearsal {
             found
                 .iter()
@@ -44,17 +60,11 @@ impl Runner {
             ran.problems.push(problem);
             return;
         }
-        let candidates = found.iter().map(|live| Candidate {
-            reference: live.reference(),
-            uid: live.uid().to_owned(),
-            // Kinds that lose data were refused before.
-            removal: Removal::Permitted,
-        });
         let asks = absences_of(unit);
         let request = Request {
             unit: &asks,
             cause: Cause::Withdrawn,
-            candidates: candidates.collect(),
+            candidates,
             // None of them is the unit's: what counts is the budget.
             unit_owns: usize::MAX,
             plugin_owns: usize::MAX,

@@ -34,6 +34,8 @@ pub(crate) struct Rehearsed {
     pub(crate) held: Vec<ObjectReference>,
     /// Which of the desired objects differ and have to wait for others.
     pub(crate) waiting: BTreeSet<usize>,
+    /// What approves it, where that is asked for.
+    pub(crate) approval: Option<String>,
     /// What exists and must not.
     pub(crate) absences: Vec<ObjectReference>,
 }
@@ -113,6 +115,11 @@ impl Rehearsal {
         taken.planned = true;
         taken.held = held(&unguarded, &plan);
         taken.plan = plan;
+    }
+
+    /// Takes down what would approve the plan, if nothing did before.
+    pub(super) fn take_down_approval(&self, id: String) {
+        self.0.lock().approval.get_or_insert(id);
     }
 
     /// Takes down that an object would be deleted because it must not exist.

@@ -1,7 +1,7 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
 use super::observe::{self, Observation};
-use super::{Ran, Run, Runner};
+use super::{Approved, Ran, Run, Runner};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
@@ -10,7 +10,8 @@ use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::Next;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{
-    Blocked, Hooks, Plan, Progress, Refusal, Situation, Step, Stubborn, Wanted, Withdrawal, prepare,
+    Blocked, Hooks, Plan, Preview, Progress, Refusal, Situation, Step, Stubborn, Wanted,
+    Withdrawal, prepare,
 };
 use reeve_core::prune::{Cause, Hold, Request, Token};
 use reeve_core::waves::{
@@ -44,6 +45,10 @@ pub(crate) struct Sync {
     pub(crate) blocked: Option<Blocked>,
     /// Since when the wave of that is waited for.
     pub(crate) wait: Option<WaveWait>,
+    /// What a person has approved, while it is being carried out.
+    pub(crate) approved: Option<Approved>,
+    /// The plan that a person approved last.
+    pub(crate) used_approval: Option<String>,
 }
 
 impl Sync {
@@ -52,6 +57,7 @@ impl Sync {
         self.hooks
             .values()
             .any(|state| *state != HookState::Pending)
+            || self.approved.is_some()
     }
 
     /// A new attempt: a wave gets its time anew, and what a hook has ended begins
@@ -65,6 +71,7 @@ impl Sync {
                     .into_iter()
                     .map(|(name, state)| (name, state.again()))
                     .collect(),
+                used_approval: self.used_approval,
                 ..Self::default()
             },
             _ => Self { wait: None, ..self },
@@ -114,6 +121,7 @@ impl Runner {
         if sync.revision != Some(revision) {
             sync = Sync {
                 revision: Some(revision),
+                used_approval: sync.used_approval,
                 ..Sync::default()
             };
         }
@@ -152,6 +160,19 @@ impl Runner {
             sync.settled |= plan.progress == Progress::Complete;
             let blocked = plan.blocked.as_ref().filter(|_| !sync.settled);
             sync.wait = WaveWait::follow(sync.wait.take(), blocked, self.clock.now());
+            let before = sync.clone();
+            let preview = || {
+                looked.with_situation(&owner, &wanted, &sequence, &before, |situation| {
+                    Preview::of(situation, &revision)
+                })
+            };
+            let about = Some(Approved::Sync);
+            if !plan.is_empty() && !self.may_write(run, about, preview, &mut sync, ran) {
+                ran.problems
+                    .extend(plan.refusals.iter().map(refusal_problem));
+                ran.sync = Some(sync);
+                return;
+            }
             let (mut plan, holds) = match self.guarded(run, plan, empty_not_meant).await {
                 Ok(guarded) => guarded,
                 Err(problem) => {
@@ -182,6 +203,9 @@ impl Runner {
                 self.metrics.unchanged(&unit.plugin, unchanged);
                 ran.problems
                     .extend(self.waiting(&sync, &wanted, &mut ran.next));
+                if sync.progress == Progress::Complete {
+                    sync.approved = None;
+                }
                 ran.sync = Some(sync);
                 return;
             }
@@ -353,18 +377,32 @@ pub(super) fn next(
     looked: &Observation,
     sync: &Sync,
 ) -> Plan {
-    reeve_core::plan(&Situation {
-        owner,
-        wanted,
-        sequence,
-        observed: &looked.observed,
-        gate: &|observed, applied| looked.gate(observed, applied),
-        hooks: &sync.hooks,
-        schemas: &looked.schemas,
-        stubborn: &sync.stubborn,
-        contributions: looked.contributions(&sync.sent),
-        settled: sync.settled,
-    })
+    looked.with_situation(owner, wanted, sequence, sync, reeve_core::plan)
+}
+
+impl Observation {
+    /// Decides something about all that is known of a sync.
+    fn with_situation<T>(
+        &self,
+        owner: &Owner,
+        wanted: &[Wanted],
+        sequence: &Sequence,
+        sync: &Sync,
+        decide: impl FnOnce(&Situation<'_>) -> T,
+    ) -> T {
+        decide(&Situation {
+            owner,
+            wanted,
+            sequence,
+            observed: &self.observed,
+            gate: &|observed, applied| self.gate(observed, applied),
+            hooks: &sync.hooks,
+            schemas: &self.schemas,
+            stubborn: &sync.stubborn,
+            contributions: self.contributions(&sync.sent),
+            settled: sync.settled,
+        })
+    }
 }
 
 /// Objects of others to which the unit wants to contribute.

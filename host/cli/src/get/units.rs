@@ -46,6 +46,7 @@ struct Row {
     failures: u32,
     blocked_by: Option<Value>,
     blocked_text: String,
+    plan: Option<Value>,
 }
 
 impl Row {
@@ -62,6 +63,7 @@ impl Row {
                 Some(blocked) => format!("{} ({})", blocked.object, blocked.status),
             },
             blocked_by: blocked.map(|blocked| json!(blocked)),
+            plan: status.plan.map(|plan| json!(plan)),
         }
     }
 
@@ -80,6 +82,7 @@ impl Row {
             failures: 0,
             blocked_by: None,
             blocked_text: String::new(),
+            plan: None,
         }
     }
 
@@ -258,6 +261,7 @@ fn in_json(row: &Row) -> Value {
         "since": row.readiness.since.map(|since| since.to_string()),
         "failures": row.failures,
         "blockedBy": row.blocked_by,
+        "plan": row.plan,
     })
 }
 

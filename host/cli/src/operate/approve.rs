@@ -1,24 +1,26 @@
 //! `reeve approve`.
 
 use super::outcome::{Goal, wait};
-use super::{TargetArgs, change, find};
+use super::{TargetArgs, change, find, patch_params};
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams};
-use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, Unit};
+use kube::api::{Api, ListParams, Patch};
+use reeve_api::{APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION, Plugin, Unit};
 use reeve_core::prune::Token;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Let held deletions go
+/// Let held deletions go, or plans be carried out
 ///
-/// Without tokens it lists what is held. A token stands for exactly the objects that
-/// were listed with it, and for no others; it can be acted on for an hour. Sets the
-/// annotation reeve.dev/approve-deletion of the Plugin, for which you need get and
-/// patch on it, and list on units.
+/// Without tokens it lists what waits. A token stands for exactly the objects or the
+/// plan that it was listed with, and for no others; of deletions it can be acted on for
+/// an hour, and a plan is carried out once. Sets the annotation
+/// reeve.dev/approve-deletion of the Plugin or reeve.dev/approve-plan of the Unit, for
+/// which you need get and patch on them, and list on units.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it was approved, or listed; 1 with --wait, it is still held; 2 it \
@@ -30,7 +32,7 @@ pub(crate) struct ApproveArgs {
     /// Tokens of what may go
     #[arg(value_name = "TOKEN", value_parser = parse_token)]
     tokens: Vec<Token>,
-    /// Everything that is held now
+    /// Everything that waits now
     #[arg(long, conflicts_with = "tokens")]
     all: bool,
 }
@@ -43,14 +45,16 @@ fn parse_token(text: &str) -> Result<Token, String> {
 /// than the last few have done what they can.
 const KEPT: usize = 20;
 
-/// Deletions that wait for a person.
+/// Something that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    /// What approves them.
+    /// What approves it.
     pub(super) token: String,
-    /// What is said about them, and of which unit; none for the whole plugin.
+    /// What is said about it, and of which unit; none for the whole plugin.
     message: String,
     unit: Option<String>,
+    /// Name of the Unit whose plan it is; none for deletions.
+    plan_of: Option<String>,
 }
 
 pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
@@ -73,19 +77,37 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         args.tokens.iter().map(ToString::to_string).collect()
     };
     if chosen.is_empty() {
-        bail!("no deletion of plugin {name} is held");
+        bail!("nothing of plugin {name} waits for approval");
     }
     for token in &chosen {
         if !held.iter().any(|one| one.token == *token) {
             bail!(
-                "{token} stands for nothing that is held for plugin {name} now: what is held has \
+                "{token} stands for nothing of plugin {name} that waits now: what waits has \
                  changed, or is gone; `reeve approve {name}` lists it"
             );
         }
     }
-    let value = approvals(&plugin, &chosen);
-    let patch = json!({"metadata": {"annotations": {APPROVE_DELETION_ANNOTATION: value}}});
-    change(&client, target, &patch).await?;
+    let is_chosen = |one: &&Held| chosen.contains(&one.token);
+    let (plans, deletions): (Vec<&Held>, Vec<&Held>) = held
+        .iter()
+        .filter(is_chosen)
+        .partition(|one| one.plan_of.is_some());
+    if !deletions.is_empty() {
+        let tokens: Vec<String> = deletions.iter().map(|one| one.token.clone()).collect();
+        let value = approvals(&plugin, &tokens);
+        let patch = json!({"metadata": {"annotations": {APPROVE_DELETION_ANNOTATION: value}}});
+        change(&client, target, &patch).await?;
+    }
+    for plan in plans {
+        let unit = plan.plan_of.as_deref().unwrap_or_default();
+        let annotations = json!({APPROVE_PLAN_ANNOTATION: plan.token});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let api: Api<Unit> = Api::namespaced(client.clone(), &target.connection.namespace);
+        let patched = api
+            .patch(unit, &patch_params(), &Patch::Merge(&patch))
+            .await;
+        patched.with_context(|| format!("cannot change unit {unit}"))?;
+    }
     output::tell(format_args!("{name}: approved {}", chosen.join(", ")));
     if !target.wait {
         return Ok(ExitCode::SUCCESS);
@@ -108,7 +130,7 @@ fn approvals(plugin: &Plugin, chosen: &[String]) -> String {
 
 fn list(name: &str, held: &[Held]) {
     if held.is_empty() {
-        output::tell(format_args!("no deletion of plugin {name} is held"));
+        output::tell(format_args!("nothing of plugin {name} waits for approval"));
     }
     for one in held {
         let place = match &one.unit {
@@ -122,7 +144,7 @@ fn list(name: &str, held: &[Held]) {
     }
 }
 
-/// What is held for a plugin as a whole, and for its units.
+/// What waits of a plugin as a whole, and of its units.
 pub(super) fn held(plugin: &Plugin, units: &[Unit]) -> Vec<Held> {
     let mut held = Vec::new();
     let mut known = BTreeSet::new();
@@ -137,6 +159,7 @@ pub(super) fn held(plugin: &Plugin, units: &[Unit]) -> Vec<Held> {
                     message: told(message, &token),
                     token,
                     unit: unit.clone(),
+                    plan_of: None,
                 });
             }
         }
@@ -158,7 +181,40 @@ pub(super) fn held(plugin: &Plugin, units: &[Unit]) -> Vec<Held> {
             );
         }
     }
+    held.extend(units.iter().filter_map(plan_of));
     held
+}
+
+/// The plan of a unit that waits for a person.
+fn plan_of(unit: &Unit) -> Option<Held> {
+    let status = unit.status.as_ref()?;
+    let plan = status.plan.as_ref()?;
+    let waits = |one: &&Condition| one.type_ == "Ready" && one.reason == "AwaitingApproval";
+    status.conditions.iter().find(waits)?;
+    let primary = &unit.spec.primary;
+    let mut message = format!(
+        "{} to create, {} to change, {} to delete",
+        plan.create, plan.change, plan.delete
+    );
+    for step in &plan.steps {
+        let object = &step.object;
+        let name = match &object.namespace {
+            Some(namespace) => format!("{namespace}/{}", object.name),
+            None => object.name.clone(),
+        };
+        message.push_str(&format!("\n    {} {} {name}", step.action, object.kind));
+    }
+    let shown = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
+    let more = (plan.create + plan.change + plan.delete).saturating_sub(shown);
+    if more > 0 {
+        message.push_str(&format!("\n    and {more} more"));
+    }
+    Some(Held {
+        token: plan.id.clone(),
+        message,
+        unit: Some(format!("{} {}", primary.kind, primary.name)),
+        plan_of: Some(unit.name_any()),
+    })
 }
 
 /// The token with which a text begins, if it does.
@@ -186,7 +242,9 @@ fn told(message: &str, token: &str) -> String {
 mod tests {
     use super::*;
     use k8s_openapi::jiff::Timestamp;
-    use reeve_api::{PluginSpec, UnitSpec, UnitStatus, condition};
+    use reeve_api::{
+        PlanStatus, PlanStep, PluginSpec, PrimaryReference, UnitSpec, UnitStatus, condition,
+    };
 
     const ONE: &str = "0123456789abcdef0123";
     const TWO: &str = "abcdef0123456789abcd";
@@ -235,6 +293,40 @@ mod tests {
                 (TWO, "y", Some("Profile alice")),
             ]
         );
+    }
+
+    #[test]
+    fn plans_that_wait_are_listed_with_their_steps() {
+        let plugin = Plugin::new("p", PluginSpec::default());
+        let mut waiting = unit("waits");
+        let status = waiting.status.as_mut().unwrap();
+        status.conditions[0].reason = "AwaitingApproval".to_owned();
+        let object = PrimaryReference {
+            kind: "Widget".to_owned(),
+            namespace: Some("a".to_owned()),
+            name: "w".to_owned(),
+            ..PrimaryReference::default()
+        };
+        status.plan = Some(PlanStatus {
+            id: ONE.to_owned(),
+            create: 2,
+            steps: vec![PlanStep {
+                action: "Create".to_owned(),
+                object,
+            }],
+            ..PlanStatus::default()
+        });
+        let mut shown = waiting.clone();
+        shown.status.as_mut().unwrap().conditions[0].reason = "PlanOnly".to_owned();
+        let found = held(&plugin, &[shown, waiting]);
+        let expected = Held {
+            token: ONE.to_owned(),
+            message: "2 to create, 0 to change, 0 to delete\n    Create Widget a/w\n    and 1 more"
+                .to_owned(),
+            unit: Some("Profile alice".to_owned()),
+            plan_of: Some("u".to_owned()),
+        };
+        assert_eq!(found, [expected]);
     }
 
     #[test]

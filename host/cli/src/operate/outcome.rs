@@ -112,8 +112,8 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
                 .filter(|one| tokens.contains(&one.token))
                 .count();
             match left {
-                0 => Progress::Well("what was approved is no longer held".to_owned()),
-                left => Progress::Under(format!("{left} still held")),
+                0 => Progress::Well("what was approved no longer waits for it".to_owned()),
+                left => Progress::Under(format!("{left} still waiting")),
             }
         }
         Goal::Resumed | Goal::Handled { .. } => {

@@ -33,6 +33,7 @@ fn plugin(plan: &PluginPlan) -> Value {
         "version": loaded.version,
         "digest": loaded.digest,
         "suspended": loaded.suspended,
+        "mode": loaded.mode,
         "warnings": loaded.warnings,
         "units": units,
     })
@@ -49,6 +50,7 @@ fn unit(unit: &UnitPlan) -> Value {
         "primary": reference(&unit.primary),
         "planned": unit.planned,
         "unchanged": unit.unchanged,
+        "approval": unit.approval,
         "problems": problems,
         "changes": changes,
     })

@@ -5,6 +5,7 @@ use crate::columns::counted;
 use crate::looking::in_text;
 use crate::style::{Painter, Style};
 use reeve_agent::planner::{Action, FieldChange, ObjectPlan, Standing, UnitPlan, is_bookkeeping};
+use reeve_api::SyncMode;
 use std::fmt::Write as _;
 
 /// The text of plans. `verbose` adds what is as it should be, and the marks of
@@ -48,6 +49,7 @@ impl Text {
             version,
             digest,
             suspended,
+            mode,
             warnings,
             units,
         } = loaded;
@@ -66,11 +68,23 @@ impl Text {
             let line = format!("suspended: nothing of this is done before `reeve resume {name}`");
             self.line(2, Some(Style::Warning), &line);
         }
+        let line = match mode {
+            SyncMode::Auto => None,
+            SyncMode::OnRequest => Some("mode OnRequest: each plan is done when it is approved"),
+            SyncMode::PlanOnly => Some("mode PlanOnly: nothing of this is done"),
+        };
+        if let Some(line) = line {
+            self.line(2, Some(Style::Warning), line);
+        }
         for warning in warnings {
             self.line(2, Some(Style::Warning), &format!("warning: {warning}"));
         }
         for unit in units {
             self.unit(unit);
+            if let Some(id) = &unit.approval {
+                let line = format!("approve with: reeve approve {} {id}", plan.plugin);
+                self.line(4, Some(Style::Heading), &line);
+            }
         }
         self.out.push('\n');
     }

@@ -109,7 +109,7 @@ async fn troubled_units_come_first() {
                     "namespace": null, "name": "bob",
                 },
                 "ready": false, "reason": "Terminal", "message": "not this one",
-                "since": since, "failures": failures, "blockedBy": null,
+                "since": since, "failures": failures, "blockedBy": null, "plan": null,
             }],
             "plugins": [{"name": "chameleon", "total": 2, "ready": 1, "failing": 1}],
         })
@@ -252,10 +252,10 @@ async fn held_deletions_can_be_listed_and_approved() {
     desk.world.settle().await;
     desk.reeve("approve chameleon")
         .await
-        .is(0, "no deletion of plugin chameleon is held\n");
+        .is(0, "nothing of plugin chameleon waits for approval\n");
     desk.reeve("approve chameleon --all")
         .await
-        .fails(2, "no deletion of plugin chameleon is held");
+        .fails(2, "nothing of plugin chameleon waits for approval");
     // An empty answer that is not said to be meant holds what there was.
     chameleon(&desk, json!({"do": "nothing"})).await;
     desk.world.settle().await;
@@ -280,8 +280,8 @@ async fn held_deletions_can_be_listed_and_approved() {
         .await
         .fails(
             2,
-            "0123456789abcdef0123 stands for nothing that is held for plugin chameleon now: what \
-             is held has changed, or is gone; `reeve approve chameleon` lists it",
+            "0123456789abcdef0123 stands for nothing of plugin chameleon that waits now: what \
+             waits has changed, or is gone; `reeve approve chameleon` lists it",
         );
     let said = desk
         .reeve(&format!("approve chameleon {token} --wait"))
@@ -289,7 +289,7 @@ async fn held_deletions_can_be_listed_and_approved() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
         said.out
-            .ends_with("chameleon: what was approved is no longer held\n"),
+            .ends_with("chameleon: what was approved no longer waits for it\n"),
         "{}",
         said.out
     );
@@ -315,4 +315,43 @@ async fn held_deletions_can_be_listed_and_approved() {
         said.out,
         "chameleon: does not run (ConfigMapAbsent); see `reeve get plugins -o wide`\n"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_can_be_seen_approved_and_carried_out() {
+    let desk = desk().await;
+    let mut plugin = plugin_reference("chameleon");
+    plugin["spec"] = json!({"mode": "OnRequest"});
+    desk.world.apply(&plugin).await;
+    chameleon(&desk, json!({"do": "objects", "count": 1})).await;
+    desk.world.tenant("alice", &[]).await;
+    desk.world.settle().await;
+    let object = core_reference("ConfigMap", "alice", "chameleon-alice-0");
+    assert!(desk.world.get(&object).await.is_none());
+    let said = desk.reeve("approve chameleon").await;
+    let token = said.out.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(
+        said.out,
+        format!(
+            "{token}\n  Profile alice: 1 to create, 0 to change, 0 to delete\n    Create ConfigMap \
+             alice/chameleon-alice-0\n  approve with: reeve approve chameleon {token}\n"
+        )
+    );
+    // Whoever plans at the desk sees the plan that the agent made.
+    let plan = desk.json("plan chameleon").await;
+    assert_eq!(plan.0, Some(2));
+    assert_eq!(plan.1["plugins"][0]["mode"], "OnRequest");
+    assert_eq!(plan.1["plugins"][0]["units"][0]["approval"], token);
+    let said = desk.reeve("plan chameleon").await;
+    let line = format!("approve with: reeve approve chameleon {token}");
+    assert!(said.out.contains(&line), "{}", said.out);
+    let units = desk.json("get units chameleon").await.1;
+    assert_eq!(units["units"][0]["reason"], "AwaitingApproval");
+    assert_eq!(units["units"][0]["plan"]["id"], token);
+    let said = desk
+        .reeve(&format!("approve chameleon {token} --wait"))
+        .await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    desk.world.settle_with(&object).await;
+    assert!(desk.world.get(&object).await.is_some());
 }

@@ -124,13 +124,13 @@ async fn a_plan_is_what_the_agent_then_does() {
         json!({
             "plugins": [{
                 "plugin": "quotas", "version": "0.1.0", "digest": digest,
-                "suspended": false, "warnings": [],
+                "suspended": false, "mode": "Auto", "warnings": [],
                 "units": [{
                     "primary": {
                         "apiVersion": "kubeflow.org/v1", "kind": "Profile",
                         "namespace": null, "name": "alice",
                     },
-                    "planned": true, "unchanged": 0, "problems": [],
+                    "planned": true, "unchanged": 0, "approval": null, "problems": [],
                     "changes": [{
                         "object": {
                             "apiVersion": "v1", "kind": "ResourceQuota",

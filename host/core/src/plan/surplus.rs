@@ -132,20 +132,35 @@ fn delete(
 /// What of these is a withdrawal that the guard is asked about. What is going
 /// already was let go.
 fn candidates(surplus: &[&Observed], reason: Withdrawal) -> Vec<Candidate> {
+    let guarded = judged(surplus, reason)
+        .filter(|(candidate, of_hook)| candidate.removal != Removal::Never && *of_hook == reason);
+    guarded.map(|(candidate, _)| candidate).collect()
+}
+
+/// What becomes of each of these, which the unit no longer wants; hooks of earlier
+/// syncs included, which the guard is not asked about.
+pub(super) fn withdrawn(surplus: &[&Observed]) -> Vec<Candidate> {
+    let judged = judged(surplus, Withdrawal::Unwanted);
+    judged.map(|(candidate, _)| candidate).collect()
+}
+
+fn judged<'a>(
+    surplus: &'a [&Observed],
+    reason: Withdrawal,
+) -> impl Iterator<Item = (Candidate, Withdrawal)> + 'a {
     let open = surplus.iter().filter(|object| !object.deleting);
-    let candidates = open.filter_map(|object| {
+    open.map(move |object| {
         let annotations = Annotations::from(&object.annotations);
         let (options, _) = Options::from_annotations(&annotations);
         let removal = removal(object, &options, reason);
         let of_hook = of_hook(&object.reference.kind, &options, removal, reason);
-        let guarded = removal != Removal::Never && of_hook == reason;
-        guarded.then(|| Candidate {
+        let candidate = Candidate {
             reference: object.reference.clone(),
             uid: object.uid.clone(),
             removal,
-        })
-    });
-    candidates.collect()
+        };
+        (candidate, of_hook)
+    })
 }
 
 /// The hook of an earlier sync was never part of what is desired: that it goes is

@@ -505,6 +505,6 @@ fn applied<'a>(one: &'a Wanted, live: &Observed) -> Applied<'a> {
     }
 }
 
-fn hook_key(phase: Phase, reference: &ObjectReference) -> String {
+pub(super) fn hook_key(phase: Phase, reference: &ObjectReference) -> String {
     format!("{phase} {reference}")
 }

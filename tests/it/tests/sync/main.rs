@@ -6,6 +6,7 @@
 mod budget;
 mod deletions;
 mod hooks;
+mod modes;
 mod platform;
 mod stage;
 mod timeouts;
