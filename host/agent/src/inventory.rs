@@ -4,7 +4,7 @@
 use crate::active::Active;
 use crate::controller::unit_object_name;
 use crate::plugin::PluginState;
-use crate::run::{Run, Sync};
+use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
 use reeve_api::APPROVE_PLAN_ANNOTATION;
 use reeve_cluster::{Object, Snapshot, WatchSpec};
@@ -34,7 +34,9 @@ impl PluginState {
         }
         for primary in primaries {
             let unit = self.unit(&primary.reference());
-            self.ensure_unit(&unit).present = true;
+            let held = is_held(primary, &self.name);
+            let state = self.ensure_unit(&unit);
+            (state.present, state.held) = (true, held);
         }
         self.owned.clear();
         self.strangers.clear();
@@ -110,6 +112,8 @@ impl PluginState {
             plugin_owns: self.owned_count,
             retry: false,
             mode: self.mode(),
+            may_hold: self.standing.may_hold,
+            held: state.is_some_and(|state| state.held),
             approved_plan: state.and_then(|state| state.approved_plan.clone()),
             recalled: self.recalled.clone(),
             was_holding: self.was_holding,

@@ -45,6 +45,8 @@ pub(crate) struct Loader {
 pub(crate) struct Standing {
     /// Rules that are not granted everywhere, but may be where they are needed.
     pub(crate) ungranted: Vec<String>,
+    /// Whether primaries can be made to wait for the end of their units.
+    pub(crate) may_hold: bool,
     /// What earlier versions left where this one does not look.
     pub(crate) left: Vec<Left>,
 }
@@ -114,8 +116,12 @@ impl Loader {
         self.check_account(plugin, &prepared.account).await?;
         let ungranted = self.check_grants(plugin, &prepared).await?;
         let active = self.open(plugin, prepared).await?;
-        let left = self.left(plugin, &active.manifest, places).await;
-        Ok((active, Standing { ungranted, left }))
+        let standing = Standing {
+            ungranted,
+            may_hold: self.may_hold(&active).await,
+            left: self.left(plugin, &active.manifest, places).await,
+        };
+        Ok((active, standing))
     }
 
     /// Takes a package through the gates that only the component itself can fail,
@@ -214,8 +220,28 @@ impl Loader {
             resources: &active.resources,
         };
         let ungranted = self.check_rules(plugin, asks).await?;
-        let left = self.left(plugin, &active.manifest, places).await;
-        Ok(Standing { ungranted, left })
+        Ok(Standing {
+            ungranted,
+            may_hold: self.may_hold(active).await,
+            left: self.left(plugin, &active.manifest, places).await,
+        })
+    }
+
+    /// Whether the plugin's account may put a finalizer on any primary. Not to be told
+    /// is as good as not.
+    async fn may_hold(&self, active: &Active) -> bool {
+        let Some(resource) = active.resource(&active.manifest.primary().kind) else {
+            return false;
+        };
+        let check = AccessCheck {
+            verb: "patch",
+            resource,
+            subresource: None,
+            namespace: None,
+            name: None,
+        };
+        let allowed = self.cluster.allowed(&active.identity, check).await;
+        allowed.unwrap_or(false)
     }
 
     /// Asks whether a prepared version is granted what it asks for.

@@ -129,6 +129,8 @@ pub(crate) struct UnitState {
     pub(crate) sync: Sync,
     /// Since when the object that the sync waits for is waited for.
     pub(crate) blocked_since: Option<(String, Timestamp)>,
+    /// Whether the primary waits for the unit's end when it is deleted.
+    pub(crate) held: bool,
     /// The plan that a person has approved.
     pub(crate) approved_plan: Option<String>,
     /// What would be written, where that waits for a person.

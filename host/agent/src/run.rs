@@ -3,6 +3,7 @@
 mod absent;
 mod approval;
 mod ask;
+mod end;
 mod observe;
 mod owned;
 mod rehearsal;
@@ -10,6 +11,7 @@ mod sync;
 
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
+pub(crate) use end::is_held;
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::{Sync, approve_command};
 
@@ -63,6 +65,10 @@ pub(crate) struct Run {
     pub(crate) approvals: Arc<[Token]>,
     /// How many objects all units of the plugin own.
     pub(crate) plugin_owns: usize,
+    /// Whether primaries can be made to wait for the end of their units.
+    pub(crate) may_hold: bool,
+    /// Whether the primary waited for that when it was seen last.
+    pub(crate) held: bool,
     /// Whether a person has asked for a new attempt.
     pub(crate) retry: bool,
     /// When what is wanted is written.
@@ -152,8 +158,13 @@ impl Runner {
         let mut ran = match snapshot.get_in(watch, namespace, &reference.name) {
             // Its dependents are going with it; making new ones would only delay
             // that.
-            Answer::Found(primary) if primary.is_deleting() => Ran::empty(),
+            Answer::Found(primary) if primary.is_deleting() && !is_held(&primary, &unit.plugin) => {
+                Ran::empty()
+            }
             Answer::Found(primary) if is_suspended(&primary) => Ran::failed(suspended(reference)),
+            Answer::Found(primary) if primary.is_deleting() => {
+                self.end(&run, &snapshot, &primary).await
+            }
             Answer::Found(primary) => self.reconcile(&run, &snapshot, &primary).await,
             Answer::Absent => self.sweep(&run).await,
             // Not to be seen is not to be gone.
@@ -189,8 +200,7 @@ impl Runner {
         let objects = desired.objects.iter();
         ran.desired = Some(objects.map(|object| object.reference.clone()).collect());
         let absent = desired.absent.clone();
-        self.bring_about(run, primary.uid(), desired, &mut ran)
-            .await;
+        self.bring_about(run, primary, desired, &mut ran).await;
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             self.bring_to_an_end(run, &absent, &mut ran).await;
@@ -212,17 +222,20 @@ impl Runner {
         let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
         let mut looked = self.look(active, unit, &candidates);
         let given_up = looked.contributions(&[]).releases(|_| false);
-        if looked.observed.is_empty() && given_up.is_empty() {
+        if looked.observed.is_empty() && given_up.is_empty() && !run.held {
             ran.absent = true;
             return ran;
         }
-        let lives = match self.executor.live(active, &unit.primary).await {
-            Ok(live) => live.is_some_and(|primary| !primary.is_deleting()),
+        let primary = match self.executor.live(active, &unit.primary).await {
+            Ok(primary) => primary,
             Err(problem) => {
                 ran.problems.push(problem);
                 return ran;
             }
         };
+        let lives = primary
+            .as_ref()
+            .is_some_and(|primary| !primary.is_deleting());
         if lives && active.manifest.primary().selector.is_empty() {
             ran.problems.push(Problem::passing(
                 Reason::Syncing,
@@ -246,7 +259,7 @@ impl Runner {
             plan.stages.push(given_up);
         }
         let mut sync = run.sync.clone();
-        let preview = || Preview::of_end(&plan);
+        let preview = || Preview::of_removal(&plan);
         let may_end = plan.is_empty()
             || self.may_write(run, Some(Approved::End), preview, &mut sync, &mut ran);
         ran.sync = Some(sync);
@@ -271,6 +284,14 @@ impl Runner {
         if let Some(rehearsal) = &self.rehearsal {
             rehearsal.take_down_end(&owner, &looked, plan);
             return ran;
+        }
+        // It is no longer selected, and waits for nothing more.
+        if ran.absent
+            && let Some(primary) = primary.filter(|primary| is_held(primary, &unit.plugin))
+            && let Err(problem) = self.let_go(run, &primary).await
+        {
+            ran.absent = false;
+            ran.problems.push(problem);
         }
         let acts = !plan.is_empty();
         let work = Work {

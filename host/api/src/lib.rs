@@ -50,6 +50,11 @@ pub const RETRY_ANNOTATION: &str = "reeve.dev/retry-at";
 /// written for this primary.
 pub const SUSPEND_ANNOTATION: &str = "reeve.dev/suspend";
 
+/// Annotation on a primary, set by a person: `"true"` lets one that is being deleted
+/// go although its unit has not come to its end. Hooks that have not run do not run;
+/// what is left of its objects is deleted when it is gone.
+pub const RELEASE_ANNOTATION: &str = "reeve.dev/release";
+
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()]

@@ -58,6 +58,7 @@ enum Command {
     Suspend(operate::SuspendArgs),
     Resume(operate::ResumeArgs),
     Approve(operate::ApproveArgs),
+    Release(operate::ReleaseArgs),
     Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
     #[command(name = compile::NAME, hide = true)]
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Suspend(args) => ask(operate::suspend(args)),
         Command::Resume(args) => ask(operate::resume(args)),
         Command::Approve(args) => ask(operate::approve(args)),
+        Command::Release(args) => ask(operate::release(args)),
         Command::Undo(args) => ask(undo::run(args)),
         Command::Crds(args) => crds::run(&args),
         // Before anything starts a thread.

@@ -1,9 +1,11 @@
-//! `reeve reconcile`, `retry`, `suspend`, `resume` and `approve`.
+//! `reeve reconcile`, `retry`, `suspend`, `resume`, `approve` and `release`.
 
 mod approve;
 mod outcome;
+mod release;
 
 pub(crate) use approve::{ApproveArgs, run as approve};
+pub(crate) use release::{ReleaseArgs, run as release};
 
 use crate::connection::ConnectionArgs;
 use crate::looking::select;

@@ -40,4 +40,4 @@ pub use review::{AccessCheck, ReviewError};
 pub use store::{
     Answer, Change, ObjectChange, Snapshot, Store, WatchHandle, WatchScope, WatchSpec, WatchState,
 };
-pub use write::{Apply, Create, SetManagers, WriteError};
+pub use write::{Apply, Create, SetFinalizers, SetManagers, WriteError};

@@ -2,11 +2,13 @@
 
 mod create;
 mod error;
+mod finalizers;
 mod managers;
 pub(crate) mod refusal;
 
 pub use create::Create;
 pub use error::WriteError;
+pub use finalizers::SetFinalizers;
 pub use managers::SetManagers;
 
 use crate::cluster::Cluster;

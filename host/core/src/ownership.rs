@@ -61,6 +61,22 @@ pub fn field_manager(plugin: &str) -> String {
     format!("{}-{hash}", &name[..kept])
 }
 
+/// Finalizer that keeps a primary until the plugin has deleted what it has of it, in
+/// order.
+pub fn finalizer(plugin: &str) -> String {
+    format!("reeve.dev/{}", plugin_label(plugin).to_lowercase())
+}
+
+/// As [`finalizer`], of a primary whose plugin has to be asked for hooks before.
+pub fn hook_finalizer(plugin: &str) -> String {
+    format!("hooks.reeve.dev/{}", plugin_label(plugin).to_lowercase())
+}
+
+/// All finalizers of a plugin.
+pub fn finalizers(plugin: &str) -> [String; 2] {
+    [finalizer(plugin), hook_finalizer(plugin)]
+}
+
 /// Length of a unit's label.
 const UNIT_LABEL_LENGTH: usize = 20;
 
@@ -144,13 +160,40 @@ pub struct Stamped {
     pub applied: String,
 }
 
+impl Stamped {
+    /// Writes the digest of the whole on a body that has all other marks.
+    pub(crate) fn sealed(reference: ObjectReference, mut body: Value) -> Self {
+        if let Some(annotations) = body
+            .pointer_mut("/metadata/annotations")
+            .and_then(Value::as_object_mut)
+        {
+            annotations.remove(APPLIED_ANNOTATION);
+        }
+        let applied = Digest::of(body.to_string().as_bytes()).to_string();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
+        }
+        Self {
+            reference,
+            body,
+            applied,
+        }
+    }
+}
+
 impl Owner {
     /// Marks an object as this unit's.
     ///
     /// It gets an ownerReference to the primary where garbage collection can
     /// follow one: the primary is cluster-scoped, or both are in one namespace.
-    pub fn stamp(&self, reference: ObjectReference, mut body: Value) -> Stamped {
-        let in_reach = self.in_reach(&reference);
+    pub fn stamp(&self, reference: ObjectReference, body: Value) -> Stamped {
+        self.stamp_as(reference, body, true)
+    }
+
+    /// As [`Owner::stamp`]; one that is not `tied` gets no ownerReference, so that it
+    /// is deleted by us and nobody else.
+    pub fn stamp_as(&self, reference: ObjectReference, mut body: Value, tied: bool) -> Stamped {
+        let in_reach = tied && self.in_reach(&reference);
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             let labels = object_field(metadata, "labels");
             labels.insert(PLUGIN_LABEL.into(), json!(plugin_label(&self.unit.plugin)));
@@ -162,15 +205,7 @@ impl Owner {
                 metadata.insert("ownerReferences".into(), json!([self.reference()]));
             }
         }
-        let applied = Digest::of(body.to_string().as_bytes()).to_string();
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
-        }
-        Stamped {
-            reference,
-            body,
-            applied,
-        }
+        Stamped::sealed(reference, body)
     }
 
     /// What is sent of a contribution to somebody's object: the fields alone. It
@@ -274,6 +309,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_tied_has_no_owner_reference() {
+        let (reference, body) = quota("alice");
+        let tied = owner(None).stamp_as(reference.clone(), body.clone(), true);
+        let free = owner(None).stamp_as(reference, body, false);
+        assert_eq!(free.body["metadata"].get("ownerReferences"), None);
+        assert_ne!(tied.applied, free.applied);
+        let again = Stamped::sealed(free.reference.clone(), free.body.clone());
+        assert_eq!(again, free);
+    }
+
+    #[test]
     fn the_digest_follows_the_content() {
         let (reference, body) = quota("alice");
         let mut changed = body.clone();
@@ -336,6 +382,10 @@ mod tests {
         }
         assert_ne!(contributor(&long('x')), contributor(&long('y')));
         assert_eq!(field_manager("quotas"), "reeve/quotas");
+        for name in [finalizer(&long('x')), hook_finalizer(&long('x'))] {
+            let (_, name) = name.split_once('/').unwrap();
+            assert!(is_qualified_part(name), "{name}");
+        }
         for (manager, expected) in [
             (field_manager(&long('x')).as_str(), true),
             ("reeve/quotas", true),

@@ -13,7 +13,9 @@
 mod adoption;
 mod contribute;
 mod difference;
+mod ending;
 mod handover;
+mod hooks;
 mod mark;
 mod observed;
 mod policy;
@@ -31,6 +33,7 @@ mod tests;
 pub use adoption::{CLIENT_SIDE_APPLY, Claim, Whose, adopted, judge};
 pub use contribute::{Contributions, Target};
 pub use difference::ApplyReason;
+pub use ending::{EndNeeds, end};
 pub use handover::handover;
 pub use mark::mark_hooks;
 pub use observed::Observed;

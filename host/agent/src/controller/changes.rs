@@ -5,10 +5,11 @@ use super::{Controller, Route};
 use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::reads::Side;
+use crate::run::is_held;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION,
-    SUSPEND_ANNOTATION, Unit,
+    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RELEASE_ANNOTATION,
+    RETRY_ANNOTATION, SUSPEND_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health;
@@ -244,6 +245,7 @@ impl Controller {
                     .is_some_and(|u| u.present);
                 let unit_state = state.ensure_unit(&unit);
                 unit_state.present = true;
+                unit_state.held = is_held(new, plugin);
                 let changed = |key: &str| {
                     let differs = |old: &Arc<Object>| old.annotation(key) != new.annotation(key);
                     old.as_ref().is_some_and(differs)
@@ -253,7 +255,8 @@ impl Controller {
                     unit_state.try_anew();
                 }
                 let projection = &active.manifest.primary().projection;
-                if retry || changed(RECONCILE_ANNOTATION) || changed(SUSPEND_ANNOTATION) {
+                let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
+                if retry || says.into_iter().any(changed) {
                     self.state.queue.add_first(unit);
                     self.mark_stale(plugin);
                     return;

@@ -293,7 +293,8 @@ impl Controller {
                 {
                     rights.ask_soon();
                 }
-                let granted_alike = plugin.standing.ungranted == standing.ungranted;
+                let granted_alike = plugin.standing.ungranted == standing.ungranted
+                    && plugin.standing.may_hold == standing.may_hold;
                 if granted_alike && plugin.standing.left == standing.left {
                     return;
                 }

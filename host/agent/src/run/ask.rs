@@ -10,6 +10,7 @@ use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::{Desired, Failure, UnitKey};
 use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
+use serde_json::Value;
 use std::sync::Arc;
 
 impl Runner {
@@ -22,7 +23,14 @@ impl Runner {
         primary: &Object,
         ran: &mut Ran,
     ) -> Result<Desired, Problem> {
-        let seen = active.manifest.primary().projection.apply(&primary.value());
+        let mut whole = primary.value();
+        // One that is going is asked about as what it was: what the plugin wanted of
+        // it says how it ends.
+        if let Some(metadata) = whole.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("deletionTimestamp");
+            metadata.remove("deletionGracePeriodSeconds");
+        }
+        let seen = active.manifest.primary().projection.apply(&whole);
         let seen = Bytes::from(seen.to_string());
         let view = Arc::new(CallView::new(
             snapshot.clone(),

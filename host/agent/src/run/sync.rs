@@ -5,7 +5,8 @@ use super::{Approved, Ran, Run, Runner};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
-use reeve_api::{RETRY_ANNOTATION, Reason};
+use reeve_api::{RETRY_ANNOTATION, Reason, SyncMode};
+use reeve_cluster::Object;
 use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::Next;
 use reeve_core::ownership::Owner;
@@ -62,7 +63,7 @@ impl Sync {
 
     /// A new attempt: a wave gets its time anew, and what a hook has ended begins
     /// again.
-    fn retried(self) -> Self {
+    pub(super) fn retried(self) -> Self {
         match self.progress {
             Progress::Failed => Self {
                 revision: self.revision,
@@ -81,11 +82,17 @@ impl Sync {
 
 impl Runner {
     /// Plans and applies until nothing may be done now, or something fails.
-    pub(super) async fn bring_about(&self, run: &Run, uid: &str, desired: Desired, ran: &mut Ran) {
+    pub(super) async fn bring_about(
+        &self,
+        run: &Run,
+        primary: &Object,
+        desired: Desired,
+        ran: &mut Ran,
+    ) {
         let Run { unit, active, .. } = run;
         let owner = Owner {
             unit: unit.clone(),
-            uid: uid.to_owned(),
+            uid: primary.uid().to_owned(),
         };
         let snapshot = self.store.snapshot();
         let live = |reference: &ObjectReference| {
@@ -101,7 +108,7 @@ impl Runner {
                 return;
             }
         };
-        let (wanted, revision) = (prepared.wanted, prepared.revision);
+        let (wanted, revision, needs) = (prepared.wanted, prepared.revision, prepared.needs);
         for warning in prepared.warnings {
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, warning, "annotation not understood");
         }
@@ -151,6 +158,7 @@ impl Runner {
         candidates.extend(run.contributed.iter().cloned());
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
         let mut sent: BTreeSet<usize> = BTreeSet::new();
+        let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
             let looked = self.look(active, unit, &candidates);
             let plan = next(&owner, &wanted, &sequence, &looked, &sync);
@@ -203,11 +211,32 @@ impl Runner {
                 self.metrics.unchanged(&unit.plugin, unchanged);
                 ran.problems
                     .extend(self.waiting(&sync, &wanted, &mut ran.next));
-                if sync.progress == Progress::Complete {
+                let complete = sync.progress == Progress::Complete;
+                let may = run.mode == SyncMode::Auto || sync.approved.is_some();
+                // What it does here makes it another version.
+                if may
+                    && !holds_primary
+                    && let Err(problem) = self.hold(run, primary, needs, complete).await
+                {
+                    ran.problems.push(problem);
+                }
+                if complete {
                     sync.approved = None;
+                }
+                if needs.hooks && !run.may_hold && ran.problems.is_empty() {
+                    ran.problems.push(cannot_hold(active, unit));
                 }
                 ran.sync = Some(sync);
                 return;
+            }
+            // Nothing is made that could be left behind.
+            if !holds_primary && needs.any() {
+                if let Err(problem) = self.hold(run, primary, needs, false).await {
+                    ran.problems.insert(0, problem);
+                    ran.sync = Some(sync);
+                    return;
+                }
+                holds_primary = true;
             }
             let contributed = contributed(&wanted, &plan);
             let work = Work {
@@ -382,7 +411,7 @@ pub(super) fn next(
 
 impl Observation {
     /// Decides something about all that is known of a sync.
-    fn with_situation<T>(
+    pub(super) fn with_situation<T>(
         &self,
         owner: &Owner,
         wanted: &[Wanted],
@@ -471,6 +500,22 @@ pub(super) fn hold_problem(unit: &UnitKey, hold: &Hold) -> Problem {
     Problem::lasting(
         Reason::DeletionHeld,
         format!("{hold}: {}", approve_command(&unit.plugin, &hold.token)),
+    )
+}
+
+/// That hooks would not run at the end of a unit.
+fn cannot_hold(active: &Active, unit: &UnitKey) -> Problem {
+    let kind = &unit.primary.kind;
+    let resource = active.resource(kind);
+    let resource = resource.map_or_else(|| kind.to_string(), ToString::to_string);
+    Problem::lasting(
+        Reason::Forbidden,
+        format!(
+            "its PreDelete and PostDelete hooks would not run: {} may not patch {resource} \
+             cluster-wide, and so cannot have {} wait for them with a finalizer; grant that, or \
+             return no such hooks",
+            active.identity, unit.primary
+        ),
     )
 }
 

@@ -5,13 +5,13 @@
 
 use super::Wanted;
 use crate::digest::Digest;
-use crate::ownership::{Owner, SYNC_ANNOTATION};
+use crate::ownership::{SYNC_ANNOTATION, Stamped};
 use crate::waves::Role;
 use serde_json::{Map, Value, json};
 
 /// Marks the hooks among the desired objects as those of the sync of `revision`,
 /// which is that of [`super::revision`] before this.
-pub fn mark_hooks(owner: &Owner, wanted: &mut [Wanted], revision: &Digest) {
+pub fn mark_hooks(wanted: &mut [Wanted], revision: &Digest) {
     for one in wanted {
         if !matches!(one.member.options.role, Role::Hook(_)) {
             continue;
@@ -23,11 +23,9 @@ pub fn mark_hooks(owner: &Owner, wanted: &mut [Wanted], revision: &Digest) {
                 .or_insert_with(|| Map::new().into())
                 .as_object_mut()
         {
-            // The digest of the whole is made anew.
-            annotations.remove(crate::ownership::APPLIED_ANNOTATION);
             annotations.insert(SYNC_ANNOTATION.to_owned(), json!(revision.short()));
         }
-        one.stamped = owner.stamp(one.stamped.reference.clone(), body);
+        one.stamped = Stamped::sealed(one.stamped.reference.clone(), body);
     }
 }
 
@@ -35,6 +33,7 @@ pub fn mark_hooks(owner: &Owner, wanted: &mut [Wanted], revision: &Digest) {
 mod tests {
     use super::*;
     use crate::kind::{GroupVersionKind, ObjectReference};
+    use crate::ownership::Owner;
     use crate::plan::revision;
     use crate::unit::UnitKey;
     use crate::waves::Member;
@@ -63,7 +62,7 @@ mod tests {
                 })
                 .collect();
             let revision = revision(&wanted);
-            mark_hooks(&owner, &mut wanted, &revision);
+            mark_hooks(&mut wanted, &revision);
             wanted
         };
         let digests = |wanted: &[Wanted]| -> Vec<String> {

@@ -88,6 +88,18 @@ impl<'a> Live<'a> {
         self.0.get(&identity(reference)).copied()
     }
 
+    /// These but for some.
+    pub(super) fn without(&self, left_out: impl Fn(&ObjectReference) -> bool) -> Self {
+        let kept = self
+            .0
+            .iter()
+            .filter(|(_, object)| !left_out(&object.reference));
+        Self(
+            kept.map(|(identity, object)| (*identity, *object))
+                .collect(),
+        )
+    }
+
     /// All of them, ordered by name.
     pub(super) fn all(&self) -> Vec<&'a Observed> {
         let mut all: Vec<&Observed> = self.0.values().copied().collect();

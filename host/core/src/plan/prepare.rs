@@ -1,6 +1,7 @@
 //! From the objects of an answer to what is sent of them.
 
 use super::Wanted;
+use super::ending::{EndNeeds, is_tied};
 use super::policy::Policy;
 use crate::annotations::Annotations;
 use crate::desired::DesiredObject;
@@ -29,6 +30,8 @@ pub struct Prepared {
     /// What a sync is one of. What others own of the objects just now does not
     /// change it.
     pub revision: Digest,
+    /// What its end needs.
+    pub needs: EndNeeds,
     /// What in annotations and rules is not understood.
     pub warnings: Vec<String>,
 }
@@ -49,15 +52,20 @@ pub fn prepare(
     let mut warnings = Vec::new();
     let mut steady = Vec::with_capacity(objects.len());
     let mut wanted = Vec::with_capacity(objects.len());
-    for DesiredObject { reference, body } in objects {
-        let (member, unclear) = Member::of(reference.clone(), &body);
+    let members: Vec<_> = objects
+        .iter()
+        .map(|object| Member::of(object.reference.clone(), &object.body))
+        .collect();
+    let needs = EndNeeds::of(owner, members.iter().map(|(member, _)| member));
+    for (object, (member, unclear)) in objects.into_iter().zip(members) {
+        let DesiredObject { reference, body } = object;
         let (_, untimely) = wave_timeout(&Annotations::of(&body));
         let unclear = unclear.iter().chain(&untimely);
         warnings.extend(unclear.map(|text| format!("{reference}: {text}")));
         let mode = member.options.apply;
         let stamp = |body| match mode {
             ApplyMode::Contribute => owner.contribute(reference.clone(), body),
-            _ => owner.stamp(reference.clone(), body),
+            _ => owner.stamp_as(reference.clone(), body, is_tied(needs, &member)),
         };
         let mut rules: Vec<Rule> = Rule::of(&reference, &body)?.into_iter().collect();
         let general = policy
@@ -97,10 +105,11 @@ pub fn prepare(
         });
     }
     let revision = super::revision_of(steady.iter());
-    super::mark_hooks(owner, &mut wanted, &revision);
+    super::mark_hooks(&mut wanted, &revision);
     Ok(Prepared {
         revision,
         wanted,
+        needs,
         warnings,
     })
 }

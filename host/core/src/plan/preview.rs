@@ -9,7 +9,7 @@ use super::{Plan, Situation, Step, plan, surplus};
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::prune::Candidate;
-use crate::waves::{HookState, Phase, Removal, Role};
+use crate::waves::{self, HookState, Phase, Removal, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -141,7 +141,7 @@ impl Preview {
 
     /// The deletion of all that is left of a unit that ends, as [`super::removal`]
     /// plans it, and what it gives up.
-    pub fn of_end(plan: &Plan) -> Self {
+    pub fn of_removal(plan: &Plan) -> Self {
         let surplus = plan.surplus.iter();
         let going = surplus.filter(|one| one.removal != Removal::Never);
         let mut steps: Vec<PreviewStep> = going
@@ -156,6 +156,43 @@ impl Preview {
                 });
             }
         }
+        Self {
+            steps,
+            towards: "the removal of what is left".to_owned(),
+        }
+    }
+
+    /// All that [`super::end`] would do, of which `plan` is next.
+    pub fn of_end(situation: &Situation<'_>, plan: &Plan) -> Self {
+        let live = Live::of(situation, &mut Vec::new());
+        let hooks = |waves: &[waves::Step]| -> Vec<PreviewStep> {
+            let all = waves
+                .iter()
+                .flat_map(|wave| wave.objects().map(|object| (wave.phase, object)));
+            all.filter(|(phase, object)| runs(situation, plan, *phase, object))
+                .map(|(_, object)| PreviewStep {
+                    act: Act::Run,
+                    object: object.clone(),
+                    uid: None,
+                })
+                .collect()
+        };
+        let mut steps = hooks(&situation.sequence.before_deletion);
+        let ended = surplus::ended(&live.all());
+        steps.extend(
+            ended
+                .iter()
+                .map(|one| PreviewStep::delete(&one.reference, &one.uid)),
+        );
+        steps.extend(plan.steps().filter_map(|step| match step {
+            Step::Release { object, uid } => Some(PreviewStep {
+                act: Act::Release,
+                object: object.clone(),
+                uid: Some(uid.clone()),
+            }),
+            _ => None,
+        }));
+        steps.extend(hooks(&situation.sequence.after_deletion));
         Self {
             steps,
             towards: "the end of the unit".to_owned(),
@@ -235,7 +272,7 @@ fn runs(situation: &Situation<'_>, now: &Plan, phase: Phase, object: &ObjectRefe
         one.stamped.reference == *object && matches!(one.member.options.role, Role::Hook(_))
     });
     hook && matches!(
-        now.hooks.get(&super::sync::hook_key(phase, object)),
+        now.hooks.get(&super::hooks::hook_key(phase, object)),
         None | Some(HookState::Pending | HookState::Again { .. })
     )
 }

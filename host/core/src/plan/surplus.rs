@@ -137,6 +137,11 @@ fn candidates(surplus: &[&Observed], reason: Withdrawal) -> Vec<Candidate> {
     guarded.map(|(candidate, _)| candidate).collect()
 }
 
+/// What of these goes when their unit ends.
+pub(super) fn ended(all: &[&Observed]) -> Vec<Candidate> {
+    candidates(all, Withdrawal::UnitEnded)
+}
+
 /// What becomes of each of these, which the unit no longer wants; hooks of earlier
 /// syncs included, which the guard is not asked about.
 pub(super) fn withdrawn(surplus: &[&Observed]) -> Vec<Candidate> {

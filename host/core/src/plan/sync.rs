@@ -3,11 +3,10 @@
 use super::contribute::Contribution;
 use super::difference::{ApplyReason, difference};
 use super::observed::{Identity, Live};
-use super::surplus::Withdrawal;
 use super::{Observed, Plan, Refusal, Situation, Step, Wanted};
 use crate::health::{Applied, Gate, HealthStatus};
 use crate::kind::ObjectReference;
-use crate::waves::{ApplyMode, Hook, HookState, Open, Phase, Removal, Role};
+use crate::waves::{ApplyMode, HookState, Open, Phase, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -47,7 +46,7 @@ pub struct Blocked {
 }
 
 /// How one object of an open step is.
-enum State {
+pub(super) enum State {
     /// Nothing holds up the next step.
     Done,
     /// This is to be done.
@@ -81,71 +80,17 @@ pub(super) fn advance(
     }
 }
 
-struct Walk<'w, 'a> {
-    situation: &'w Situation<'a>,
-    live: &'w Live<'a>,
-    wanted: &'w HashMap<Identity<'w>, usize>,
-    plan: &'w mut Plan,
+pub(super) struct Walk<'w, 'a> {
+    pub(super) situation: &'w Situation<'a>,
+    pub(super) live: &'w Live<'a>,
+    pub(super) wanted: &'w HashMap<Identity<'w>, usize>,
+    pub(super) plan: &'w mut Plan,
 }
 
 impl Walk<'_, '_> {
-    fn wanted(&self, reference: &ObjectReference) -> Option<(usize, &Wanted)> {
+    pub(super) fn wanted(&self, reference: &ObjectReference) -> Option<(usize, &Wanted)> {
         let index = *self.wanted.get(&super::observed::identity(reference))?;
         Some((index, self.situation.wanted.get(index)?))
-    }
-
-    /// How far the hooks are, after looking at them once more.
-    fn hooks_now(&self) -> Hooks {
-        let mut hooks = Hooks::new();
-        if self.situation.settled {
-            return self.situation.hooks.clone();
-        }
-        for one in self.situation.wanted {
-            let Role::Hook(hook) = &one.member.options.role else {
-                continue;
-            };
-            let live = self.live.get(&one.stamped.reference);
-            for phase in &hook.phases {
-                let key = hook_key(*phase, &one.stamped.reference);
-                let state = self.situation.hooks.get(&key).cloned().unwrap_or_default();
-                hooks.insert(key, self.judge(one, live, state));
-            }
-        }
-        hooks
-    }
-
-    /// The state of a hook after a look at its object. An object of an earlier
-    /// revision is not this hook's.
-    fn judge(&self, one: &Wanted, live: Option<&Observed>, state: HookState) -> HookState {
-        let ours =
-            live.filter(|live| difference(&one.stamped, live, self.situation.schemas).is_none());
-        let (uid, verdict) = match (&state, ours) {
-            (HookState::Succeeded { .. } | HookState::Failed { .. }, _) => return state,
-            (HookState::Pending | HookState::Again { .. }, None) => return HookState::Pending,
-            // The one that is to make room.
-            (HookState::Again { uid }, Some(live)) if *uid == live.uid => return state,
-            (HookState::Running { uid }, None) => {
-                return HookState::Failed {
-                    uid: uid.clone(),
-                    reason: "it was deleted before its end was seen".to_owned(),
-                };
-            }
-            (HookState::Running { uid }, Some(live)) if *uid != live.uid => {
-                return HookState::Failed {
-                    uid: uid.clone(),
-                    reason: "it was replaced before its end was seen".to_owned(),
-                };
-            }
-            (_, Some(live)) => {
-                let applied = applied(one, live);
-                (live.uid.clone(), (self.situation.gate)(live, Some(applied)))
-            }
-        };
-        match verdict {
-            Gate::Pass => HookState::Succeeded { uid },
-            Gate::Fail { reason } => HookState::Failed { uid, reason },
-            Gate::Wait { .. } => HookState::Running { uid },
-        }
     }
 
     /// Repairs what has drifted, without gates; hooks have run. What is not well
@@ -370,83 +315,14 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// How a hook of a phase is.
-    fn hook(&self, index: usize, one: &Wanted, hook: &Hook, phase: Phase) -> State {
-        let reference = &one.stamped.reference;
-        match self.plan.hooks.get(&hook_key(phase, reference)) {
-            Some(HookState::Succeeded { .. }) => State::Done,
-            Some(HookState::Failed { reason, .. }) => State::Fail(reason.clone()),
-            Some(HookState::Running { .. }) => {
-                State::Wait(HealthStatus::Progressing, "the hook runs".to_owned(), None)
-            }
-            Some(HookState::Again { uid })
-                if let Some(live) = self.live.get(reference)
-                    && live.uid == *uid
-                    && !live.deleting =>
-            {
-                State::Do(earlier_hook(reference, live))
-            }
-            Some(HookState::Pending | HookState::Again { .. }) | None => match self
-                .live
-                .get(reference)
-            {
-                None => State::Do(apply(index, ApplyReason::Absent, None)),
-                Some(live) if live.deleting => State::Wait(
-                    HealthStatus::Terminating,
-                    "the hook of an earlier sync is being deleted".to_owned(),
-                    None,
-                ),
-                Some(live) if hook.deletes_before_creation() => {
-                    State::Do(earlier_hook(reference, live))
-                }
-                Some(live) => State::Do(apply(index, ApplyReason::Changed, Some(live.uid.clone()))),
-            },
-        }
-    }
-
-    /// Deletes hooks whose end says so.
-    fn clean_up_hooks(&mut self) {
-        let mut stage = Vec::new();
-        for one in self.situation.wanted {
-            let Role::Hook(hook) = &one.member.options.role else {
-                continue;
-            };
-            let Some(live) = self.live.get(&one.stamped.reference) else {
-                continue;
-            };
-            let ended = hook.phases.iter().any(|phase| {
-                let key = hook_key(*phase, &one.stamped.reference);
-                let state = self.plan.hooks.get(&key);
-                state.is_some_and(|state| {
-                    let uid = match state {
-                        HookState::Succeeded { uid } | HookState::Failed { uid, .. } => uid,
-                        HookState::Pending
-                        | HookState::Again { .. }
-                        | HookState::Running { .. } => return false,
-                    };
-                    *uid == live.uid && hook.deletes_after(state)
-                })
-            });
-            if ended && !live.deleting {
-                stage.push(Step::Delete {
-                    object: one.stamped.reference.clone(),
-                    uid: live.uid.clone(),
-                    reason: Withdrawal::HookEnded,
-                    removal: Removal::Permitted,
-                });
-            }
-        }
-        self.push(stage);
-    }
-
-    fn push(&mut self, stage: Vec<Step>) {
+    pub(super) fn push(&mut self, stage: Vec<Step>) {
         if !stage.is_empty() {
             self.plan.stages.push(stage);
         }
     }
 
     /// The worst of the first step is what is told.
-    fn block(
+    pub(super) fn block(
         &mut self,
         phase: Phase,
         wave: Option<i64>,
@@ -470,7 +346,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn recheck(&mut self, after: Option<Duration>) {
+    pub(super) fn recheck(&mut self, after: Option<Duration>) {
         self.plan.recheck_after = match (self.plan.recheck_after, after) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -478,17 +354,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// A hook runs anew by being made anew.
-fn earlier_hook(reference: &ObjectReference, live: &Observed) -> Step {
-    Step::Delete {
-        object: reference.clone(),
-        uid: live.uid.clone(),
-        reason: Withdrawal::EarlierHook,
-        removal: Removal::Permitted,
-    }
-}
-
-fn apply(wanted: usize, reason: ApplyReason, uid: Option<String>) -> Step {
+pub(super) fn apply(wanted: usize, reason: ApplyReason, uid: Option<String>) -> Step {
     Step::Apply {
         wanted,
         reason,
@@ -497,14 +363,10 @@ fn apply(wanted: usize, reason: ApplyReason, uid: Option<String>) -> Step {
 }
 
 /// What is known of our apply of an object that carries what we sent last.
-fn applied<'a>(one: &'a Wanted, live: &Observed) -> Applied<'a> {
+pub(super) fn applied<'a>(one: &'a Wanted, live: &Observed) -> Applied<'a> {
     Applied {
         generation: live.generation,
         digest: &one.stamped.applied,
         body: &one.stamped.body,
     }
-}
-
-pub(super) fn hook_key(phase: Phase, reference: &ObjectReference) -> String {
-    format!("{phase} {reference}")
 }

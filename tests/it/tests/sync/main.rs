@@ -5,6 +5,7 @@
 
 mod budget;
 mod deletions;
+mod endings;
 mod hooks;
 mod modes;
 mod platform;
