@@ -61,3 +61,8 @@ fn quotas() {
 fn rbac() {
     check("rbac");
 }
+
+#[test]
+fn s3proxy() {
+    check("s3proxy");
+}

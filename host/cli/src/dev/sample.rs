@@ -21,9 +21,9 @@ const PROFILES: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-/// The kinds of Kubeflow and Istio, as far as plugins look at them: those that the
-/// scenarios of the plugins use too.
-const DEFINITIONS: [&str; 7] = [
+/// The kinds of Kubeflow, Istio and Argo CD, as far as plugins look at them: those
+/// that the scenarios of the plugins use too.
+const DEFINITIONS: [&str; 8] = [
     include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/authorizationpolicy.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/notebook.yaml"),
@@ -31,6 +31,7 @@ const DEFINITIONS: [&str; 7] = [
     include_str!("../../../../plugins/cloudmain/scenarios/crds/serviceentry.yaml"),
     include_str!("../../../../plugins/cloudmain/scenarios/crds/virtualservice.yaml"),
     include_str!("../../../../plugins/notebook/scenarios/crds/poddefault.yaml"),
+    include_str!("../../../../plugins/s3proxy/scenarios/crds/application.yaml"),
 ];
 
 /// What an operator of Kubeflow grants by name, since no manifest can ask for it:

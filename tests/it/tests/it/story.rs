@@ -256,6 +256,7 @@ fn components_are_small() {
         ("notebook", 250_000, 90_000),
         ("quotas", 150_000, 60_000),
         ("rbac", 250_000, 90_000),
+        ("s3proxy", 250_000, 90_000),
     ] {
         let component = plugin(name);
         let bytes = component.len();
