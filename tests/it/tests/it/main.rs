@@ -25,4 +25,5 @@ mod restart;
 mod story;
 mod swap;
 mod told;
+mod true_kinds;
 mod widgets;
