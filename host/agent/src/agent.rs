@@ -146,6 +146,7 @@ impl Agent {
                 metrics: metrics.clone(),
                 clock: clock.clone(),
                 rehearsal: None,
+                namespace: namespace.clone(),
             },
             reports: reports.clone(),
             clock,

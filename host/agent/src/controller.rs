@@ -16,6 +16,7 @@ pub(crate) use reporting::unit_object_name;
 
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;
+use crate::delivery::PART_OF_LABEL;
 use crate::load::{Loader, Standing};
 use crate::metrics::{Metrics, RunTimer};
 use crate::plugin::PluginState;
@@ -28,10 +29,10 @@ use crate::run::{Ran, Runner};
 use crate::status::{AgentStatus, UnitSummary};
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
-use reeve_cluster::{Change, Fence, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec};
+use reeve_cluster::{Change, Fence, Object, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec};
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -42,9 +43,16 @@ pub(crate) struct OwnWatches {
     pub(crate) config_maps: WatchHandle,
     pub(crate) plugins: WatchHandle,
     pub(crate) units: WatchHandle,
+    /// ConfigMaps that hold parts of components.
+    pub(crate) parts: WatchHandle,
 }
 
 impl OwnWatches {
+    /// All of them.
+    pub(crate) fn all(&self) -> [&WatchHandle; 4] {
+        [&self.config_maps, &self.parts, &self.plugins, &self.units]
+    }
+
     /// Watches what the agent's namespace holds for it.
     pub(crate) fn new(store: &Store, namespace: &str) -> Self {
         let own = |group, version, kind, plural, selector: &Selector| {
@@ -56,10 +64,12 @@ impl OwnWatches {
         };
         let all = Selector::default();
         let labelled = Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true");
+        let parts = Selector::has(PART_OF_LABEL);
         Self {
             config_maps: own("", "v1", "ConfigMap", "configmaps", &labelled),
             plugins: own(GROUP, VERSION, "Plugin", "plugins", &all),
             units: own(GROUP, VERSION, "Unit", "units", &all),
+            parts: own("", "v1", "ConfigMap", "configmaps", &parts),
         }
     }
 }
@@ -88,6 +98,8 @@ pub(crate) struct Controller {
 #[derive(Default)]
 pub(crate) struct State {
     plugins: HashMap<Arc<str>, PluginState>,
+    /// Parts of components, by the plugin whose they are, and by their names.
+    parts: HashMap<Arc<str>, BTreeMap<String, Arc<Object>>>,
     /// Who wants the changes of a watch.
     routes: HashMap<Arc<WatchSpec>, Vec<(Arc<str>, Route)>>,
     queue: Queue,
@@ -187,11 +199,7 @@ enum Loaded {
 impl Controller {
     /// Runs until the last sender of commands is gone.
     pub(crate) async fn run(mut self) {
-        let mut own_states = [
-            self.own.config_maps.states(),
-            self.own.plugins.states(),
-            self.own.units.states(),
-        ];
+        let mut own_states = self.own.all().map(WatchHandle::states);
         self.on_role();
         loop {
             self.lead_when_ready();
@@ -201,7 +209,7 @@ impl Controller {
             self.report_when_idle();
             self.publish_now_and_then();
             let due = self.next_due();
-            let [config_maps, plugins, units] = &mut own_states;
+            let [config_maps, parts, plugins, units] = &mut own_states;
             tokio::select! {
                 change = self.changes.recv() => match change {
                     Some(change) => {
@@ -232,6 +240,7 @@ impl Controller {
                 Ok(()) = self.role.changed() => self.on_role(),
                 Some(Ok(term)) = self.state.takeover.join_next() => self.on_read_anew(term),
                 Ok(()) = config_maps.changed() => self.load_all(),
+                Ok(()) = parts.changed() => self.load_all(),
                 Ok(()) = plugins.changed() => self.load_all(),
                 Ok(()) = units.changed() => self.load_all(),
             }

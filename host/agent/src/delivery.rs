@@ -1,9 +1,16 @@
-//! From a ConfigMap to a component and its configuration.
+//! From ConfigMaps to a component and its configuration, and back.
+
+mod error;
+mod pack;
+mod parts;
+
+pub use error::DeliveryError;
+pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, pack};
+pub use parts::PART_OF_LABEL;
 
 use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::Reason;
 use reeve_core::Digest;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,133 +23,120 @@ const ZSTD: &str = "plugin.wasm.zst";
 const GZIP: &str = "plugin.wasm.gz";
 /// Key of the configuration.
 const CONFIG: &str = "config.yaml";
+/// Key of the name of another plugin whose component is run.
+const COMPONENT: &str = "component";
 
 /// Size of a component after decompression: 32 MiB. A Rust component has well
 /// under one, one with a JavaScript engine inside about ten; what is larger is a
 /// mistake or an attack.
 pub const MAX_COMPONENT_BYTES: usize = 32 << 20;
 
-/// What a ConfigMap delivers.
+/// What ConfigMaps deliver.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Package {
+pub struct Package {
     /// The component, unpacked.
-    pub(crate) component: Bytes,
+    pub component: Bytes,
     /// Its digest.
-    pub(crate) digest: Digest,
+    pub digest: Digest,
     /// The configuration as JSON text; the empty object when there is none.
-    pub(crate) config: Bytes,
+    pub config: Bytes,
 }
 
-/// Why a ConfigMap delivers nothing. Each names the key and what to do.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DeliveryError {
-    /// None of the keys is there.
-    #[error(
-        "ConfigMap {config_map} has no component: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={PLAIN}`"
-    )]
-    Absent {
-        /// Name of the ConfigMap.
-        config_map: String,
-    },
-    /// The component stands where only text can.
-    #[error(
-        "ConfigMap {config_map}: {key} is in `data`, which holds text; a component is binary and belongs in `binaryData`, where `kubectl create configmap --from-file={key}` puts it by itself"
-    )]
-    Text {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// More than one of the keys is there.
-    #[error("ConfigMap {config_map} has {first} and {second}: keep one of the two")]
-    Ambiguous {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// One key.
-        first: &'static str,
-        /// Another key.
-        second: &'static str,
-    },
-    /// The component is empty.
-    #[error("ConfigMap {config_map}: {key} is empty")]
-    Empty {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// The compressed stream is broken.
-    #[error(
-        "ConfigMap {config_map}: {key} does not decompress: {problem}; compress the component again"
-    )]
-    Corrupt {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// The key.
-        key: &'static str,
-        /// What the decompressor says.
-        problem: String,
-    },
-    /// The component is too large.
-    #[error(
-        "ConfigMap {config_map}: {key} holds more than {MAX_COMPONENT_BYTES} bytes after decompression; build it smaller"
-    )]
-    TooLarge {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// The configuration is no YAML.
-    #[error("ConfigMap {config_map}: data[\"{CONFIG}\"] is no YAML: {problem}")]
-    ConfigSyntax {
-        /// Name of the ConfigMap.
-        config_map: String,
-        /// What the parser says, with line and column.
-        problem: String,
-    },
-}
-
-impl DeliveryError {
-    /// The reason that stands in the condition.
-    pub(crate) fn reason(&self) -> Reason {
-        match self {
-            Self::Absent { .. } | Self::Empty { .. } => Reason::ComponentAbsent,
-            Self::Text { .. } => Reason::NotAComponent,
-            Self::Ambiguous { .. } => Reason::ComponentAmbiguous,
-            Self::Corrupt { .. } => Reason::DecompressionFailed,
-            Self::TooLarge { .. } => Reason::TooLarge,
-            Self::ConfigSyntax { .. } => Reason::ConfigInvalid,
-        }
-    }
-}
-
-/// Unpacks what a ConfigMap delivers.
+/// Unpacks what the ConfigMap `name` delivers, with the help of others: the parts
+/// of its component, or the plugin whose component it runs. ConfigMaps that have
+/// nothing to do with it are passed over.
 ///
 /// The component stands in `binaryData`, where kubectl puts it: `data` cannot hold
 /// wasm.
 ///
 /// # Errors
 ///
-/// When there is no component, more than one, a broken one, one that is too large
-/// once unpacked, or a configuration that is no YAML.
-pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
-    let name = || config_map.metadata.name.clone().unwrap_or_default();
-    let binary = |key: &str| {
-        config_map
-            .binary_data
-            .as_ref()
-            .and_then(|data| data.get(key))
+/// When there is no component, more than one, a broken or incomplete one, one that
+/// is too large once unpacked, or a configuration that is no YAML.
+pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> {
+    let find = |name: &str| {
+        maps.iter()
+            .find(|map| map.metadata.name.as_deref() == Some(name))
     };
+    let own = find(name).ok_or_else(|| DeliveryError::NoConfigMap {
+        config_map: name.to_owned(),
+    })?;
+    let component = match component_of(own) {
+        None => unpack_component(own, maps)?,
+        Some(other) => {
+            let unusable = |problem| DeliveryError::OtherUnusable {
+                config_map: name.to_owned(),
+                other: other.to_owned(),
+                problem,
+            };
+            if has_component(own) {
+                return Err(unusable(
+                    "and has a component of its own: keep one of the two",
+                ));
+            }
+            let Some(found) = find(other) else {
+                return Err(unusable(
+                    "which is no plugin: name the ConfigMap of one, in the same namespace",
+                ));
+            };
+            if component_of(found).is_some() {
+                return Err(unusable(
+                    "which has no component of its own: name the ConfigMap that has it",
+                ));
+            }
+            unpack_component(found, maps)?
+        }
+    };
+    let config = match text(own, CONFIG) {
+        Some(text) if !text.trim().is_empty() => {
+            parse_config(text).map_err(|problem| DeliveryError::ConfigSyntax {
+                config_map: name.to_owned(),
+                problem,
+            })?
+        }
+        _ => Bytes::from_static(b"{}"),
+    };
+    Ok(Package {
+        digest: Digest::of(&component),
+        component: component.into(),
+        config,
+    })
+}
+
+/// The other plugin whose component this one runs, if it does.
+pub fn component_of(config_map: &ConfigMap) -> Option<&str> {
+    let other = text(config_map, COMPONENT)?.trim();
+    (!other.is_empty()).then_some(other)
+}
+
+fn has_component(config_map: &ConfigMap) -> bool {
+    parts::is_split(config_map)
+        || [PLAIN, ZSTD, GZIP]
+            .iter()
+            .any(|key| binary(config_map, key).is_some())
+}
+
+fn unpack_component(config_map: &ConfigMap, maps: &[ConfigMap]) -> Result<Vec<u8>, DeliveryError> {
+    let name = || name_of(config_map);
     let mut found = [PLAIN, ZSTD, GZIP]
         .into_iter()
-        .filter_map(|key| binary(key).map(|bytes| (key, bytes.0.as_slice())));
-    let Some((key, bytes)) = found.next() else {
-        let text = config_map.data.as_ref();
+        .filter_map(|key| binary(config_map, key).map(|bytes| (key, bytes)));
+    let first = found.next();
+    if parts::is_split(config_map) {
+        if let Some((second, _)) = first {
+            return Err(DeliveryError::Ambiguous {
+                config_map: name(),
+                first: parts::PARTS,
+                second,
+            });
+        }
+        let (key, joined) = parts::join(config_map, maps)?;
+        return decompress(&name(), key, &joined);
+    }
+    let Some((key, bytes)) = first else {
         let misplaced = [PLAIN, ZSTD, GZIP]
             .into_iter()
-            .find(|key| text.is_some_and(|data| data.contains_key(*key)));
+            .find(|key| text(config_map, key).is_some());
         if let Some(key) = misplaced {
             return Err(DeliveryError::Text {
                 config_map: name(),
@@ -158,6 +152,10 @@ pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
             second,
         });
     }
+    decompress(&name(), key, bytes)
+}
+
+fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, DeliveryError> {
     let component = match key {
         ZSTD => {
             let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
@@ -167,37 +165,42 @@ pub(crate) fn unpack(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
         _ => read_bounded(bytes),
     }
     .map_err(|error| DeliveryError::Corrupt {
-        config_map: name(),
+        config_map: name.to_owned(),
         key,
         problem: error.to_string(),
     })?;
-    if component.len() > MAX_COMPONENT_BYTES {
-        return Err(DeliveryError::TooLarge {
-            config_map: name(),
-            key,
-        });
-    }
+    bounded(component.len(), name, key)?;
     if component.is_empty() {
         return Err(DeliveryError::Empty {
-            config_map: name(),
+            config_map: name.to_owned(),
             key,
         });
     }
-    let config = config_map.data.as_ref().and_then(|data| data.get(CONFIG));
-    let config = match config {
-        Some(text) if !text.trim().is_empty() => {
-            parse_config(text).map_err(|problem| DeliveryError::ConfigSyntax {
-                config_map: name(),
-                problem,
-            })?
-        }
-        _ => Bytes::from_static(b"{}"),
-    };
-    Ok(Package {
-        digest: Digest::of(&component),
-        component: component.into(),
-        config,
-    })
+    Ok(component)
+}
+
+fn bounded(size: usize, name: &str, key: &'static str) -> Result<(), DeliveryError> {
+    if size > MAX_COMPONENT_BYTES {
+        return Err(DeliveryError::TooLarge {
+            config_map: name.to_owned(),
+            key,
+        });
+    }
+    Ok(())
+}
+
+fn name_of(config_map: &ConfigMap) -> String {
+    config_map.metadata.name.clone().unwrap_or_default()
+}
+
+fn text<'a>(config_map: &'a ConfigMap, key: &str) -> Option<&'a str> {
+    let data = config_map.data.as_ref()?;
+    data.get(key).map(String::as_str)
+}
+
+fn binary<'a>(config_map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {
+    let data = config_map.binary_data.as_ref()?;
+    data.get(key).map(|bytes| bytes.0.as_slice())
 }
 
 /// The ConfigMap that would deliver a component from a file, in whatever form it is
@@ -215,6 +218,10 @@ pub(crate) fn as_config_map(
         _ => PLAIN,
     };
     let mut data = data.unwrap_or_default();
+    // Where the installed one comes from.
+    for key in [COMPONENT, parts::PARTS, parts::GENERATION] {
+        data.remove(key);
+    }
     if let Some(config) = config {
         data.insert(CONFIG.to_owned(), config);
     }
@@ -238,7 +245,12 @@ fn read_bounded(reader: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse_config(text: &str) -> Result<Bytes, String> {
+/// Configuration as people write it, YAML, as the JSON that plugins are given.
+///
+/// # Errors
+///
+/// What the parser says, with line and column, on one line.
+pub fn parse_config(text: &str) -> Result<Bytes, String> {
     // `y` and `on` are words; only `true` and `false` are booleans.
     let options = serde_saphyr::options! { strict_booleans: true };
     let value: serde_json::Value =
@@ -260,9 +272,10 @@ fn parse_config(text: &str) -> Result<Bytes, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reeve_api::Reason;
     use std::io::Write;
 
-    const COMPONENT: &[u8] = b"\0asm component";
+    const COMPONENT_BYTES: &[u8] = b"\0asm component";
 
     fn config_map(binary: &[(&str, Vec<u8>)], config: Option<&str>) -> ConfigMap {
         ConfigMap {
@@ -281,6 +294,10 @@ mod tests {
         }
     }
 
+    fn one(config_map: &ConfigMap) -> Result<Package, DeliveryError> {
+        unpack("quotas", std::slice::from_ref(config_map))
+    }
+
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         encoder.write_all(bytes).unwrap();
@@ -294,16 +311,20 @@ mod tests {
     #[test]
     fn every_packing_delivers_the_same() {
         for (key, bytes) in [
-            (PLAIN, COMPONENT.to_vec()),
-            (ZSTD, zstd(COMPONENT)),
-            (GZIP, gzip(COMPONENT)),
+            (PLAIN, COMPONENT_BYTES.to_vec()),
+            (ZSTD, zstd(COMPONENT_BYTES)),
+            (GZIP, gzip(COMPONENT_BYTES)),
         ] {
-            let package = unpack(&config_map(&[(key, bytes)], None)).unwrap();
-            assert_eq!(&package.component[..], COMPONENT, "{key}");
-            assert_eq!(package.digest, Digest::of(COMPONENT));
+            let package = one(&config_map(&[(key, bytes)], None)).unwrap();
+            assert_eq!(&package.component[..], COMPONENT_BYTES, "{key}");
+            assert_eq!(package.digest, Digest::of(COMPONENT_BYTES));
             assert_eq!(&package.config[..], b"{}");
         }
-        for bytes in [COMPONENT.to_vec(), zstd(COMPONENT), gzip(COMPONENT)] {
+        for bytes in [
+            COMPONENT_BYTES.to_vec(),
+            zstd(COMPONENT_BYTES),
+            gzip(COMPONENT_BYTES),
+        ] {
             let installed = || Some([(CONFIG.to_owned(), "a: 1".to_owned())].into());
             for (config, data, json) in [
                 (None, None, "{}"),
@@ -311,8 +332,8 @@ mod tests {
                 (Some("b: 2".to_owned()), installed(), r#"{"b":2}"#),
             ] {
                 let map = as_config_map("quotas", bytes.clone(), config, data);
-                let package = unpack(&map).unwrap();
-                assert_eq!(&package.component[..], COMPONENT);
+                let package = one(&map).unwrap();
+                assert_eq!(&package.component[..], COMPONENT_BYTES);
                 assert_eq!(&package.config[..], json.as_bytes());
             }
         }
@@ -322,12 +343,42 @@ mod tests {
     fn a_component_among_the_texts_is_pointed_at() {
         let mut map = config_map(&[], None);
         map.data = Some([(PLAIN.to_owned(), "text".to_owned())].into());
-        let error = unpack(&map).unwrap_err();
+        let error = one(&map).unwrap_err();
         assert_eq!(error.reason(), Reason::NotAComponent);
         assert!(
             error.to_string().contains("belongs in `binaryData`"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_second_instance_has_its_own_configuration() {
+        let base = config_map(&[(PLAIN, COMPONENT_BYTES.to_vec())], Some("a: 1"));
+        let instance = |other: &str, binary: &[(&str, Vec<u8>)]| {
+            let mut map = config_map(binary, Some("a: 2"));
+            map.metadata.name = Some("second".into());
+            let data = map.data.as_mut().unwrap();
+            data.insert(COMPONENT.into(), other.into());
+            map
+        };
+        let package = unpack("second", &[base.clone(), instance("quotas", &[])]).unwrap();
+        assert_eq!(&package.component[..], COMPONENT_BYTES);
+        assert_eq!(&package.config[..], br#"{"a":2}"#);
+        for (map, expected) in [
+            (instance("other", &[]), "names other, which is no plugin"),
+            (
+                instance("second", &[]),
+                "names second, which has no component of its own",
+            ),
+            (
+                instance("quotas", &[(PLAIN, COMPONENT_BYTES.to_vec())]),
+                "names quotas, and has a component of its own",
+            ),
+        ] {
+            let error = unpack("second", &[base.clone(), map]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.reason(), Reason::ComponentAbsent);
+        }
     }
 
     #[test]
@@ -337,17 +388,17 @@ mod tests {
             ("# nothing\n", "{}"),
             ("", "{}"),
         ] {
-            let map = config_map(&[(PLAIN, COMPONENT.to_vec())], Some(text));
-            assert_eq!(&unpack(&map).unwrap().config[..], json.as_bytes(), "{text}");
+            let map = config_map(&[(PLAIN, COMPONENT_BYTES.to_vec())], Some(text));
+            assert_eq!(&one(&map).unwrap().config[..], json.as_bytes(), "{text}");
         }
     }
 
     #[test]
     fn each_error_names_the_key() {
         let bomb = vec![0; MAX_COMPONENT_BYTES + 1];
-        let mut truncated = zstd(COMPONENT);
+        let mut truncated = zstd(COMPONENT_BYTES);
         truncated.truncate(truncated.len() - 3);
-        let plain = || (PLAIN, COMPONENT.to_vec());
+        let plain = || (PLAIN, COMPONENT_BYTES.to_vec());
         for (map, reason, expected) in [
             (
                 config_map(&[], None),
@@ -355,7 +406,7 @@ mod tests {
                 "ConfigMap quotas has no component",
             ),
             (
-                config_map(&[plain(), (GZIP, gzip(COMPONENT))], None),
+                config_map(&[plain(), (GZIP, gzip(COMPONENT_BYTES))], None),
                 Reason::ComponentAmbiguous,
                 "ConfigMap quotas has plugin.wasm and plugin.wasm.gz",
             ),
@@ -375,7 +426,7 @@ mod tests {
                 "ConfigMap quotas: plugin.wasm.zst does not decompress",
             ),
             (
-                config_map(&[(GZIP, COMPONENT.to_vec())], None),
+                config_map(&[(GZIP, COMPONENT_BYTES.to_vec())], None),
                 Reason::DecompressionFailed,
                 "ConfigMap quotas: plugin.wasm.gz does not decompress",
             ),
@@ -395,7 +446,7 @@ mod tests {
                 "ConfigMap quotas: data[\"config.yaml\"] is no YAML",
             ),
         ] {
-            let error = unpack(&map).unwrap_err();
+            let error = one(&map).unwrap_err();
             assert_eq!(error.reason(), reason);
             let text = error.to_string();
             assert!(text.starts_with(expected), "{text}");

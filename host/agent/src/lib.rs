@@ -13,12 +13,13 @@
 
 mod active;
 mod agent;
+mod approval;
 mod bounds;
 mod calls;
 mod clock;
 mod config_schema;
 mod controller;
-mod delivery;
+pub mod delivery;
 mod event_limit;
 mod execute;
 mod health;
@@ -48,7 +49,6 @@ pub use agent::{Agent, AgentConfig};
 pub use bounds::{BoundError, LimitBounds};
 pub use calls::{GuestThreads, PluginThreads};
 pub use clock::{Clock, SystemClock, VirtualClock};
-pub use delivery::MAX_COMPONENT_BYTES;
 pub use health::{Health, HealthServer};
 pub use metrics::Metrics;
 pub use reeve_cluster::{ElectorSettings, Role};

@@ -4,6 +4,7 @@
 //! running until all of them have passed.
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
+use crate::approval::{Approval, check_not_here};
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
@@ -16,7 +17,7 @@ use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
-use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Rule};
+use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
 use reeve_core::manifest::is_dns_label;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
@@ -86,6 +87,7 @@ pub(crate) fn key(
     let policy = PluginSpec {
         suspend: false,
         mode: None,
+        digest: None,
         ..policy.clone()
     };
     // Serialising our own type cannot fail; an empty text would only mean one
@@ -109,11 +111,15 @@ impl Loader {
         plugin: &str,
         package: Package,
         policy: &PluginSpec,
+        approval: &Approval,
         places: &BTreeSet<Place>,
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
         let prepared = self.prepare(plugin, package, policy, contributes).await?;
+        let asks = reeve_core::Asks::of(&prepared.manifest);
+        approval.check(plugin, &self.namespace, &asks)?;
         self.check_account(plugin, &prepared.account).await?;
+        self.check_not_own(&prepared.account).await?;
         let ungranted = self.check_grants(plugin, &prepared).await?;
         let active = self.open(plugin, prepared).await?;
         let standing = Standing {
@@ -153,6 +159,7 @@ impl Loader {
         let manifest = call_describe(&component, &package, &limits, &threads).await?;
         let resources = self.resolve(&manifest).await?;
         check_scopes(&manifest, &resources)?;
+        check_not_here(&manifest, &self.namespace)?;
         let account = policy
             .service_account_name
             .clone()
@@ -323,7 +330,8 @@ impl Loader {
             })?;
         let Some(found) = found else {
             return Err(problem(format!(
-                "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, or name another in Plugin spec.serviceAccountName"
+                "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, for example with {}, or name another in Plugin spec.serviceAccountName",
+                grant::command(plugin, namespace)
             )));
         };
         match found.annotation(ACCOUNT_ANNOTATION) {
@@ -337,6 +345,23 @@ impl Loader {
         }
     }
 
+    /// The agent's own account is nobody's: a plugin that acted as it could give
+    /// itself every right that the agent has, among them those to act as others.
+    async fn check_not_own(&self, account: &str) -> Result<(), Problem> {
+        let own = self.cluster.own_user().await;
+        let own = own.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+        if own != Identity::service_account(&self.namespace, account).user {
+            return Ok(());
+        }
+        Err(Problem::passing(
+            Reason::ServiceAccountUnusable,
+            format!(
+                "ServiceAccount {}/{account} is the agent's own and can be no plugin's; name another in Plugin spec.serviceAccountName",
+                self.namespace
+            ),
+        ))
+    }
+
     /// Asks the API server for every rule that the manifest needs. What is needed
     /// in known places must be granted there; what is needed in namespaces that
     /// follow from primaries may be granted in each of them, which only the writes
@@ -347,15 +372,18 @@ impl Loader {
             manifest,
             resources,
         } = asks;
-        let plural = |kind: &GroupVersionKind| {
+        let served = |kind: &GroupVersionKind| {
             resources
                 .get(kind)
-                .map_or_else(String::new, |r| r.plural.clone())
+                .map_or_else(Served::default, |resource| Served {
+                    plural: resource.plural.clone(),
+                    namespaced: resource.namespaced,
+                })
         };
         let local = local_resources(manifest, resources);
         let mut missing = BTreeSet::new();
         let mut unsure = BTreeSet::new();
-        let rules = grant::account_rules(manifest, plural);
+        let rules = grant::account_rules(manifest, served);
         let reviews = rules.into_iter().map(async |rule| {
             let of_rule = |r: &&Resource| r.kind.group == rule.group && r.plural == rule.resource;
             let Some(resource) = resources.values().find(of_rule) else {
@@ -366,7 +394,7 @@ impl Loader {
                 resource,
                 subresource: None,
                 namespace: rule.namespace.as_deref(),
-                name: None,
+                name: rule.name.as_deref(),
             };
             let allowed = self.cluster.allowed(identity, check).await;
             let allowed =
@@ -388,14 +416,15 @@ impl Loader {
             }
         }
         if missing.is_empty() {
-            return Ok(describe_rules(&unsure));
+            return Ok(grant::in_words(&unsure));
         }
         missing.extend(unsure);
         Err(Problem::passing(
             Reason::Forbidden,
             format!(
-                "{identity} is not granted: {}; grant it with a Role or ClusterRole bound to the ServiceAccount of plugin {plugin}",
-                describe_rules(&missing).join("; ")
+                "{identity} is not granted: {}; grant it with {}",
+                grant::in_words(&missing).join("; "),
+                grant::command(plugin, &self.namespace)
             ),
         ))
     }
@@ -425,7 +454,14 @@ impl Loader {
             contributed: plan.contributed.iter().map(open).collect(),
         };
         for (handle, spec) in watches.all().zip(plan.all()) {
-            self.synced(handle, &spec.resource).await?;
+            let synced = self.synced(handle, &spec.resource).await;
+            synced.map_err(|mut problem| {
+                if problem.reason == Reason::Forbidden {
+                    let command = grant::command(plugin, &self.namespace);
+                    problem.message = format!("{}; grant it with {command}", problem.message);
+                }
+                problem
+            })?;
         }
         Ok(watches)
     }
@@ -496,32 +532,6 @@ fn local_resources(
     let everywhere: BTreeSet<_> = written(false).collect();
     written(true)
         .filter(|resource| !everywhere.contains(resource))
-        .collect()
-}
-
-/// `create, patch resourcequotas in all namespaces`, one text a resource and place.
-fn describe_rules(rules: &BTreeSet<Rule>) -> Vec<String> {
-    let mut by_place: std::collections::BTreeMap<(String, Option<String>), Vec<&str>> =
-        std::collections::BTreeMap::new();
-    for rule in rules {
-        let mut resource = rule.resource.clone();
-        if !rule.group.is_empty() {
-            resource = format!("{resource}.{}", rule.group);
-        }
-        let verbs = by_place
-            .entry((resource, rule.namespace.clone()))
-            .or_default();
-        verbs.push(rule.verb);
-    }
-    by_place
-        .into_iter()
-        .map(|((resource, namespace), verbs)| {
-            let place = match namespace {
-                Some(namespace) => format!("in namespace {namespace}"),
-                None => "cluster-wide".to_owned(),
-            };
-            format!("{} {resource} {place}", verbs.join(", "))
-        })
         .collect()
 }
 

@@ -152,6 +152,7 @@ impl Planner {
                 metrics,
                 clock,
                 rehearsal: None,
+                namespace: namespace.as_str().into(),
             },
             own,
         }

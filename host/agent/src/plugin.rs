@@ -38,6 +38,12 @@ pub(crate) struct PluginState {
     pub(crate) name: Arc<str>,
     /// The ConfigMap as it is now; none when it is gone.
     pub(crate) config_map: Option<Arc<Object>>,
+    /// The plugin whose component it runs, when that is not its own.
+    pub(crate) component_of: Option<Arc<str>>,
+    /// What the last version that ran asked for; none when none ever did.
+    pub(crate) asks: Option<Vec<String>>,
+    /// The token by which a person approved of what a version asks for.
+    pub(crate) approved_asks: Option<String>,
     /// The `Plugin` object's spec and generation; none while it does not exist.
     pub(crate) policy: Option<(PluginSpec, Option<i64>)>,
     pub(crate) loading: Option<AbortHandle>,
@@ -214,6 +220,9 @@ impl PluginState {
         Self {
             name: name.into(),
             config_map: None,
+            component_of: None,
+            asks: None,
+            approved_asks: None,
             policy: None,
             loading: None,
             retry_at: None,
@@ -250,6 +259,7 @@ impl PluginState {
     /// transition survive a restart by that.
     pub(crate) fn restore(&mut self, status: PluginStatus) {
         self.conditions.clone_from(&status.conditions);
+        self.asks.clone_from(&status.asks);
         let places = status.writes.iter().filter_map(Place::from_status);
         self.places.extend(places);
         self.contributions
@@ -488,6 +498,7 @@ impl PluginState {
             last_good: self.last_good.map(LastGood::to_status),
             writes: self.places.iter().map(Place::to_status).collect(),
             contributes_to: self.contributions.kinds.iter().cloned().collect(),
+            asks: self.asks.clone(),
             units: active.map(|_| counts),
             last_handled_reconcile_at: self.handled.clone(),
             conditions,

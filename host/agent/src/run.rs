@@ -25,6 +25,7 @@ use crate::reads::Read;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
+use reeve_core::grant;
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{Preview, Progress};
@@ -45,6 +46,8 @@ pub(crate) struct Runner {
     pub(crate) clock: Arc<dyn Clock>,
     /// Takes down what would be done; then nothing is.
     pub(crate) rehearsal: Option<Arc<Rehearsal>>,
+    /// Namespace of the agent.
+    pub(crate) namespace: Arc<str>,
 }
 
 /// One run that is to be made.
@@ -178,6 +181,12 @@ impl Runner {
             )),
         };
         ran.version = snapshot.version();
+        let refused = ran.problems.iter_mut();
+        for problem in refused.filter(|problem| problem.reason == Reason::Forbidden) {
+            let command = grant::command(&unit.plugin, &self.namespace);
+            problem.message.push_str("; see ");
+            problem.message.push_str(&command);
+        }
         ran
     }
 

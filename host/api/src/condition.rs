@@ -43,6 +43,15 @@ pub enum Reason {
     ComponentAbsent,
     /// The ConfigMap has more than one component.
     ComponentAmbiguous,
+    /// Parts of the component are not there.
+    PartsMissing,
+    /// The component is in parts, and they are not described as they should be.
+    PartsMalformed,
+    /// The component is not the one that the policy names.
+    DigestMismatch,
+    /// A new version asks for more than the one before, and a person has to say
+    /// that it may.
+    ApprovalRequired,
     /// The component cannot be unpacked.
     DecompressionFailed,
     /// The component is larger than the limit.

@@ -35,6 +35,9 @@ pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
 /// Annotation on a `Unit`, set by a person: the id of the plan in its status that may
 /// be carried out, where the mode of the plugin is `OnRequest`.
 pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
+/// Annotation on a `Plugin`, set by a person: the token of what a held version asks
+/// for, which it then may.
+pub const APPROVE_ASKS_ANNOTATION: &str = "reeve.dev/approve-asks";
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
 /// runs the plugin's units, or that unit, at once. On a `Plugin` the first word,
 /// usually the time, may be followed by `retry` (only units in trouble, and as if

@@ -37,6 +37,12 @@ pub struct PluginSpec {
     /// name. Defaults to the plugin's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
+    /// Digest of the one component that may run, unpacked: `sha256:` and 64
+    /// hexadecimal digits. Another that is delivered is not loaded. Without it,
+    /// whoever may write the ConfigMap decides what runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
     /// Limits of each call, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitOverrides>,
@@ -179,6 +185,10 @@ pub struct PluginStatus {
     /// Kind of the objects for which it runs, such as `Profile.v1.kubeflow.org`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_kind: Option<String>,
+    /// What the last version that ran asked for, one thing a line. A version that
+    /// asks for more waits until that is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Vec<String>>,
     /// Where the newest component was found, running or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PluginSource>,

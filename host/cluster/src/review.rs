@@ -16,6 +16,10 @@ use tokio::time::Instant;
 /// server itself each time.
 pub const REVIEW_TTL: Duration = Duration::from_secs(10);
 
+/// How long the agent's own name is believed to be the same: credentials of
+/// another user come with another process, or nearly so.
+const OWN_USER_TTL: Duration = Duration::from_secs(600);
+
 /// Answers that are kept. Questions are per kind and namespace, not per object;
 /// a thousand plugins with four questions each fit.
 const MAX_REVIEWS: usize = 4096;
@@ -73,6 +77,8 @@ pub enum ReviewError {
 #[derive(Default)]
 pub(crate) struct ReviewCache {
     answers: Mutex<HashMap<Question, (Instant, bool)>>,
+    /// Who the agent is, and when that was asked.
+    own: Mutex<Option<(Instant, String)>>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -147,6 +153,54 @@ impl Cluster {
         let allowed = self.review(identity, &check).await?;
         self.reviews.keep(question, asked, allowed);
         Ok(allowed)
+    }
+
+    /// The name of the user as whom the cluster is reached.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not say; every authenticated user may ask.
+    pub async fn own_user(&self) -> Result<String, ReviewError> {
+        let asked = Instant::now();
+        if let Some((at, user)) = &*self.reviews.own.lock()
+            && asked.duration_since(*at) < OWN_USER_TTL
+        {
+            return Ok(user.clone());
+        }
+        let body = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview",
+        });
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let call = Call::new(http::Method::POST, path.to_owned())
+            .json(&body)
+            .unfenced();
+        let identity = "the agent itself".to_owned();
+        let user = match self.call(call).await {
+            Ok(body) => match serde_json::from_slice::<serde_json::Value>(&body) {
+                Ok(review) => review.pointer("/status/userInfo/username").cloned(),
+                Err(_) => None,
+            },
+            Err(CallError::Transport(source)) => {
+                return Err(ReviewError::Unreachable { identity, source });
+            }
+            Err(CallError::Status(status)) => {
+                return Err(ReviewError::Refused {
+                    identity,
+                    code: status.code,
+                    message: status.message,
+                });
+            }
+        };
+        let Some(user) = user.as_ref().and_then(serde_json::Value::as_str) else {
+            return Err(ReviewError::Refused {
+                identity,
+                code: 200,
+                message: "not a review of oneself".to_owned(),
+            });
+        };
+        *self.reviews.own.lock() = Some((asked, user.to_owned()));
+        Ok(user.to_owned())
     }
 
     async fn review(

@@ -7,6 +7,7 @@
 
 pub mod annotations;
 pub mod applyset;
+pub mod asks;
 pub mod backoff;
 pub mod chain;
 pub mod desired;
@@ -28,6 +29,7 @@ pub mod selector;
 pub mod unit;
 pub mod waves;
 
+pub use asks::Asks;
 pub use chain::chain;
 pub use desired::{Desired, DesiredError, DesiredObject};
 pub use digest::Digest;

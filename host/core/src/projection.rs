@@ -54,6 +54,16 @@ impl Projection {
         self.pointers.is_empty()
     }
 
+    /// The parts, as JSON Pointers; none when it stands for all but the status.
+    pub fn pointers(&self) -> Vec<String> {
+        let text = |path: &Vec<String>| {
+            path.iter()
+                .map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+                .collect()
+        };
+        self.pointers.iter().map(text).collect()
+    }
+
     /// What a guest sees of this object.
     ///
     /// `apiVersion`, `kind` and the name, namespace and uid are always there.
@@ -90,11 +100,7 @@ impl Projection {
 
 impl Serialize for Projection {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.pointers.iter().map(|path| {
-            path.iter()
-                .map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")))
-                .collect::<String>()
-        }))
+        serializer.collect_seq(self.pointers())
     }
 }
 

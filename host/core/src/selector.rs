@@ -47,6 +47,16 @@ impl Selector {
         }
     }
 
+    /// Selects what carries this label, whatever its value.
+    pub fn has(key: &str) -> Self {
+        Self {
+            requirements: vec![Requirement {
+                key: key.to_owned(),
+                operator: Operator::Exists,
+            }],
+        }
+    }
+
     /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -64,6 +74,36 @@ impl Selector {
                 Operator::DoesNotExist => value.is_none(),
             }
         })
+    }
+
+    /// The selector as an expression of CEL, over a map of labels that is named by
+    /// the expression `labels`. Keys and values of labels need no escaping.
+    pub fn to_cel(&self, labels: &str) -> String {
+        let set = |values: &[String]| {
+            let values: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
+            format!("[{}]", values.join(", "))
+        };
+        let requirements = self
+            .requirements
+            .iter()
+            .map(|Requirement { key, operator }| {
+                let has = format!("'{key}' in {labels}");
+                match operator {
+                    Operator::In(values) => {
+                        format!("({has} && {labels}['{key}'] in {})", set(values))
+                    }
+                    Operator::NotIn(values) => {
+                        format!("(!({has}) || !({labels}['{key}'] in {}))", set(values))
+                    }
+                    Operator::Exists => format!("({has})"),
+                    Operator::DoesNotExist => format!("(!({has}))"),
+                }
+            });
+        let requirements: Vec<String> = requirements.collect();
+        if requirements.is_empty() {
+            return "true".to_owned();
+        }
+        requirements.join(" && ")
     }
 }
 
@@ -207,6 +247,22 @@ impl Serialize for Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cel_says_the_same() {
+        for (text, expected) in [
+            ("", "true"),
+            ("a=b", "('a' in l && l['a'] in ['b'])"),
+            ("x/a in (b,c)", "('x/a' in l && l['x/a'] in ['b', 'c'])"),
+            (
+                "a!=b,c",
+                "(!('a' in l) || !(l['a'] in ['b'])) && ('c' in l)",
+            ),
+            ("!a", "(!('a' in l))"),
+        ] {
+            assert_eq!(text.parse::<Selector>().unwrap().to_cel("l"), expected);
+        }
+    }
 
     #[test]
     fn selects_as_kubectl_does() {

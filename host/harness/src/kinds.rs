@@ -139,6 +139,12 @@ impl Kinds {
         let found = self.0.iter().find(|k| k.group == group && k.kind == kind);
         found.map_or_else(|| format!("{}s", kind.to_lowercase()), |k| k.plural.clone())
     }
+
+    /// Whether objects of a kind live in namespaces, as most unknown ones do.
+    pub(crate) fn namespaced(&self, group: &str, kind: &str) -> bool {
+        let found = self.0.iter().find(|k| k.group == group && k.kind == kind);
+        found.is_none_or(|kind| kind.namespaced)
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ use crate::suite::Case;
 use crate::tester::{ActionError, Tester};
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams};
 use parking_lot::Mutex;
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_api::{APPROVE_ASKS_ANNOTATION, Plugin};
 use reeve_core::backoff::Backoff;
-use reeve_core::grant::{self, Grantee, Subject};
-use reeve_core::{GroupVersionKind, Manifest};
+use reeve_core::grant::{self, Grantee, Served, Subject};
+use reeve_core::{Asks, GroupVersionKind, Manifest};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
@@ -340,8 +342,11 @@ impl World {
             agent: Subject::ServiceAccount(AGENT),
         };
         let kinds = &self.tester.kinds;
-        let plural = |kind: &GroupVersionKind| kinds.plural(&kind.group, &kind.kind);
-        let objects = grant::objects(&grantee, &manifest, plural);
+        let served = |kind: &GroupVersionKind| Served {
+            plural: kinds.plural(&kind.group, &kind.kind),
+            namespaced: kinds.namespaced(&kind.group, &kind.kind),
+        };
+        let objects = grant::objects(&grantee, &manifest, served);
         // Rights in namespaces that the manifest names need those namespaces.
         let namespaces: BTreeSet<String> = objects
             .iter()
@@ -357,7 +362,19 @@ impl World {
         for object in objects {
             self.apply(object).await?;
         }
+        self.approve(&manifest).await;
         Ok(())
+    }
+
+    /// Here the author is the operator: a new version may ask for more. The first
+    /// needs no approval, and has no Plugin yet; where approving goes wrong
+    /// otherwise, the Plugin says that it waits for it.
+    async fn approve(&self, manifest: &Manifest) {
+        let plugins: Api<Plugin> = Api::namespaced(self.server.client(), NAMESPACE);
+        let token = Asks::of(manifest).token();
+        let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        drop(plugins.patch(&self.plugin, &params, &patch).await);
     }
 
     /// Starts an agent, in place of one that runs. It has the rights of its own

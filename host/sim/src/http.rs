@@ -27,6 +27,7 @@ use crate::faults::{self, Asked, Outage, Outcome, Strike, Watcher, admin};
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::rest;
+use crate::selector::FieldSelector;
 use crate::server::Shared;
 use crate::status::{About, ApiError};
 
@@ -221,7 +222,15 @@ async fn resource(
         user: user.name.clone(),
         agent: asked.agent.to_owned(),
     });
-    access::authorize(shared, &user, &access::attributes(&path, verb))?;
+    let mut wanted = access::attributes(&path, verb);
+    let one = match verb {
+        Verb::List | Verb::Watch => query.get("fieldSelector").and_then(FieldSelector::name_in),
+        _ => None,
+    };
+    if let Some(name) = &one {
+        wanted.name = name;
+    }
+    access::authorize(shared, &user, &wanted)?;
     let Some(resource) = found else {
         return Ok(not_served(shared, &path)?);
     };

@@ -11,8 +11,8 @@ use futures::stream;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use reeve_agent::{Agent, AgentConfig};
-use reeve_cluster::{Apply, Cluster, Delete, Identity, Store, WatchSpec};
-use reeve_core::grant::{self, Grantee, Subject};
+use reeve_cluster::{Apply, Cluster, Delete, Identity, Resource, Store, WatchSpec};
+use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::ownership::{Owner, Stamped, field_manager};
 use reeve_core::{Desired, GroupVersionKind, Manifest, ObjectReference, UnitKey};
 use reeve_engine::{Compiler, Component, Engine, EngineConfig, Limits};
@@ -111,7 +111,10 @@ async fn prepare(admin: &Cluster, engine: &Engine) -> Result<Vec<Loaded>> {
         };
         let mut plurals = HashMap::new();
         for kind in manifest.kinds() {
-            plurals.insert(kind.clone(), admin.resolve(kind).await?.plural);
+            let Resource {
+                plural, namespaced, ..
+            } = admin.resolve(kind).await?;
+            plurals.insert(kind.clone(), Served { plural, namespaced });
         }
         let grantee = Grantee {
             plugin: name,
@@ -119,8 +122,8 @@ async fn prepare(admin: &Cluster, engine: &Engine) -> Result<Vec<Loaded>> {
             service_account: name,
             agent: Subject::User(AGENT),
         };
-        let plural = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
-        for object in grant::objects(&grantee, &manifest, plural) {
+        let served = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
+        for object in grant::objects(&grantee, &manifest, served) {
             apply(admin, &object).await?;
         }
         apply(admin, &json!({

@@ -1,6 +1,6 @@
 //! Manifests, which come from guests.
 
-use reeve_core::grant;
+use reeve_core::grant::{self, Served};
 use reeve_core::kind::GroupVersionKind;
 use reeve_core::manifest::{Manifest, RawManifest, RawPrimary, RawRead, Scope, WriteRule};
 use serde_json::{Value, json};
@@ -19,10 +19,13 @@ pub fn manifest(input: &[u8]) {
     };
     let kinds = manifest.kinds();
     assert!(kinds.is_sorted(), "{kinds:?}");
-    let plural = |kind: &GroupVersionKind| format!("{}s", kind.kind.to_lowercase());
+    let served = |kind: &GroupVersionKind| Served {
+        plural: format!("{}s", kind.kind.to_lowercase()),
+        namespaced: kind.kind.len().is_multiple_of(2),
+    };
     for rules in [
-        grant::account_rules(&manifest, plural),
-        grant::agent_rules(&manifest, plural),
+        grant::account_rules(&manifest, served),
+        grant::agent_rules(&manifest, served),
     ] {
         assert!(!rules.is_empty());
         for rule in rules {

@@ -158,6 +158,13 @@ impl World {
         self.agent = Some(Agent::start(config));
     }
 
+    /// Starts an agent that is another user.
+    pub fn start_as(&mut self, user: &str) {
+        let mut config = self.config();
+        config.client = self.server.client_as(user, ["system:authenticated"]);
+        self.agent = Some(Agent::start(config));
+    }
+
     /// Starts one of several agents that agree on who leads.
     pub fn replica(&self, identity: &str) -> Agent {
         let mut config = self.config();

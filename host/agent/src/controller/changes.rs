@@ -2,20 +2,24 @@
 
 use super::reporting::unit_object_name;
 use super::{Controller, Route};
+use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
+use crate::problem::Problem;
 use crate::reads::Side;
 use crate::run::is_held;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION, RELEASE_ANNOTATION,
-    RETRY_ANNOTATION, SUSPEND_ANNOTATION, Unit,
+    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION,
+    RELEASE_ANNOTATION, RETRY_ANNOTATION, Reason, SUSPEND_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health;
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
 use reeve_core::prune::Token;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Controller {
@@ -26,6 +30,8 @@ impl Controller {
         };
         if change.watch == *self.own.config_maps.spec() {
             self.on_config_map(change.new.as_ref(), &change.reference);
+        } else if change.watch == *self.own.parts.spec() {
+            self.on_part(&change);
         } else if change.watch == *self.own.plugins.spec() {
             self.on_plugin_object(change.new.as_ref(), &change.reference);
         } else if change.watch == *self.own.units.spec() {
@@ -116,6 +122,7 @@ impl Controller {
             .entry(name.clone())
             .or_insert_with(|| PluginState::new(&name));
         plugin.config_map = new.cloned();
+        plugin.component_of = new.and_then(|map| component_of(map));
         plugin.load_failures = 0;
         if new.is_some() {
             self.metrics
@@ -124,6 +131,50 @@ impl Controller {
         } else {
             self.metrics.removed(&name);
             self.stop_plugin(&name);
+        }
+        self.load_instances(&name);
+    }
+
+    /// A part of a component has come, gone or changed: whoever runs that component
+    /// loads it again.
+    fn on_part(&mut self, change: &ObjectChange) {
+        let of = |object: &Option<Arc<Object>>| -> Option<Arc<str>> {
+            object.as_ref()?.label(PART_OF_LABEL).map(Into::into)
+        };
+        let name = &change.reference.name;
+        if let Some(old) = of(&change.old)
+            && let Some(parts) = self.state.parts.get_mut(&old)
+        {
+            parts.remove(name);
+            if parts.is_empty() {
+                self.state.parts.remove(&old);
+            }
+        }
+        if let Some((new, object)) = of(&change.new).zip(change.new.clone()) {
+            let parts = self.state.parts.entry(new).or_default();
+            parts.insert(name.clone(), object);
+        }
+        let plugins: BTreeSet<Arc<str>> = [of(&change.old), of(&change.new)]
+            .into_iter()
+            .flatten()
+            .collect();
+        for plugin in plugins {
+            self.start_load(&plugin);
+            self.load_instances(&plugin);
+        }
+    }
+
+    /// Loads the plugins that run the component of this one.
+    fn load_instances(&mut self, of: &Arc<str>) {
+        let instances: Vec<Arc<str>> = self
+            .state
+            .plugins
+            .values()
+            .filter(|plugin| plugin.component_of.as_ref() == Some(of) && plugin.name != *of)
+            .map(|plugin| plugin.name.clone())
+            .collect();
+        for instance in instances {
+            self.start_load(&instance);
         }
     }
 
@@ -145,6 +196,10 @@ impl Controller {
                     plugin.restore(status);
                 }
                 plugin.renew_guard();
+                let annotations = parsed.metadata.annotations.as_ref();
+                plugin.approved_asks = annotations
+                    .and_then(|all| all.get(APPROVE_ASKS_ANNOTATION))
+                    .cloned();
                 plugins.insert(name.clone(), plugin);
                 if self.synced() {
                     self.stop_plugin(&name);
@@ -166,6 +221,9 @@ impl Controller {
         let annotation = |name: &str| parsed.metadata.annotations.as_ref()?.get(name).cloned();
         let approvals = annotation(APPROVE_DELETION_ANNOTATION);
         let requested = annotation(RECONCILE_ANNOTATION);
+        let approved_asks = annotation(APPROVE_ASKS_ANNOTATION);
+        let asks_changed = plugin.approved_asks != approved_asks;
+        plugin.approved_asks = approved_asks;
         let first_look = plugin.policy.is_none();
         let approved = plugin.approve(approvals.as_deref(), self.clock.now());
         let asked = plugin.request(requested, first_look);
@@ -188,16 +246,20 @@ impl Controller {
         let grown = plugin.contributions.record(kinds.unwrap_or_default());
         let was_suspended = plugin.is_suspended();
         let policy = (parsed.spec, parsed.metadata.generation);
-        let changed = plugin.policy.as_ref() != Some(&policy);
+        let changed = plugin.policy.as_ref() != Some(&policy) || asks_changed;
+        let mut approved_elsewhere = false;
         // Who follows goes by what the leader reports.
         if (plugin.reported.is_none() || !leads)
             && let Some(status) = parsed.status
         {
             let first = plugin.reported.is_none();
+            let asks = plugin.asks.clone();
             plugin.restore(status);
             if first {
                 plugin.renew_guard();
             }
+            // Another replica found that a person had approved.
+            approved_elsewhere = plugin.asks != asks;
         }
         let mode = plugin.mode();
         plugin.policy = Some(policy);
@@ -211,7 +273,9 @@ impl Controller {
                 self.state.queue.add(plugin.unit(primary));
             }
         }
-        if changed || grown {
+        let held = |problem: &Problem| problem.reason == Reason::ApprovalRequired;
+        let approved_elsewhere = approved_elsewhere && plugin.problem.as_ref().is_some_and(held);
+        if changed || grown || approved_elsewhere {
             plugin.load_failures = 0;
         }
         let installed = plugin.config_map.is_some();
@@ -428,4 +492,11 @@ impl PluginState {
         // The annotation must fit the label by which we found the object.
         (object.label(UNIT_LABEL) == Some(unit_label(&unit).as_str())).then_some(unit)
     }
+}
+
+/// The plugin whose component a ConfigMap runs. What cannot be read says so when it
+/// is loaded.
+fn component_of(config_map: &Object) -> Option<Arc<str>> {
+    let map: ConfigMap = serde_json::from_str(config_map.json()).ok()?;
+    delivery::component_of(&map).map(Into::into)
 }

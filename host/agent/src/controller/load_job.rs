@@ -3,6 +3,7 @@
 
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
+use crate::approval::{Approval, check_pin};
 use crate::delivery::{self, Package};
 use crate::kept::{self, LastGood};
 use crate::left::Place;
@@ -18,8 +19,11 @@ use std::sync::Arc;
 pub(super) struct Load {
     pub(super) loader: Loader,
     pub(super) plugin: Arc<str>,
-    pub(super) config_map: Arc<Object>,
+    /// The plugin's ConfigMap, and what its component is made of.
+    pub(super) maps: Vec<Arc<Object>>,
     pub(super) policy: PluginSpec,
+    /// What a version may ask for.
+    pub(super) approval: Approval,
     /// What runs, if loading the same again would give the same.
     pub(super) current: Option<LoadKey>,
     /// What to go back to if the newest version does not load.
@@ -45,13 +49,16 @@ impl Load {
         }
     }
 
-    /// Loads what the ConfigMap has.
+    /// Loads what the ConfigMaps have.
     async fn newest(&self) -> (Option<Package>, Result<Loaded, Problem>) {
-        let config_map = self.config_map.clone();
-        let package = match blocking(move || unpack(&config_map)).await {
+        let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
+        let package = match blocking(move || unpack(&plugin, &maps)).await {
             Ok(package) => package,
             Err(problem) => return (None, Err(problem)),
         };
+        if let Err(problem) = check_pin(&package, &self.policy) {
+            return (Some(package), Err(problem));
+        }
         if self.current == Some(load::key(&package, &self.policy, &self.contributes)) {
             return (Some(package), Ok(Loaded::Unchanged));
         }
@@ -108,9 +115,17 @@ impl Load {
     }
 
     async fn load(&self, package: Package) -> Result<(Active, Standing), Problem> {
+        check_pin(&package, &self.policy)?;
         let (plugin, policy) = (&self.plugin, &self.policy);
         self.loader
-            .load(plugin, package, policy, &self.places, &self.contributes)
+            .load(
+                plugin,
+                package,
+                policy,
+                &self.approval,
+                &self.places,
+                &self.contributes,
+            )
             .await
     }
 }
@@ -126,10 +141,14 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-fn unpack(config_map: &Object) -> Result<Package, Problem> {
-    let parsed: ConfigMap = serde_json::from_str(config_map.json()).map_err(|error| {
-        let message = format!("ConfigMap {} cannot be read: {error}", config_map.name());
-        Problem::lasting(Reason::ComponentAbsent, message)
-    })?;
-    delivery::unpack(&parsed).map_err(|error| Problem::lasting(error.reason(), error.to_string()))
+fn unpack(plugin: &str, maps: &[Arc<Object>]) -> Result<Package, Problem> {
+    let parse = |map: &Arc<Object>| {
+        serde_json::from_str::<ConfigMap>(map.json()).map_err(|error| {
+            let message = format!("ConfigMap {} cannot be read: {error}", map.name());
+            Problem::lasting(Reason::ComponentAbsent, message)
+        })
+    };
+    let maps: Vec<ConfigMap> = maps.iter().map(parse).collect::<Result<_, _>>()?;
+    delivery::unpack(plugin, &maps)
+        .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
 }

@@ -4,6 +4,7 @@ use super::load_job::Load;
 use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
+use crate::approval::Approval;
 use crate::kept::LastGood;
 use crate::load::Standing;
 use crate::plugin::Health;
@@ -13,15 +14,15 @@ use crate::rights::Rights;
 use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, Reason};
 use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
-use reeve_core::{Digest, UnitKey};
+use reeve_core::{Asks, Digest, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::Instant;
 
 impl Controller {
     pub(super) fn synced(&self) -> bool {
-        let own = [&self.own.config_maps, &self.own.plugins, &self.own.units];
-        own.iter().all(|watch| watch.state() == WatchState::Synced)
+        let mut own = self.own.all().into_iter();
+        own.all(|watch| watch.state() == WatchState::Synced)
     }
 
     /// Loads and reports what could not be before everything was known.
@@ -66,28 +67,51 @@ impl Controller {
         let Some(config_map) = plugin.config_map.clone() else {
             return;
         };
+        let component_of = plugin.component_of.clone();
+        let approval = Approval {
+            asks: plugin.asks.clone(),
+            token: plugin.approved_asks.clone(),
+        };
         let policy = plugin
             .policy
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
+        let current = current.map(|active| active.key.clone());
+        // What runs is not given up for an older version.
+        let last_good = plugin.last_good.filter(|_| plugin.active.is_none());
+        let places = plugin.places.clone();
+        let contributes = plugin.contributions.recorded.clone();
+        let mut maps = vec![config_map];
+        let parts_of = |name: &Arc<str>| {
+            let parts = self.state.parts.get(name).into_iter();
+            parts.flat_map(|parts| parts.values().cloned())
+        };
+        maps.extend(parts_of(name));
+        if let Some(other) = component_of.filter(|other| other != name) {
+            let config_map = self.state.plugins.get(&other);
+            maps.extend(config_map.and_then(|plugin| plugin.config_map.clone()));
+            maps.extend(parts_of(&other));
+        }
         let load = Load {
             loader: self.loader.clone(),
             plugin: name.clone(),
-            config_map,
+            maps,
             policy,
-            current: current.map(|active| active.key.clone()),
-            // What runs is not given up for an older version.
-            last_good: plugin.last_good.filter(|_| plugin.active.is_none()),
-            places: plugin.places.clone(),
-            contributes: plugin.contributions.recorded.clone(),
+            approval,
+            current,
+            last_good,
+            places,
+            contributes,
         };
         let handle = self.state.jobs.spawn(load.run());
         self.state
             .job_ids
             .insert(handle.id(), JobFor::Load(name.clone()));
-        plugin.loading = Some(handle);
+        if let Some(plugin) = self.state.plugins.get_mut(name) {
+            plugin.loading = Some(handle);
+        }
         self.state.loads += 1;
         self.mark_stale(name);
     }
@@ -132,6 +156,7 @@ impl Controller {
                 component: active.key.component,
                 config: Digest::of(&active.config),
             });
+            plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
             let rights = Rights::answered(Instant::now());
             let waited = plugin.rights.replace(rights).map(|mut old| old.end());

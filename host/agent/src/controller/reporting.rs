@@ -101,7 +101,7 @@ impl Controller {
         plugins.sort_by(|a, b| a.name.cmp(&b.name));
         self.count();
         let (mut syncing, mut own_watches) = (Vec::new(), Vec::new());
-        for watch in [&self.own.config_maps, &self.own.plugins, &self.own.units] {
+        for watch in self.own.all() {
             let resource = &watch.spec().resource;
             match watch.state() {
                 WatchState::Synced => {}
@@ -114,6 +114,9 @@ impl Controller {
                 )),
             }
         }
+        // Several of the watches are of one kind.
+        syncing.dedup();
+        own_watches.dedup();
         let status = AgentStatus {
             synced: self.synced(),
             syncing,

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::run::Runner;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
-use reeve_cluster::Answer;
+use reeve_cluster::{Answer, Object};
 use reeve_core::ObjectReference;
 use reeve_core::selector::Selector;
 use std::sync::Arc;
@@ -135,13 +135,25 @@ impl Planner {
             plugin: plugin.to_owned(),
             problem: Problem::lasting(reason, message).into(),
         };
-        let parsed = installed.map(|map| serde_json::from_str::<ConfigMap>(map.json()));
-        let parsed = parsed.transpose().map_err(|error| {
-            let message = format!("its ConfigMap cannot be read: {error}");
-            failed(Reason::ComponentAbsent, message)
-        })?;
-        let map = match (given, parsed) {
-            (None, Some(map)) => map,
+        let parse = |map: &Arc<Object>| {
+            serde_json::from_str::<ConfigMap>(map.json()).map_err(|error| {
+                let message = format!("ConfigMap {} cannot be read: {error}", map.name());
+                failed(Reason::ComponentAbsent, message)
+            })
+        };
+        let parsed = installed.as_ref().map(parse).transpose()?;
+        let maps = match (given, parsed) {
+            (None, Some(map)) => {
+                let mut maps = vec![map];
+                let others = self
+                    .others(&maps[0])
+                    .await
+                    .map_err(|problem| failed(problem.reason, problem.message))?;
+                for other in &others {
+                    maps.push(parse(other)?);
+                }
+                maps
+            }
             (None, None) => {
                 let there = self.plugins().await?;
                 return Err(PlanError::NotInstalled {
@@ -157,10 +169,13 @@ impl Planner {
             }
             (Some(Given { component, config }), installed) => {
                 let installed = installed.and_then(|mut map| map.data.take());
-                delivery::as_config_map(plugin, component, config, installed)
+                vec![delivery::as_config_map(
+                    plugin, component, config, installed,
+                )]
             }
         };
-        let unpacked = tokio::task::spawn_blocking(move || delivery::unpack(&map)).await;
+        let name = plugin.to_owned();
+        let unpacked = tokio::task::spawn_blocking(move || delivery::unpack(&name, &maps)).await;
         match unpacked {
             Ok(Ok(package)) => Ok(package),
             Ok(Err(error)) => Err(failed(error.reason(), error.to_string())),
@@ -169,6 +184,21 @@ impl Planner {
                 Err(failed(Reason::DecompressionFailed, message))
             }
         }
+    }
+
+    /// The ConfigMaps besides a plugin's own that its component may be in: parts,
+    /// and the plugin whose component it runs.
+    async fn others(&self, own: &ConfigMap) -> Result<Vec<Arc<Object>>, Problem> {
+        self.seen(&self.own.parts).await?;
+        let snapshot = self.runner.store.snapshot();
+        let parts = snapshot.list_in(self.own.parts.spec(), None, &Selector::default());
+        let mut others = parts.found().unwrap_or_default();
+        if let Some(other) = delivery::component_of(own) {
+            let namespace = Some(&*self.loader.namespace);
+            let found = snapshot.get_in(self.own.config_maps.spec(), namespace, other);
+            others.extend(found.found());
+        }
+        Ok(others)
     }
 }
 

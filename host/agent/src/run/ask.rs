@@ -78,8 +78,31 @@ impl Runner {
         let namespaced = |kind: &_| active.resource(kind).is_some_and(|r| r.namespaced);
         let desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
+        self.check_places(&desired)?;
         self.memo.remember(unit, given, reads, desired.clone());
         Ok(desired)
+    }
+
+    /// Nothing of a plugin's is in the agent's namespace, whatever its manifest
+    /// says: what stands there decides what the agent runs, and as whom.
+    fn check_places(&self, desired: &Desired) -> Result<(), Problem> {
+        let objects = desired.objects.iter().map(|object| &object.reference);
+        let absent = desired.absent.iter().map(|absence| &absence.object);
+        let here = objects.chain(absent).find(|object| {
+            let is_it = object.kind.group.is_empty() && object.kind.kind == "Namespace";
+            object.namespace.as_deref() == Some(&*self.namespace)
+                || (is_it && object.name == *self.namespace)
+        });
+        match here {
+            None => Ok(()),
+            Some(object) => Err(Problem::lasting(
+                Reason::OutcomeRefused,
+                format!(
+                    "{object}: namespace {} is the agent's own, which no plugin may change; use another",
+                    self.namespace
+                ),
+            )),
+        }
     }
 }
 

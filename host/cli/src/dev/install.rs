@@ -3,10 +3,11 @@
 use super::{AGENT_USER, NAMESPACE, sample};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
-use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
+use kube::api::{Api, Patch, PatchParams};
+use reeve_api::{APPROVE_ASKS_ANNOTATION, PLUGIN_CONFIG_MAP_LABEL, Plugin};
 use reeve_cluster::{Apply, Cluster, ResolveError};
-use reeve_core::grant::{self, Grantee, Subject};
-use reeve_core::{GroupVersionKind, Manifest, chain};
+use reeve_core::grant::{self, Grantee, Served, Subject};
+use reeve_core::{Asks, GroupVersionKind, Manifest, chain};
 use reeve_engine::{Engine, Limits};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 /// Installs plugins with the rights that they ask for.
 pub(crate) struct Installer {
+    admin: kube::Client,
     cluster: Cluster,
     engine: Engine,
 }
@@ -21,7 +23,8 @@ pub(crate) struct Installer {
 impl Installer {
     pub(crate) fn new(admin: kube::Client, engine: Engine) -> Self {
         Self {
-            cluster: Cluster::new(admin),
+            cluster: Cluster::new(admin.clone()),
+            admin,
             engine,
         }
     }
@@ -45,7 +48,10 @@ impl Installer {
         component: &Bytes,
     ) -> anyhow::Result<Vec<String>> {
         let granted = match self.manifest(component).await {
-            Ok(manifest) => self.grant(name, &manifest).await?,
+            Ok(manifest) => {
+                self.approve(name, &manifest).await?;
+                self.grant(name, &manifest).await?
+            }
             // The agent says better what is wrong with it.
             Err(error) => vec![format!("nothing granted: {}", chain(error.as_ref()))],
         };
@@ -63,6 +69,22 @@ impl Installer {
         Ok(granted)
     }
 
+    /// Here the author is the operator: a new version may ask for more.
+    async fn approve(&self, name: &str, manifest: &Manifest) -> anyhow::Result<()> {
+        let plugins: Api<Plugin> = Api::namespaced(self.admin.clone(), NAMESPACE);
+        let token = Asks::of(manifest).token();
+        let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        match plugins.patch(name, &params, &patch).await {
+            // The first version needs no approval.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            patched => {
+                patched?;
+                Ok(())
+            }
+        }
+    }
+
     async fn manifest(&self, component: &Bytes) -> anyhow::Result<Manifest> {
         let component = self.engine.load(component.clone()).await?;
         let limits = Limits::default();
@@ -78,16 +100,17 @@ impl Installer {
         let mut plurals = HashMap::new();
         for kind in manifest.kinds() {
             let resource = self.cluster.resolve(kind).await?;
-            plurals.insert(kind.clone(), resource.plural);
+            let (plural, namespaced) = (resource.plural, resource.namespaced);
+            plurals.insert(kind.clone(), Served { plural, namespaced });
         }
-        let plural = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
+        let served = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
         let grantee = Grantee {
             plugin: name,
             namespace: NAMESPACE,
             service_account: name,
             agent: Subject::User(AGENT_USER),
         };
-        let objects = grant::objects(&grantee, manifest, plural);
+        let objects = grant::objects(&grantee, manifest, served);
         // Rights in namespaces that the manifest names need those namespaces.
         let namespaces: BTreeSet<&str> = objects
             .iter()
@@ -102,7 +125,7 @@ impl Installer {
         }
         let mut lines: Vec<String> = Vec::new();
         let mut last = String::new();
-        for rule in grant::account_rules(manifest, plural) {
+        for rule in grant::account_rules(manifest, served) {
             let place = rule.namespace.as_deref().unwrap_or("all namespaces");
             let dot = if rule.group.is_empty() { "" } else { "." };
             let subject = format!("{}{dot}{} in {place}", rule.resource, rule.group);

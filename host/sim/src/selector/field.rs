@@ -264,6 +264,17 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
+    /// The one name that a selector asks for, whatever else it asks for. Rights to
+    /// one object by its name are rights to list and to watch it in this way.
+    pub fn name_in(text: &str) -> Option<String> {
+        split_terms(text)
+            .into_iter()
+            .filter_map(split_term)
+            .find(|(label, equal, _)| *equal && *label == "metadata.name")
+            .and_then(|(_, _, value)| unescape(value).ok())
+            .filter(|name| !name.is_empty() && !name.contains(['/', '%']))
+    }
+
     /// Whether the object, of the kind that the selector was parsed for, is
     /// selected.
     pub fn matches(&self, object: &Value, labels: &FieldLabels) -> bool {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
 use reeve_core::{GroupVersionKind, Manifest};
 use reeve_real::{ADMIN, Agent, ControlPlane, User, binary, eventually};
@@ -259,6 +259,9 @@ fn grant_objects(name: &str, kind: &str) -> Result<Vec<Value>> {
         service_account: name,
         agent: Subject::User(AGENT),
     };
-    let plural = |kind: &GroupVersionKind| format!("{}s", kind.kind.to_lowercase());
-    Ok(grant::objects(&grantee, &manifest, plural))
+    let served = |kind: &GroupVersionKind| Served {
+        plural: format!("{}s", kind.kind.to_lowercase()),
+        namespaced: kind.kind != "Profile",
+    };
+    Ok(grant::objects(&grantee, &manifest, served))
 }

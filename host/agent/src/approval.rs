@@ -1,0 +1,73 @@
+//! What the operator has said about a version before it may load: which one it is,
+//! what it may ask for, and what no plugin may.
+
+use crate::delivery::Package;
+use crate::problem::Problem;
+use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason};
+use reeve_core::manifest::Scope;
+use reeve_core::{Asks, Digest, Manifest};
+
+/// What a new version may ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Approval {
+    /// What the last version that ran asked for; none when none ever did.
+    pub(crate) asks: Option<Vec<String>>,
+    /// The token by which a person approved.
+    pub(crate) token: Option<String>,
+}
+
+impl Approval {
+    /// What asks for no more than before goes on; more is for a person to approve.
+    /// The first version is approved by what it is granted.
+    pub(crate) fn check(&self, plugin: &str, namespace: &str, asks: &Asks) -> Result<(), Problem> {
+        let Some(before) = &self.asks else {
+            return Ok(());
+        };
+        let more = asks.beyond(before);
+        let token = asks.token();
+        if more.is_empty() || self.token.as_deref().map(str::trim) == Some(&token) {
+            return Ok(());
+        }
+        Err(Problem::lasting(
+            Reason::ApprovalRequired,
+            format!(
+                "the new version asks for more than the one before: {}. `reeve plugin approve {plugin} --namespace {namespace}` lets it, which annotates the Plugin {APPROVE_ASKS_ANNOTATION}={token}",
+                more.join("; ")
+            ),
+        ))
+    }
+}
+
+/// The policy may name the one component that is to run.
+pub(crate) fn check_pin(package: &Package, policy: &PluginSpec) -> Result<(), Problem> {
+    let Some(pinned) = &policy.digest else {
+        return Ok(());
+    };
+    let problem = |text| Err(Problem::lasting(Reason::DigestMismatch, text));
+    match pinned.parse::<Digest>() {
+        Ok(pinned) if pinned == package.digest => Ok(()),
+        Ok(pinned) => problem(format!(
+            "the component that is delivered has digest {}, and Plugin spec.digest says {pinned}; deliver that one, or change spec.digest",
+            package.digest
+        )),
+        Err(error) => problem(format!("Plugin spec.digest: {error}")),
+    }
+}
+
+/// What stands in the agent's namespace decides what the agent runs, and as whom.
+pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(), Problem> {
+    let here = |scope: &Scope| match scope {
+        Scope::Namespaces(names) => names.iter().any(|name| name == namespace),
+        _ => false,
+    };
+    match manifest.writes.iter().find(|rule| here(&rule.scope)) {
+        None => Ok(()),
+        Some(rule) => Err(Problem::lasting(
+            Reason::ManifestInvalid,
+            format!(
+                "writes: {}: namespace {namespace} is the agent's own, in which no plugin may write; use another",
+                rule.kind
+            ),
+        )),
+    }
+}

@@ -1,0 +1,165 @@
+//! Why ConfigMaps deliver nothing.
+
+use super::{COMPONENT, CONFIG, GZIP, MAX_COMPONENT_BYTES, PLAIN, ZSTD};
+use reeve_api::Reason;
+use reeve_core::Digest;
+
+/// Why ConfigMaps deliver nothing. Each names the key and what to do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// None of the keys is there.
+    #[error(
+        "ConfigMap {config_map} has no component: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={PLAIN}`"
+    )]
+    Absent {
+        /// Name of the ConfigMap.
+        config_map: String,
+    },
+    /// The component stands where only text can.
+    #[error(
+        "ConfigMap {config_map}: {key} is in `data`, which holds text; a component is binary and belongs in `binaryData`, where `kubectl create configmap --from-file={key}` puts it by itself"
+    )]
+    Text {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// More than one of the keys is there.
+    #[error("ConfigMap {config_map} has {first} and {second}: keep one of the two")]
+    Ambiguous {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// One key.
+        first: &'static str,
+        /// Another key.
+        second: &'static str,
+    },
+    /// The component is empty.
+    #[error("ConfigMap {config_map}: {key} is empty")]
+    Empty {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// The compressed stream is broken.
+    #[error(
+        "ConfigMap {config_map}: {key} does not decompress: {problem}; compress the component again"
+    )]
+    Corrupt {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+        /// What the decompressor says.
+        problem: String,
+    },
+    /// The component is too large.
+    #[error(
+        "ConfigMap {config_map}: {key} holds more than {MAX_COMPONENT_BYTES} bytes after decompression; build it smaller"
+    )]
+    TooLarge {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// The ConfigMap itself is not there.
+    #[error("ConfigMap {config_map} does not exist")]
+    NoConfigMap {
+        /// Name of the ConfigMap.
+        config_map: String,
+    },
+    /// The component of another plugin is asked for, and that is none.
+    #[error("ConfigMap {config_map}: data[\"{COMPONENT}\"] names {other}, {problem}")]
+    OtherUnusable {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// What it names.
+        other: String,
+        /// Why that is of no use, and what to do.
+        problem: &'static str,
+    },
+    /// A component in parts is not described as it should be.
+    #[error("ConfigMap {config_map}: data[\"{key}\"]: `{value}` is not {expected}")]
+    PartsMalformed {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// Parts are not there yet, or no more.
+    #[error(
+        "ConfigMap {config_map}: part {missing} of {count} of generation {generation} is missing{others}; apply all ConfigMaps that `reeve plugin package` wrote"
+    )]
+    PartsMissing {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// Numbers of those that are missing.
+        missing: String,
+        /// How many there are to be.
+        count: usize,
+        /// Start of the generation.
+        generation: String,
+        /// What is there instead.
+        others: String,
+    },
+    /// Two ConfigMaps are the same part.
+    #[error(
+        "ConfigMap {config_map}: part {part} is in ConfigMap {first} and in {second}: delete one of the two"
+    )]
+    PartTwice {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// Number of the part.
+        part: usize,
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The parts are not those that were packed.
+    #[error(
+        "ConfigMap {config_map}: the joined parts have digest {found}, and the generation is {generation}; package the component again"
+    )]
+    PartsDiffer {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// Digest of what is there.
+        found: Digest,
+        /// Digest of what was packed.
+        generation: Digest,
+    },
+    /// The configuration is no YAML.
+    #[error("ConfigMap {config_map}: data[\"{CONFIG}\"] is no YAML: {problem}")]
+    ConfigSyntax {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// What the parser says, with line and column.
+        problem: String,
+    },
+}
+
+impl DeliveryError {
+    /// The reason that stands in the condition.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::NoConfigMap { .. } => Reason::ConfigMapAbsent,
+            Self::Absent { .. } | Self::Empty { .. } | Self::OtherUnusable { .. } => {
+                Reason::ComponentAbsent
+            }
+            Self::Text { .. } => Reason::NotAComponent,
+            Self::Ambiguous { .. } | Self::PartTwice { .. } => Reason::ComponentAmbiguous,
+            Self::PartsMalformed { .. } => Reason::PartsMalformed,
+            Self::PartsMissing { .. } => Reason::PartsMissing,
+            Self::Corrupt { .. } | Self::PartsDiffer { .. } => Reason::DecompressionFailed,
+            Self::TooLarge { .. } => Reason::TooLarge,
+            Self::ConfigSyntax { .. } => Reason::ConfigInvalid,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Components that are larger than one ConfigMap may be.
+//!
+//! The plugin's ConfigMap then holds `data["parts"]`, how many there are, and
+//! `data["generation"]`, the digest of all of them together. Each part is a
+//! ConfigMap of its own with the label [`PART_OF_LABEL`], with `data["part"]`, its
+//! number from 1, and the same generation. Parts of several generations may exist
+//! side by side: only a complete one whose digest is right is used, so that a
+//! version that is half written is no version.
+
+use super::{DeliveryError, GZIP, PLAIN, ZSTD, binary, bounded, name_of, text};
+use k8s_openapi::api::core::v1::ConfigMap;
+use reeve_core::Digest;
+
+/// Label of a ConfigMap that holds a part of a component: the name of the plugin's
+/// ConfigMap.
+pub const PART_OF_LABEL: &str = "reeve.dev/plugin-part-of";
+
+/// Key of the number of parts.
+pub(super) const PARTS: &str = "parts";
+/// Key of the digest of all parts together, as they are packed.
+pub(super) const GENERATION: &str = "generation";
+/// Key of a part's own number.
+pub(super) const PART: &str = "part";
+
+/// More than the largest component needs in the smallest useful parts.
+const MAX_PARTS: usize = 1000;
+
+/// Whether a plugin's ConfigMap delivers its component in parts.
+pub(super) fn is_split(config_map: &ConfigMap) -> bool {
+    text(config_map, PARTS).is_some()
+}
+
+/// Joins the parts of a component, still packed, with the key that says how.
+pub(super) fn join(
+    config_map: &ConfigMap,
+    maps: &[ConfigMap],
+) -> Result<(&'static str, Vec<u8>), DeliveryError> {
+    let name = name_of(config_map);
+    let malformed = |key: &'static str, expected: &'static str| DeliveryError::PartsMalformed {
+        config_map: name.clone(),
+        key,
+        value: text(config_map, key).unwrap_or_default().to_owned(),
+        expected,
+    };
+    let count = text(config_map, PARTS)
+        .and_then(|text| text.trim().parse().ok())
+        .filter(|count| (1..=MAX_PARTS).contains(count))
+        .ok_or_else(|| malformed(PARTS, "a number of parts from 1 to 1000"))?;
+    let generation: Digest = text(config_map, GENERATION)
+        .and_then(|text| text.trim().parse().ok())
+        .ok_or_else(|| {
+            malformed(
+                GENERATION,
+                "the digest of all parts, `sha256:` and 64 digits",
+            )
+        })?;
+    let belongs = |map: &&ConfigMap| {
+        let labels = map.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get(PART_OF_LABEL)) == Some(&name)
+    };
+    let mut found: Vec<Option<(&'static str, &ConfigMap, &[u8])>> = vec![None; count];
+    let mut others: Vec<String> = Vec::new();
+    for part in maps.iter().filter(belongs) {
+        let of = text(part, GENERATION).map(str::trim).unwrap_or_default();
+        if of != generation.to_string() {
+            others.push(format!(
+                "ConfigMap {} is of generation {}",
+                name_of(part),
+                short(of)
+            ));
+            continue;
+        }
+        let index = text(part, PART)
+            .and_then(|text| text.trim().parse::<usize>().ok())
+            .and_then(|number| number.checked_sub(1))
+            .filter(|index| *index < count)
+            .ok_or_else(|| DeliveryError::PartsMalformed {
+                config_map: name_of(part),
+                key: PART,
+                value: text(part, PART).unwrap_or_default().to_owned(),
+                expected: "the number of the part, from 1 to the number of parts",
+            })?;
+        let Some((key, bytes)) = [PLAIN, ZSTD, GZIP]
+            .into_iter()
+            .find_map(|key| binary(part, key).map(|bytes| (key, bytes)))
+        else {
+            return Err(DeliveryError::Absent {
+                config_map: name_of(part),
+            });
+        };
+        if let Some((_, twin, _)) = found[index] {
+            return Err(DeliveryError::PartTwice {
+                config_map: name.clone(),
+                part: index + 1,
+                first: name_of(twin),
+                second: name_of(part),
+            });
+        }
+        found[index] = Some((key, part, bytes));
+    }
+    let missing: Vec<String> = found
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| part.is_none())
+        .map(|(index, _)| (index + 1).to_string())
+        .collect();
+    if !missing.is_empty() {
+        return Err(DeliveryError::PartsMissing {
+            config_map: name,
+            missing: missing.join(", "),
+            count,
+            generation: short(&generation.to_string()),
+            others: if others.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", others.join("; "))
+            },
+        });
+    }
+    let parts: Vec<_> = found.into_iter().flatten().collect();
+    let key = parts.first().map_or(PLAIN, |(key, _, _)| *key);
+    if let Some((second, _, _)) = parts.iter().find(|(other, _, _)| *other != key) {
+        return Err(DeliveryError::Ambiguous {
+            config_map: name,
+            first: key,
+            second,
+        });
+    }
+    let size: usize = parts.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    bounded(size, &name, key)?;
+    let mut joined = Vec::with_capacity(size);
+    for (_, _, bytes) in parts {
+        joined.extend_from_slice(bytes);
+    }
+    let digest = Digest::of(&joined);
+    if digest != generation {
+        return Err(DeliveryError::PartsDiffer {
+            config_map: name,
+            found: digest,
+            generation,
+        });
+    }
+    Ok((key, joined))
+}
+
+/// The first digits of a digest, for people.
+fn short(digest: &str) -> String {
+    let digits = digest.strip_prefix("sha256:").unwrap_or(digest);
+    if digits.is_empty() {
+        return "none".to_owned();
+    }
+    digits.chars().take(10).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PackOptions, pack, unpack};
+    use super::*;
+    use reeve_api::Reason;
+
+    /// Three parts, and then the plugin's own ConfigMap.
+    fn packed() -> Vec<ConfigMap> {
+        // Bytes that do not compress, made without a random number.
+        let component: Vec<u8> = (0..10_u32)
+            .flat_map(|n| Digest::of(&n.to_le_bytes()).bytes().to_vec())
+            .collect();
+        let options = PackOptions {
+            part_bytes: 120,
+            ..PackOptions::new("quotas")
+        };
+        let maps = pack(&component, &options).unwrap();
+        assert_eq!(maps.len(), 4);
+        assert_eq!(unpack("quotas", &maps).unwrap().component, component);
+        maps
+    }
+
+    fn data(map: &mut ConfigMap) -> &mut std::collections::BTreeMap<String, String> {
+        map.data.as_mut().unwrap()
+    }
+
+    #[test]
+    fn a_version_that_is_half_written_is_no_version() {
+        let other = Digest::of(b"other").to_string();
+        type Spoil<'a> = &'a dyn Fn(&mut Vec<ConfigMap>);
+        let cases: [(Spoil<'_>, Reason, &str); 8] = [
+            (
+                &|maps| drop(maps.remove(1)),
+                Reason::PartsMissing,
+                "ConfigMap quotas: part 2 of 3 of generation ",
+            ),
+            (
+                &|maps| drop(data(&mut maps[1]).insert(GENERATION.into(), other.clone())),
+                Reason::PartsMissing,
+                "is of generation d9298a10d1",
+            ),
+            (
+                &|maps| drop(data(&mut maps[3]).insert(GENERATION.into(), other.clone())),
+                Reason::PartsMissing,
+                "part 1, 2, 3 of 3 of generation d9298a10d1 is missing",
+            ),
+            (
+                &|maps| drop(data(&mut maps[3]).insert(PARTS.into(), "many".into())),
+                Reason::PartsMalformed,
+                "ConfigMap quotas: data[\"parts\"]: `many` is not a number",
+            ),
+            (
+                &|maps| drop(data(&mut maps[0]).insert(PART.into(), "4".into())),
+                Reason::PartsMalformed,
+                "data[\"part\"]: `4` is not the number",
+            ),
+            (
+                &|maps| drop(data(&mut maps[0]).insert(PART.into(), "2".into())),
+                Reason::ComponentAmbiguous,
+                "part 2 is in ConfigMap quotas-",
+            ),
+            (
+                &|maps| {
+                    let bytes = maps[0].binary_data.as_mut().unwrap();
+                    bytes.get_mut(ZSTD).unwrap().0[7] ^= 1;
+                },
+                Reason::DecompressionFailed,
+                "the joined parts have digest sha256:",
+            ),
+            (
+                &|maps| {
+                    let bytes = maps[0].binary_data.as_mut().unwrap().remove(ZSTD).unwrap();
+                    maps[0]
+                        .binary_data
+                        .as_mut()
+                        .unwrap()
+                        .insert(GZIP.into(), bytes);
+                },
+                Reason::ComponentAmbiguous,
+                "ConfigMap quotas has plugin.wasm.gz and plugin.wasm.zst",
+            ),
+        ];
+        for (spoil, reason, expected) in cases {
+            let mut maps = packed();
+            spoil(&mut maps);
+            let error = unpack("quotas", &maps).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(expected), "{expected}: {text}");
+            assert_eq!(error.reason(), reason, "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_others_and_of_the_past_do_no_harm() {
+        let mut maps = packed();
+        for (label, generation) in [("other", None), ("quotas", Some("sha256:past"))] {
+            let mut stray = maps[0].clone();
+            stray.metadata.name = Some(format!("stray-{label}"));
+            let labels = stray.metadata.labels.as_mut().unwrap();
+            labels.insert(PART_OF_LABEL.into(), label.into());
+            if let Some(generation) = generation {
+                data(&mut stray).insert(GENERATION.into(), generation.into());
+            }
+            maps.push(stray);
+        }
+        assert!(unpack("quotas", &maps).is_ok());
+    }
+}

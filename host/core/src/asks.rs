@@ -1,0 +1,321 @@
+//! What a manifest asks for, one thing a line, and what a new one asks for beyond
+//! an old one.
+//!
+//! The lines are for people, and they are compared: each says what is asked for
+//! and how it is restricted, so that a line is covered by the same line with less
+//! of a restriction. Versions of a kind are left out: what one shows, another does.
+
+use crate::digest::Digest;
+use crate::kind::GroupVersionKind;
+use crate::manifest::{Manifest, Scope, is_dns_subdomain};
+use crate::projection::Projection;
+use std::collections::BTreeSet;
+
+/// What a manifest asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks(BTreeSet<Ask>);
+
+/// One thing that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ask {
+    /// What, with its kind.
+    what: String,
+    /// Restrictions, each of which may be given up to ask for more; none says
+    /// that there is none.
+    restrictions: [Option<String>; 3],
+    /// Texts in place of `what` that ask for more.
+    wider: Vec<String>,
+}
+
+impl Ask {
+    fn text(what: &str, restrictions: &[Option<&String>]) -> String {
+        restrictions
+            .iter()
+            .flatten()
+            .fold(what.to_owned(), |text, restriction| {
+                format!("{text} {restriction}")
+            })
+    }
+
+    /// The line for people.
+    fn line(&self) -> String {
+        let restrictions: Vec<_> = self.restrictions.iter().map(Option::as_ref).collect();
+        Self::text(&self.what, &restrictions)
+    }
+
+    /// Whether one of these lines says as much, or more.
+    fn is_covered(&self, lines: &BTreeSet<&str>) -> bool {
+        let whats = std::iter::once(&self.what).chain(&self.wider);
+        whats.into_iter().any(|what| {
+            // Each restriction kept or given up.
+            (0..1_u8 << self.restrictions.len()).any(|kept| {
+                let restrictions: Vec<_> = self
+                    .restrictions
+                    .iter()
+                    .enumerate()
+                    .map(|(index, text)| text.as_ref().filter(|_| kept & (1 << index) != 0))
+                    .collect();
+                lines.contains(Self::text(what, &restrictions).as_str())
+            })
+        })
+    }
+}
+
+impl Asks {
+    /// What a manifest asks for.
+    pub fn of(manifest: &Manifest) -> Self {
+        let mut asks = BTreeSet::new();
+        let primary = manifest.primary();
+        let selector = |text: String| (!text.is_empty()).then(|| format!("where {text}"));
+        let kind = name(&primary.kind);
+        for (field, wider) in seen(&primary.projection) {
+            let what = |field: &str| format!("see {field} of each {kind}");
+            asks.insert(Ask {
+                what: what(&field),
+                restrictions: [selector(primary.selector.to_string()), None, None],
+                wider: wider.iter().map(|field| what(field)).collect(),
+            });
+        }
+        for read in &manifest.reads {
+            let names: Vec<Option<String>> = match &read.names[..] {
+                [] => vec![None],
+                names => names.iter().map(|name| Some(named(name))).collect(),
+            };
+            for name_restriction in names {
+                for place in places(&read.scope) {
+                    asks.insert(Ask {
+                        what: format!("read {}", name(&read.kind)),
+                        restrictions: [
+                            name_restriction.clone(),
+                            place,
+                            selector(read.selector.to_string()),
+                        ],
+                        wider: Vec::new(),
+                    });
+                }
+            }
+        }
+        for write in &manifest.writes {
+            for place in places(&write.scope) {
+                asks.insert(Ask {
+                    what: format!("write {}", name(&write.kind)),
+                    restrictions: [place, None, None],
+                    wider: Vec::new(),
+                });
+            }
+        }
+        Self(asks)
+    }
+
+    /// One line for each thing, sorted.
+    pub fn lines(&self) -> Vec<String> {
+        let lines: BTreeSet<String> = self.0.iter().map(Ask::line).collect();
+        lines.into_iter().collect()
+    }
+
+    /// The lines that others, [`Self::lines`] of another manifest, do not cover.
+    pub fn beyond(&self, others: &[String]) -> Vec<String> {
+        let others = others.iter().map(String::as_str).collect();
+        let more: BTreeSet<String> = self
+            .0
+            .iter()
+            .filter(|ask| !ask.is_covered(&others))
+            .map(Ask::line)
+            .collect();
+        more.into_iter().collect()
+    }
+
+    /// What stands for exactly these in an approval.
+    pub fn token(&self) -> String {
+        let lines = self.lines();
+        Digest::of_parts(lines.iter().map(String::as_bytes)).short()
+    }
+}
+
+fn name(kind: &GroupVersionKind) -> String {
+    if kind.group.is_empty() {
+        kind.kind.clone()
+    } else {
+        format!("{}.{}", kind.kind, kind.group)
+    }
+}
+
+/// The restriction to a name. What is no usual name is quoted, so that it can be
+/// taken for nothing else.
+fn named(name: &str) -> String {
+    if is_dns_subdomain(name) {
+        format!("named {name}")
+    } else {
+        format!("named {name:?}")
+    }
+}
+
+/// The restriction to each place of a scope.
+fn places(scope: &Scope) -> Vec<Option<String>> {
+    match scope {
+        Scope::Cluster => vec![None],
+        Scope::PrimaryNamespace => vec![Some("in the primary's namespace".to_owned())],
+        Scope::NamespaceNamedLikePrimary => {
+            vec![Some("in the namespace named like the primary".to_owned())]
+        }
+        Scope::Namespaces(names) => names
+            .iter()
+            .map(|name| Some(format!("in namespace {name}")))
+            .collect(),
+    }
+}
+
+/// What is seen of a primary, each with what shows that and more.
+fn seen(projection: &Projection) -> Vec<(String, Vec<String>)> {
+    const ALL: &str = "all but the status";
+    let pointers = projection.pointers();
+    if pointers.is_empty() {
+        return vec![(ALL.to_owned(), Vec::new())];
+    }
+    pointers
+        .into_iter()
+        .map(|pointer| {
+            let mut wider: Vec<String> = pointer
+                .match_indices('/')
+                .skip(1)
+                .map(|(end, _)| pointer[..end].to_owned())
+                .collect();
+            if pointer != "/status" && !pointer.starts_with("/status/") {
+                wider.push(ALL.to_owned());
+            }
+            (pointer, wider)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{RawManifest, RawPrimary, RawRead, WriteRule};
+
+    type Change<'a> = &'a dyn Fn(&mut RawManifest);
+
+    fn asks(change: Change<'_>) -> Asks {
+        let mut raw = RawManifest {
+            primary: Some(RawPrimary {
+                kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+                selector: "team=a".into(),
+                projection: vec!["/metadata/labels".into()],
+            }),
+            reads: vec![RawRead {
+                kind: GroupVersionKind::new("", "v1", "Secret"),
+                scope: Scope::Namespaces(vec!["a".into(), "b".into()]),
+                names: vec!["x".into()],
+                selector: String::new(),
+            }],
+            writes: vec![WriteRule {
+                kind: GroupVersionKind::new("", "v1", "ResourceQuota"),
+                scope: Scope::NamespaceNamedLikePrimary,
+            }],
+            sources: vec![],
+            actions: vec![],
+        };
+        change(&mut raw);
+        Asks::of(&Manifest::try_from(raw).unwrap())
+    }
+
+    fn primary(raw: &mut RawManifest) -> &mut RawPrimary {
+        raw.primary.as_mut().unwrap()
+    }
+
+    #[test]
+    fn lines_are_for_people() {
+        assert_eq!(
+            asks(&|_| {}).lines(),
+            [
+                "read Secret named x in namespace a",
+                "read Secret named x in namespace b",
+                "see /metadata/labels of each Profile.kubeflow.org where team=a",
+                "write ResourceQuota in the namespace named like the primary",
+            ]
+        );
+    }
+
+    #[test]
+    fn more_is_told_and_less_is_not() {
+        let base = asks(&|_| {}).lines();
+        let cases: [(Change<'_>, &[&str]); 14] = [
+            (&|_| {}, &[]),
+            (&|m| m.writes.clear(), &[]),
+            (&|m| m.writes[0].kind.version = "v2".into(), &[]),
+            (
+                &|m| m.writes[0].scope = Scope::Cluster,
+                &["write ResourceQuota"],
+            ),
+            (
+                &|m| m.writes[0].kind.kind = "RoleBinding".into(),
+                &["write RoleBinding in the namespace named like the primary"],
+            ),
+            (
+                &|m| m.writes[0].scope = Scope::Namespaces(vec!["kube-system".into()]),
+                &["write ResourceQuota in namespace kube-system"],
+            ),
+            (
+                &|m| m.reads[0].scope = Scope::Namespaces(vec!["a".into()]),
+                &[],
+            ),
+            (
+                &|m| m.reads[0].names.clear(),
+                &["read Secret in namespace a", "read Secret in namespace b"],
+            ),
+            (
+                &|m| m.reads[0].names.push("y".into()),
+                &[
+                    "read Secret named y in namespace a",
+                    "read Secret named y in namespace b",
+                ],
+            ),
+            (&|m| m.reads[0].selector = "app=web".into(), &[]),
+            (
+                &|m| primary(m).selector.clear(),
+                &["see /metadata/labels of each Profile.kubeflow.org"],
+            ),
+            (
+                &|m| primary(m).projection = vec!["/metadata/labels/a".into()],
+                &[],
+            ),
+            (
+                &|m| primary(m).projection.push("/spec".into()),
+                &["see /spec of each Profile.kubeflow.org where team=a"],
+            ),
+            (
+                &|m| primary(m).projection.clear(),
+                &["see all but the status of each Profile.kubeflow.org where team=a"],
+            ),
+        ];
+        for (change, expected) in cases {
+            let asks = asks(change);
+            assert_eq!(asks.beyond(&base), expected);
+            assert_eq!(asks.beyond(&asks.lines()), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn the_status_is_not_part_of_all() {
+        let all = asks(&|m| primary(m).projection.clear()).lines();
+        for (field, more) in [
+            ("/spec/x", 0),
+            ("/status", 1),
+            ("/status/x", 1),
+            ("/statusx", 0),
+        ] {
+            let asks = asks(&|m| primary(m).projection = vec![field.into()]);
+            assert_eq!(asks.beyond(&all).len(), more, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_token_stands_for_one_set() {
+        let token = asks(&|_| {}).token();
+        assert_eq!(
+            token,
+            asks(&|m| m.writes[0].kind.version = "v2".into()).token()
+        );
+        assert_ne!(token, asks(&|m| m.writes.clear()).token());
+    }
+}

@@ -1,0 +1,161 @@
+//! What a manifest asks for that amounts to more than it seems.
+
+use crate::kind::GroupVersionKind;
+use crate::manifest::{Manifest, Scope};
+
+/// Kinds whose writing gives more than the kind itself: group, kind, and why.
+/// An empty kind stands for every kind of the group.
+const WRITES: &[(&str, &str, &str)] = &[
+    (
+        "rbac.authorization.k8s.io",
+        "",
+        "hands on to others every right that its account has",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "",
+        "sees and decides on requests of everybody",
+    ),
+    (
+        "apiregistration.k8s.io",
+        "",
+        "answers for the API server itself",
+    ),
+    ("apiextensions.k8s.io", "", "changes what other kinds are"),
+    (
+        "certificates.k8s.io",
+        "",
+        "may ask for certificates in other names",
+    ),
+    (
+        "",
+        "ServiceAccount",
+        "makes accounts, and with workloads beside them acts as them",
+    ),
+    (
+        "",
+        "Namespace",
+        "sets the labels by which policies tell namespaces apart",
+    ),
+    ("", "Node", "sets where workloads of others run"),
+    ("", "Pod", WORKLOAD),
+    ("", "ReplicationController", WORKLOAD),
+    ("apps", "", WORKLOAD),
+    ("batch", "", WORKLOAD),
+    ("", "Endpoints", REROUTE),
+    ("discovery.k8s.io", "EndpointSlice", REROUTE),
+    ("", "Service", REROUTE),
+    ("networking.k8s.io", "", REROUTE),
+    (
+        "",
+        "PersistentVolume",
+        "reaches the disks of nodes through hostPath",
+    ),
+];
+
+const WORKLOAD: &str =
+    "runs containers as any ServiceAccount of their namespace, with every Secret in it";
+const REROUTE: &str = "decides where traffic of others goes";
+
+/// What a reader of a manifest should know before granting it, one sentence each.
+pub fn cautions(manifest: &Manifest) -> Vec<String> {
+    let mut cautions = Vec::new();
+    for write in &manifest.writes {
+        let row = WRITES.iter().find(|(group, kind, _)| {
+            *group == write.kind.group && (kind.is_empty() || *kind == write.kind.kind)
+        });
+        if let Some((_, _, why)) = row {
+            cautions.push(format!("whoever writes {} {why}", write.kind));
+        }
+        if is_secret(&write.kind) {
+            cautions.push(format!(
+                "to see the Secrets that it writes{}, the agent is granted to read Secrets there",
+                place(&write.scope)
+            ));
+        }
+    }
+    for read in &manifest.reads {
+        let by_name = !read.names.is_empty() && matches!(read.scope, Scope::Namespaces(_));
+        if is_secret(&read.kind) && !by_name {
+            cautions.push(format!(
+                "it reads every Secret{}: name those that it needs, and their namespaces",
+                place(&read.scope)
+            ));
+        }
+    }
+    cautions
+}
+
+fn is_secret(kind: &GroupVersionKind) -> bool {
+    kind.group.is_empty() && kind.kind == "Secret"
+}
+
+fn place(scope: &Scope) -> String {
+    match scope {
+        Scope::Namespaces(names) => format!(" in {}", names.join(", ")),
+        // Whatever the manifest says: that is what RBAC can grant.
+        _ => " in all namespaces".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::tests::manifest;
+    use super::*;
+    use crate::manifest::{ReadRule, WriteRule};
+    use crate::selector::Selector;
+
+    #[test]
+    fn each_caution_names_its_kind() {
+        for (group, kind, expected) in [
+            ("", "ConfigMap", None),
+            (
+                "rbac.authorization.k8s.io",
+                "RoleBinding",
+                Some("whoever writes RoleBinding.v1.rbac.authorization.k8s.io hands on"),
+            ),
+            (
+                "apps",
+                "Deployment",
+                Some("whoever writes Deployment.v1.apps runs containers"),
+            ),
+            (
+                "",
+                "Secret",
+                Some("to see the Secrets that it writes in all namespaces"),
+            ),
+        ] {
+            let mut manifest = manifest(Scope::PrimaryNamespace);
+            manifest.writes = vec![WriteRule {
+                kind: GroupVersionKind::new(group, "v1", kind),
+                scope: Scope::PrimaryNamespace,
+            }];
+            let found = cautions(&manifest);
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+            if let Some(expected) = expected {
+                assert!(found[0].starts_with(expected), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_by_name_are_no_surprise() {
+        let read = |names: &[&str], scope| {
+            let mut manifest = manifest(Scope::Cluster);
+            manifest.reads = vec![ReadRule {
+                kind: GroupVersionKind::new("", "v1", "Secret"),
+                scope,
+                names: names.iter().map(|&name| name.to_owned()).collect(),
+                selector: Selector::default(),
+            }];
+            cautions(&manifest)
+        };
+        let here = || Scope::Namespaces(vec!["a".into()]);
+        assert_eq!(read(&["x"], here()), Vec::<String>::new());
+        assert_eq!(
+            read(&[], here()),
+            ["it reads every Secret in a: name those that it needs, and their namespaces"]
+        );
+        assert_eq!(read(&["x"], Scope::Cluster).len(), 1);
+    }
+}

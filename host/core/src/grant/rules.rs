@@ -1,0 +1,267 @@
+//! What a manifest asks for, as verbs on resources in places.
+
+use crate::kind::GroupVersionKind;
+use crate::manifest::{Manifest, Scope};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kind as the cluster serves it, as far as a grant needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Name of the resource, such as `resourcequotas`.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// One verb on one resource in one place: what a missing grant is made of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rule {
+    /// API group.
+    pub group: String,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Verb.
+    pub verb: &'static str,
+    /// Namespace; none for all, or for cluster-scoped resources.
+    pub namespace: Option<String>,
+    /// Name of the one object; none for all.
+    pub name: Option<String>,
+}
+
+/// What writing needs: server-side apply is a `patch` that may `create`.
+pub const WRITE_VERBS: [&str; 3] = ["create", "delete", "patch"];
+/// What being shown objects needs.
+pub(super) const READ_VERBS: [&str; 3] = ["get", "list", "watch"];
+
+/// Rules of the plugin's own account.
+///
+/// `served` tells how the cluster serves a kind. A scope whose namespaces are not
+/// known before primaries exist is granted in all namespaces: RBAC cannot say less,
+/// and the host and the [policy](super::admission_policy) are the narrower layers.
+pub fn account_rules(
+    manifest: &Manifest,
+    served: impl Fn(&GroupVersionKind) -> Served,
+) -> BTreeSet<Rule> {
+    let mut rules = Rules::reading(manifest, &served);
+    for write in &manifest.writes {
+        rules.add(
+            served(&write.kind),
+            &write.kind,
+            &write.scope,
+            &[],
+            &WRITE_VERBS,
+        );
+    }
+    rules.minimal()
+}
+
+/// Rules of the agent's account: to watch what the plugin reads and owns.
+pub fn agent_rules(
+    manifest: &Manifest,
+    served: impl Fn(&GroupVersionKind) -> Served,
+) -> BTreeSet<Rule> {
+    let mut rules = Rules::reading(manifest, &served);
+    for write in &manifest.writes {
+        rules.add(
+            served(&write.kind),
+            &write.kind,
+            &write.scope,
+            &[],
+            &READ_VERBS,
+        );
+    }
+    rules.minimal()
+}
+
+struct Rules(BTreeSet<Rule>);
+
+impl Rules {
+    fn reading(manifest: &Manifest, served: &impl Fn(&GroupVersionKind) -> Served) -> Self {
+        let mut rules = Self(BTreeSet::new());
+        let primary = &manifest.primary().kind;
+        rules.add(served(primary), primary, &Scope::Cluster, &[], &READ_VERBS);
+        for read in &manifest.reads {
+            rules.add(
+                served(&read.kind),
+                &read.kind,
+                &read.scope,
+                &read.names,
+                &READ_VERBS,
+            );
+        }
+        rules
+    }
+
+    fn add(
+        &mut self,
+        served: Served,
+        kind: &GroupVersionKind,
+        scope: &Scope,
+        names: &[String],
+        verbs: &[&'static str],
+    ) {
+        let namespaces: Vec<Option<String>> = match scope {
+            Scope::Namespaces(names) => names.iter().cloned().map(Some).collect(),
+            Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary | Scope::Cluster => {
+                vec![None]
+            }
+        };
+        for namespace in namespaces {
+            // A name alone selects an object only where its namespace is known; the
+            // watch of such a read is one over all names.
+            let by_name = !names.is_empty() && (namespace.is_some() || !served.namespaced);
+            let names: Vec<Option<String>> = if by_name {
+                names.iter().cloned().map(Some).collect()
+            } else {
+                vec![None]
+            };
+            for name in names {
+                for verb in verbs {
+                    self.0.insert(Rule {
+                        group: kind.group.clone(),
+                        resource: served.plural.clone(),
+                        verb,
+                        namespace: namespace.clone(),
+                        name: name.clone(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Without what another rule grants already.
+    fn minimal(self) -> BTreeSet<Rule> {
+        let covered = |rule: &Rule| {
+            let everywhere = Rule {
+                namespace: None,
+                name: None,
+                ..rule.clone()
+            };
+            let every_name = Rule {
+                name: None,
+                ..rule.clone()
+            };
+            [everywhere, every_name]
+                .iter()
+                .any(|wider| wider != rule && self.0.contains(wider))
+        };
+        self.0
+            .iter()
+            .filter(|rule| !covered(rule))
+            .cloned()
+            .collect()
+    }
+}
+
+/// `create, patch resourcequotas in all namespaces`, one text a resource and place.
+pub fn in_words(rules: &BTreeSet<Rule>) -> Vec<String> {
+    let mut by_place: BTreeMap<(String, Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for rule in rules {
+        let mut resource = rule.resource.clone();
+        if !rule.group.is_empty() {
+            resource = format!("{resource}.{}", rule.group);
+        }
+        let place = (resource, rule.namespace.as_deref(), rule.name.as_deref());
+        by_place.entry(place).or_default().push(rule.verb);
+    }
+    by_place
+        .into_iter()
+        .map(|((resource, namespace, name), verbs)| {
+            let name = name.map(|name| format!("/{name}")).unwrap_or_default();
+            let place = match namespace {
+                Some(namespace) => format!("in namespace {namespace}"),
+                None => "cluster-wide".to_owned(),
+            };
+            format!("{} {resource}{name} {place}", verbs.join(", "))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::manifest::{RawManifest, RawPrimary, RawRead, WriteRule};
+
+    /// A controller of Profiles that writes ResourceQuotas.
+    pub(in crate::grant) fn manifest(scope: Scope) -> Manifest {
+        reading(scope, vec![])
+    }
+
+    fn reading(scope: Scope, reads: Vec<RawRead>) -> Manifest {
+        Manifest::try_from(RawManifest {
+            primary: Some(RawPrimary {
+                kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+                selector: String::new(),
+                projection: vec![],
+            }),
+            reads,
+            writes: vec![WriteRule {
+                kind: GroupVersionKind::new("", "v1", "ResourceQuota"),
+                scope,
+            }],
+            sources: vec![],
+            actions: vec![],
+        })
+        .unwrap()
+    }
+
+    pub(in crate::grant) fn served(kind: &GroupVersionKind) -> Served {
+        Served {
+            plural: format!("{}s", kind.kind.to_lowercase()),
+            namespaced: !matches!(kind.kind.as_str(), "Profile" | "Node"),
+        }
+    }
+
+    fn read(kind: &str, scope: Scope, names: &[&str]) -> RawRead {
+        RawRead {
+            kind: GroupVersionKind::new("", "v1", kind),
+            scope,
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            selector: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_agent_may_watch_and_never_write() {
+        let rules = agent_rules(&manifest(Scope::Cluster), served);
+        assert!(rules.iter().all(|rule| READ_VERBS.contains(&rule.verb)));
+    }
+
+    #[test]
+    fn rules_are_as_narrow_as_the_manifest() {
+        let one = || Scope::Namespaces(vec!["a".into()]);
+        let quotas = "create, delete, patch resourcequotas in namespace a";
+        let profiles = "get, list, watch profiles.kubeflow.org cluster-wide";
+        for (reads, expected) in [
+            (
+                vec![read("Secret", one(), &["x", "y"])],
+                vec![
+                    profiles,
+                    quotas,
+                    "get, list, watch secrets/x in namespace a",
+                    "get, list, watch secrets/y in namespace a",
+                ],
+            ),
+            (
+                vec![read("Node", Scope::Cluster, &["n"])],
+                vec!["get, list, watch nodes/n cluster-wide", profiles, quotas],
+            ),
+            // Where it is not known in which namespace, the watch is over all.
+            (
+                vec![read("Secret", Scope::NamespaceNamedLikePrimary, &["x"])],
+                vec![profiles, quotas, "get, list, watch secrets cluster-wide"],
+            ),
+            // What is granted everywhere is not granted again.
+            (
+                vec![
+                    read("Secret", one(), &["x"]),
+                    read("Secret", Scope::Cluster, &[]),
+                ],
+                vec![profiles, quotas, "get, list, watch secrets cluster-wide"],
+            ),
+        ] {
+            let rules = account_rules(&reading(one(), reads), served);
+            assert_eq!(in_words(&rules), expected);
+        }
+    }
+}
