@@ -16,13 +16,15 @@ mod looking;
 mod operate;
 mod output;
 mod plan;
+mod plugin;
 mod run;
+mod settings;
 mod signal;
 mod style;
 mod test;
 mod undo;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use reeve_core::chain;
 use std::process::ExitCode;
 
@@ -59,6 +61,7 @@ enum Command {
     Resume(operate::ResumeArgs),
     Approve(operate::ApproveArgs),
     Release(operate::ReleaseArgs),
+    Plugin(plugin::PluginArgs),
     Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
     #[command(name = compile::NAME, hide = true)]
@@ -66,11 +69,54 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return unusable(&error),
+    let ended = match parse() {
+        Ok(Ok(Parsed::Command(command))) => run(*command),
+        Ok(Ok(Parsed::Settings(text))) => output::print(text).map(|()| ExitCode::SUCCESS),
+        Ok(Err(error)) => return unusable(&error),
+        Err(error) => Err(error),
     };
-    let ended = match cli.command {
+    match ended {
+        Ok(code) => code,
+        Err(error) => {
+            output::complain(chain(error.as_ref()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What there is to do.
+enum Parsed {
+    Command(Box<Command>),
+    /// The settings to be printed.
+    Settings(String),
+}
+
+/// What the command line asks for, or what clap has to say about it.
+///
+/// # Errors
+///
+/// When the settings of `reeve run` are unusable.
+fn parse() -> anyhow::Result<Result<Parsed, clap::Error>> {
+    let matches = match settings::matches(Cli::command())? {
+        Ok(matches) => matches,
+        Err(error) => return Ok(Err(error)),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return Ok(Err(error)),
+    };
+    match &cli.command {
+        Command::Run(args) if args.print_config => {
+            args.check()?;
+            let text = settings::print(&Cli::command(), &matches);
+            Ok(Ok(Parsed::Settings(text)))
+        }
+        _ => Ok(Ok(Parsed::Command(Box::new(cli.command)))),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Dev(args) => {
             logging::init(dev::LOGS, false);
             with_runtime(dev::run(args))
@@ -96,17 +142,11 @@ fn main() -> ExitCode {
         Command::Resume(args) => ask(operate::resume(args)),
         Command::Approve(args) => ask(operate::approve(args)),
         Command::Release(args) => ask(operate::release(args)),
+        Command::Plugin(args) => ask(plugin::run(args)),
         Command::Undo(args) => ask(undo::run(args)),
         Command::Crds(args) => crds::run(&args),
         // Before anything starts a thread.
         Command::Compile(args) => Ok(compile::run(&args)),
-    };
-    match ended {
-        Ok(code) => code,
-        Err(error) => {
-            output::complain(chain(error.as_ref()));
-            ExitCode::from(2)
-        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::bounds::BoundArgs;
 use crate::signal;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
 use reeve_agent::{Agent, AgentConfig, AgentStatus, HealthServer};
 use reeve_cluster::{ConnectOptions, ElectorSettings, LeaseName, LeaseTiming, connect, lease};
 use reeve_core::grant::LEASE;
+use reeve_core::manifest::is_dns_label;
 use reeve_engine::Engine;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,13 +24,22 @@ use tokio::time::{Instant, timeout};
 /// ~/.kube/config, then the ServiceAccount of the pod. The CRDs must be installed
 /// (`reeve crds`). The agent itself only reads what plugins read and manage; it
 /// writes as each plugin's ServiceAccount, by impersonation.
+/// Each setting is a flag, a variable of the environment, or a line of the file
+/// given with --config, `name: value`, under the same name: --lease-name,
+/// REEVE_LEASE_NAME, lease-name. The first of these that says something holds.
 #[derive(Args)]
 pub(crate) struct RunArgs {
+    /// File with settings, YAML
+    #[arg(long, env = "REEVE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print all settings, and where each comes from, and exit
+    #[arg(long)]
+    pub(crate) print_config: bool,
     /// Kubeconfig to use
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "REEVE_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig to use
-    #[arg(long)]
+    #[arg(long, env = "REEVE_CONTEXT")]
     context: Option<String>,
     /// Namespace of the plugins' ConfigMaps and ServiceAccounts
     #[arg(long, env = "REEVE_NAMESPACE", default_value = "reeve-system")]
@@ -96,7 +106,7 @@ struct ElectionArgs {
 
 impl ElectionArgs {
     /// What the agent goes by; none when it is to be the only one.
-    fn settings(self, namespace: &str) -> anyhow::Result<Option<ElectorSettings>> {
+    fn settings(&self, namespace: &str) -> anyhow::Result<Option<ElectorSettings>> {
         // As client-go finds out whether it runs in a pod.
         let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
         if !self.leader_elect.unwrap_or_else(in_pod) {
@@ -110,8 +120,11 @@ impl ElectionArgs {
         let timing = timing.context("cannot elect a leader with these durations")?;
         Ok(Some(ElectorSettings {
             lease: LeaseName {
-                namespace: self.lease_namespace.unwrap_or_else(|| namespace.to_owned()),
-                name: self.lease_name,
+                namespace: match &self.lease_namespace {
+                    Some(namespace) => namespace.clone(),
+                    None => namespace.to_owned(),
+                },
+                name: self.lease_name.clone(),
             },
             identity: lease::identity(),
             timing,
@@ -138,6 +151,24 @@ impl RunArgs {
     pub(crate) fn json_logs(&self) -> bool {
         self.log_format == LogFormat::Json
     }
+
+    /// Checks what one setting alone cannot tell.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        for (setting, namespace) in [
+            ("namespace", Some(&self.namespace)),
+            ("lease-namespace", self.election.lease_namespace.as_ref()),
+        ] {
+            if let Some(namespace) = namespace.filter(|namespace| !is_dns_label(namespace)) {
+                bail!(
+                    "{setting}: `{namespace}` is no name of a namespace: use lower-case letters, digits and `-`"
+                );
+            }
+        }
+        if self.concurrency == 0 {
+            bail!("concurrency: no unit would ever run; use 1 or more");
+        }
+        self.election.settings(&self.namespace).map(drop)
+    }
 }
 
 /// A list of the agent's own objects that takes longer than this is worth a word:
@@ -145,6 +176,7 @@ impl RunArgs {
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    args.check()?;
     let election = args.election.settings(&args.namespace)?;
     let limits = args.bounds.limits()?;
     let (client, _) = connect(&ConnectOptions {
@@ -162,7 +194,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let health = HealthServer::bind(args.health_address, agent.health())
         .await
         .with_context(|| format!("cannot serve health on {}", args.health_address))?;
-    tracing::info!(namespace = args.namespace, health = %health.address(), "agent started");
+    tracing::info!(namespace = args.namespace, config = ?args.config, health = %health.address(), "agent started");
     let log = tokio::spawn(log_status(agent.status()));
     // It goes on while the agent stops.
     let mut health = tokio::spawn(health.serve());

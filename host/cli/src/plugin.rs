@@ -1,0 +1,35 @@
+//! `reeve plugin`.
+
+mod approve;
+mod describe;
+mod grant;
+mod inspect;
+mod package;
+mod source;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Inspect, package, grant and approve plugins
+#[derive(Args)]
+pub(crate) struct PluginArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Subcommand)]
+enum PluginCommand {
+    Inspect(inspect::InspectArgs),
+    Package(package::PackageArgs),
+    Grant(grant::GrantArgs),
+    Approve(approve::ApproveArgs),
+}
+
+pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
+    match args.command {
+        PluginCommand::Inspect(args) => inspect::run(args).await,
+        PluginCommand::Package(args) => package::run(&args),
+        PluginCommand::Grant(args) => grant::run(args).await,
+        PluginCommand::Approve(args) => approve::run(args).await,
+    }
+}

@@ -1,0 +1,167 @@
+//! Puts a grant into a cluster, and takes out what an earlier one has left.
+
+use anyhow::{Context as _, bail};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kube::core::ApiResource;
+use reeve_cluster::{Apply, Cluster, ResolveError, Resource};
+use reeve_core::grant::{ACCOUNT_ANNOTATION, GRANT_LABEL, GRANT_NAMESPACE_LABEL, Grantee};
+use reeve_core::ownership::plugin_label;
+use reeve_core::{GroupVersionKind, ObjectReference};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Field manager of what is granted.
+const MANAGER: &str = "reeve-grant";
+
+/// Kinds of which a grant consists, but for the ServiceAccount, which is not taken
+/// away: bindings before what they bind, so that nothing is half undone.
+const KINDS: [(&str, &str, &str); 6] = [
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "v1", "Role"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicyBinding",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicy",
+    ),
+];
+
+/// Applies the objects of a grant; returns what was done, a line for each object.
+///
+/// The policy goes first, so that no right exists without what narrows it. Old
+/// objects go last.
+pub(super) async fn apply(
+    client: &kube::Client,
+    cluster: &Cluster,
+    grantee: &Grantee<'_>,
+    objects: &[Value],
+) -> anyhow::Result<Vec<String>> {
+    check_account(cluster, grantee).await?;
+    let (policies, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(|object| {
+        object["apiVersion"]
+            .as_str()
+            .is_some_and(|version| version.starts_with("admissionregistration"))
+    });
+    let mut done = Vec::new();
+    let mut kept = BTreeSet::new();
+    for object in policies.into_iter().chain(others) {
+        let (resource, reference) = reference(cluster, object).await?;
+        cluster
+            .apply(Apply {
+                resource: &resource,
+                namespace: reference.namespace.as_deref(),
+                name: &reference.name,
+                body: object,
+                manager: MANAGER,
+                force: true,
+                dry_run: false,
+                identity: None,
+            })
+            .await
+            .with_context(|| format!("cannot apply {reference}"))?;
+        done.push(format!("applied: {reference}"));
+        kept.insert(reference);
+    }
+    for (group, version, kind) in KINDS {
+        let kind = GroupVersionKind::new(group, version, kind);
+        let resource = match cluster.resolve(&kind).await {
+            // None of a kind that is not served was ever made.
+            Err(ResolveError::NotServed { .. }) => continue,
+            resolved => resolved?,
+        };
+        for old in left_over(client, &resource, grantee, &kept).await? {
+            let api = api(client, &resource, old.namespace.as_deref());
+            match api.delete(&old.name, &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                deleted => drop(deleted.with_context(|| format!("cannot delete {old}"))?),
+            }
+            done.push(format!("deleted: {old}, which is no longer asked for"));
+        }
+    }
+    Ok(done)
+}
+
+/// An account that is another plugin's is not taken.
+async fn check_account(cluster: &Cluster, grantee: &Grantee<'_>) -> anyhow::Result<()> {
+    let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
+    let resource = cluster.resolve(&kind).await?;
+    let (namespace, name) = (grantee.namespace, grantee.service_account);
+    let found = cluster.get(&resource, Some(namespace), name).await?;
+    let other = found.and_then(|account| {
+        let other = account.annotation(ACCOUNT_ANNOTATION);
+        other.filter(|other| other != grantee.plugin)
+    });
+    if let Some(other) = other {
+        bail!(
+            "ServiceAccount {namespace}/{name} is for plugin {other}; name another with --service-account"
+        );
+    }
+    Ok(())
+}
+
+async fn reference(
+    cluster: &Cluster,
+    object: &Value,
+) -> anyhow::Result<(Resource, ObjectReference)> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    let version = text("/apiVersion").unwrap_or_default();
+    let kind = GroupVersionKind::from_fields(version, text("/kind").unwrap_or_default())
+        .with_context(|| format!("{version} is no API version"))?;
+    let resource = match cluster.resolve(&kind).await {
+        Err(error @ ResolveError::NotServed { .. }) if kind.group.starts_with("admission") => {
+            return Err(error).context(
+                "the cluster has no ValidatingAdmissionPolicy, which Kubernetes 1.30 brings; --without-policy leaves it out, and the agent's own check is then the only narrower layer",
+            );
+        }
+        resolved => resolved?,
+    };
+    let reference = resource.reference(text("/metadata/namespace"), name);
+    Ok((resource, reference))
+}
+
+/// What an earlier grant to this plugin made, and this one does not ask for.
+async fn left_over(
+    client: &kube::Client,
+    resource: &Resource,
+    grantee: &Grantee<'_>,
+    kept: &BTreeSet<ObjectReference>,
+) -> anyhow::Result<Vec<ObjectReference>> {
+    let labels = format!(
+        "{GRANT_LABEL}={},{GRANT_NAMESPACE_LABEL}={}",
+        plugin_label(grantee.plugin),
+        grantee.namespace
+    );
+    let prefix = grantee.role_name();
+    let listed = api(client, resource, None)
+        .list(&ListParams::default().labels(&labels))
+        .await
+        .with_context(|| format!("cannot list {resource} that were granted before"))?;
+    let references = listed.items.into_iter().map(|object| {
+        let name = object.metadata.name.unwrap_or_default();
+        resource.reference(object.metadata.namespace.as_deref(), &name)
+    });
+    // Labels can be forged; the name is the second sign.
+    Ok(references
+        .filter(|old| old.name.starts_with(&prefix) && !kept.contains(old))
+        .collect())
+}
+
+fn api(client: &kube::Client, resource: &Resource, namespace: Option<&str>) -> Api<DynamicObject> {
+    let kind = kube::core::GroupVersionKind::gvk(
+        &resource.kind.group,
+        &resource.kind.version,
+        &resource.kind.kind,
+    );
+    let api_resource = ApiResource::from_gvk_with_plural(&kind, &resource.plural);
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &api_resource),
+        None => Api::all_with(client.clone(), &api_resource),
+    }
+}

@@ -1,0 +1,189 @@
+//! Settings of `reeve run` from flags, the environment and a file, under the same
+//! names.
+//!
+//! A setting of the file takes the place of the default of its flag, so that it is
+//! read and checked just as the flag is; the environment wins over the file, and
+//! the command line over both.
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The subcommand whose settings these are.
+const RUN: &str = "run";
+/// What concerns where settings come from, and is none itself.
+const NO_SETTINGS: [&str; 4] = ["config", "print_config", "help", "version"];
+
+/// What the command line, the environment and the file say together.
+///
+/// The inner error is clap's, about the command line, or its help.
+///
+/// # Errors
+///
+/// When the file cannot be read, or something in it is no setting.
+pub(crate) fn matches(command: Command) -> anyhow::Result<Result<ArgMatches, clap::Error>> {
+    let given = match command.clone().try_get_matches() {
+        Ok(given) => given,
+        Err(error) => return Ok(Err(error)),
+    };
+    let Some((RUN, run)) = given.subcommand() else {
+        return Ok(Ok(given));
+    };
+    let Some(path) = run.get_one::<PathBuf>("config") else {
+        return Ok(Ok(given));
+    };
+    let settings = read(&command, path)?;
+    let command = command.mut_subcommand(RUN, |run| {
+        settings.into_iter().fold(run, |run, (id, value)| {
+            // Defaults are kept for as long as the command is, which is as long as
+            // the process; there is one of a few bytes for each setting.
+            let value: &'static str = value.leak();
+            run.mut_arg(id, |arg| arg.default_value(value))
+        })
+    });
+    Ok(command.try_get_matches())
+}
+
+/// All settings as a file for `--config`, each with where it comes from.
+pub(crate) fn print(command: &Command, matches: &ArgMatches) -> String {
+    let mut text = String::new();
+    let Some((RUN, run)) = matches.subcommand() else {
+        return text;
+    };
+    let in_file = run
+        .get_one::<PathBuf>("config")
+        .and_then(|path| read(command, path).ok())
+        .unwrap_or_default();
+    for arg in settings_of(command) {
+        let id = arg.get_id().as_str();
+        let name = arg.get_long().unwrap_or(id);
+        let values = run.get_raw(id).into_iter().flatten();
+        let values: Vec<String> = values.map(|v| v.to_string_lossy().into_owned()).collect();
+        let from = match run.value_source(id) {
+            Some(ValueSource::CommandLine) => "flag".to_owned(),
+            Some(ValueSource::EnvVariable) => {
+                format!("environment, {}", variable(arg).unwrap_or_default())
+            }
+            _ if in_file.contains_key(id) => "file".to_owned(),
+            _ => "default".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = match &values[..] {
+            [] => writeln!(text, "# {name}: # not set"),
+            [value] => writeln!(text, "{name}: {} # {from}", scalar(value)),
+            several => writeln!(text, "{name}: {} # {from}", scalar(&several.join(","))),
+        };
+    }
+    text
+}
+
+/// Text as YAML: what a reader would take for something else is quoted.
+fn scalar(value: &str) -> String {
+    let plain = value.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.'))
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':'))
+        && !value.ends_with(':');
+    if plain {
+        value.to_owned()
+    } else {
+        Value::from(value).to_string()
+    }
+}
+
+fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
+    let run = command.find_subcommand(RUN);
+    run.into_iter()
+        .flat_map(Command::get_arguments)
+        .filter(|arg| !NO_SETTINGS.contains(&arg.get_id().as_str()))
+}
+
+fn variable(arg: &Arg) -> Option<String> {
+    Some(arg.get_env()?.to_string_lossy().into_owned())
+}
+
+/// The settings of a file, by the id of their flags; each one has been checked.
+fn read(command: &Command, path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let parsed: Value = serde_saphyr::from_str(&text).map_err(|error| {
+        let plain = serde_saphyr::render_options! { snippets: serde_saphyr::SnippetMode::Off };
+        anyhow!("{file} is no YAML: {}", error.render_with_options(plain))
+    })?;
+    let entries = match parsed {
+        Value::Null => return Ok(BTreeMap::new()),
+        Value::Object(entries) => entries,
+        _ => bail!("{file}: expected settings, one `name: value` a line"),
+    };
+    let mut settings = BTreeMap::new();
+    for (name, value) in entries {
+        let found = settings_of(command).find(|arg| arg.get_long() == Some(&name));
+        let Some(arg) = found else {
+            let known: Vec<&str> = settings_of(command).filter_map(Arg::get_long).collect();
+            bail!(
+                "{file}: `{name}` is no setting; there are {}",
+                known.join(", ")
+            );
+        };
+        let value = match value {
+            Value::String(text) => text,
+            Value::Number(number) => number.to_string(),
+            Value::Bool(truth) => truth.to_string(),
+            // As if it were not there.
+            Value::Null => continue,
+            _ => bail!("{file}: {name}: expected one value, not a list or a map"),
+        };
+        check(command, arg, &value).map_err(|why| anyhow!("{file}: {name}: {why}"))?;
+        settings.insert(arg.get_id().as_str().to_owned(), value);
+    }
+    Ok(settings)
+}
+
+/// Checks a value as the flag itself would be.
+fn check(command: &Command, arg: &Arg, value: &str) -> Result<(), String> {
+    let name = arg.get_long().unwrap_or_default();
+    // What the environment says is checked with the rest.
+    let alone = settings_of(command).map(|arg| arg.clone().env(Resettable::Reset));
+    let command = Command::new(RUN).no_binary_name(true).args(alone);
+    match command.try_get_matches_from([format!("--{name}={value}")]) {
+        Ok(_) => Ok(()),
+        // Another setting that it needs may be in the file too.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Ok(()),
+        Err(error) => {
+            let values = error.get(ContextKind::ValidValue);
+            let expected = values.map(|values| format!("; possible values: {values}"));
+            let why = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            Err(format!(
+                "`{value}` is not valid{}{}",
+                why.unwrap_or_default(),
+                expected.unwrap_or_default()
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_could_be_something_else_is_quoted() {
+        for (value, expected) in [
+            ("127.0.0.1:8081", "127.0.0.1:8081"),
+            ("/var/cache", "/var/cache"),
+            ("15s", "15s"),
+            ("", "\"\""),
+            ("a: b", "\"a: b\""),
+            ("*", "\"*\""),
+            ("a:", "\"a:\""),
+        ] {
+            assert_eq!(scalar(value), expected);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Settings of `reeve run`: flags, environment and file, and what is said of bad
+//! ones.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// `reeve run` in a folder in which `reeve.yaml` is this file.
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
+fn run(file: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("reeve.yaml"), file).unwrap();
+    reeve(folder.path(), arguments, environment)
+}
+
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
+fn reeve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut reeve = Command::new(env!("CARGO_BIN_EXE_reeve"));
+    reeve.arg("run").args(arguments).current_dir(folder);
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("REEVE_") || name == "KUBERNETES_SERVICE_HOST" {
+            reeve.env_remove(&variable);
+        }
+    }
+    reeve.envs(environment.iter().copied());
+    reeve.output().unwrap()
+}
+
+#[test]
+fn each_setting_says_where_it_comes_from() {
+    let file = "# a comment\nconcurrency: 3\nlease-duration: 40s\nleader-elect: true\n\
+        lease-name: from-file\ncache:\nnamespace: from-file\n";
+    let output = run(
+        file,
+        &[
+            "--print-config",
+            "--config",
+            "reeve.yaml",
+            "--lease-name=from-flag",
+        ],
+        &[
+            ("REEVE_NAMESPACE", "from-env"),
+            ("REEVE_LEASE_NAME", "from-env"),
+        ],
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in [
+        "concurrency: 3 # file",
+        "lease-duration: 40s # file",
+        "leader-elect: true # file",
+        "lease-name: from-flag # flag",
+        "namespace: from-env # environment, REEVE_NAMESPACE",
+        "health-address: 127.0.0.1:8081 # default",
+        "# cache: # not set",
+    ] {
+        assert!(
+            text.lines().any(|found| found == line),
+            "no {line:?} in {text}"
+        );
+    }
+    assert_eq!(output.status.code(), Some(0));
+
+    // What was printed is a file that says the same.
+    let again = run(
+        &text,
+        &["--print-config"],
+        &[("REEVE_CONFIG", "reeve.yaml")],
+    );
+    let values = |text: &str| -> Vec<String> {
+        let value = |line: &str| line.split(" # ").next().unwrap_or_default().to_owned();
+        text.lines().map(value).collect()
+    };
+    let again = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert_eq!(values(&again), values(&text));
+}
+
+#[test]
+fn what_is_no_setting_says_which_and_why() {
+    let file = &["--config", "reeve.yaml"][..];
+    for (text, arguments, expected) in [
+        (
+            "concurency: 3\n",
+            file,
+            "reeve.yaml: `concurency` is no setting; there are ",
+        ),
+        (
+            "concurrency: many\n",
+            file,
+            "reeve.yaml: concurrency: `many` is not valid: invalid digit found in string",
+        ),
+        (
+            "log-format: xml\n",
+            file,
+            "reeve.yaml: log-format: `xml` is not valid; possible values: text, json",
+        ),
+        (
+            "lease-duration: soon\n",
+            file,
+            "reeve.yaml: lease-duration: `soon` is not valid: ",
+        ),
+        (
+            "namespace: [a]\n",
+            file,
+            "reeve.yaml: namespace: expected one value, not a list or a map",
+        ),
+        (
+            "- a\n",
+            file,
+            "reeve.yaml: expected settings, one `name: value` a line",
+        ),
+        ("a: [\n", file, "reeve.yaml is no YAML: "),
+        ("config: x\n", file, "reeve.yaml: `config` is no setting"),
+        (
+            "",
+            &["--config", "none.yaml"][..],
+            "cannot read none.yaml: ",
+        ),
+        (
+            "concurrency: 0\n",
+            file,
+            "concurrency: no unit would ever run",
+        ),
+        (
+            "namespace: Not_ok\n",
+            file,
+            "namespace: `Not_ok` is no name of a namespace",
+        ),
+        (
+            "leader-elect: true\nlease-duration: 1s\n",
+            file,
+            "cannot elect a leader with these durations",
+        ),
+    ] {
+        for print in [&[][..], &["--print-config"][..]] {
+            let arguments = [arguments, print].concat();
+            let output = run(text, &arguments, &[]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let expected = format!("error: {expected}");
+            assert!(
+                said.starts_with(&expected),
+                "{said} should start with {expected}"
+            );
+            assert_eq!(output.status.code(), Some(2), "{said}");
+        }
+    }
+}
