@@ -25,13 +25,28 @@ impl Agent {
     ///
     /// When there is no such user, or no `reeve` binary beside the test.
     pub fn start(cluster: &ControlPlane, user: &str, namespace: &str) -> Result<Self> {
+        let namespace = format!("--namespace={namespace}");
+        Self::start_with(cluster, &cluster.kubeconfig_of(user)?, &[namespace])
+    }
+
+    /// Starts `reeve run` with a kubeconfig and further arguments. Returns at once.
+    ///
+    /// # Errors
+    ///
+    /// When there is no `reeve` binary beside the test.
+    pub fn start_with(
+        cluster: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> Result<Self> {
         let health_port = free_port()?;
-        let arguments = [
+        let mut all = vec![
             "run".to_owned(),
             format!("--health-address=127.0.0.1:{health_port}"),
-            format!("--kubeconfig={}", cluster.kubeconfig_of(user)?.display()),
-            format!("--namespace={namespace}"),
+            format!("--kubeconfig={}", kubeconfig.display()),
         ];
+        all.extend_from_slice(arguments);
+        let arguments = all;
         let supervise = cluster.supervise();
         let process = Server::start("reeve", supervise, &binary()?, &arguments, cluster.folder())?;
         Ok(Self {

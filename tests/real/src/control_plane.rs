@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file};
+use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
 use crate::kubectl;
 use crate::parts::{ETCD, HELPERS, KUBERNETES};
 use crate::server::{Server, free_port, listens};
@@ -261,6 +261,17 @@ impl ControlPlane {
             "the control plane was started without a user {user}"
         );
         Ok(self.kubeconfig_path(user))
+    }
+
+    /// Writes a kubeconfig file for whoever has this token, under a name of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn kubeconfig_with_token(&self, name: &str, token: &str) -> Result<PathBuf> {
+        let path = self.kubeconfig_path(name);
+        write_token_kubeconfig(&path, &self.url(), &self.certificate(), token)?;
+        Ok(path)
     }
 
     /// Runs kubectl as the administrator and returns what it printed.

@@ -64,6 +64,17 @@ pub(crate) fn write_kubeconfig(
     certificate: &Path,
     user: &User,
 ) -> Result<()> {
+    write_token_kubeconfig(path, server, certificate, &user.token())
+}
+
+/// Writes a kubeconfig file with one context, in which whoever has `token` talks to
+/// `server`.
+pub(crate) fn write_token_kubeconfig(
+    path: &Path,
+    server: &str,
+    certificate: &Path,
+    token: &str,
+) -> Result<()> {
     // JSON is YAML, and every kubeconfig reader takes it.
     let config = json!({
         "apiVersion": "v1",
@@ -73,10 +84,10 @@ pub(crate) fn write_kubeconfig(
             "name": "test",
             "cluster": { "server": server, "certificate-authority": certificate },
         }],
-        "users": [{ "name": user.name, "user": { "token": user.token() } }],
+        "users": [{ "name": "test", "user": { "token": token } }],
         "contexts": [{
             "name": "test",
-            "context": { "cluster": "test", "user": user.name },
+            "context": { "cluster": "test", "user": "test" },
         }],
     });
     fs::write(path, serde_json::to_vec_pretty(&config)?)

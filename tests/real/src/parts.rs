@@ -92,8 +92,16 @@ pub const CLIENTS: Part = Part {
     variables: &[],
 };
 
+/// Helm, which installs the chart.
+pub const HELM: Part = Part {
+    name: "helm",
+    version: "4.3.1",
+    programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+    variables: &[],
+};
+
 /// Every part, in the order in which `cargo xtask parts` builds them.
-pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS];
+pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS, &HELM];
 
 impl Part {
     /// Whether the part has been built, by anybody, with this recipe.
@@ -299,6 +307,7 @@ mod tests {
             (KUBERNETES, "k8s.io/kubernetes"),
             (SSA, "k8s.io/apimachinery"),
             (CLIENTS, "k8s.io/client-go"),
+            (HELM, "helm.sh/helm/v4"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

@@ -1,0 +1,176 @@
+//! A cluster in which the chart is installed, and the agent as it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use reeve_real::{ADMIN, Agent, ControlPlane, binary, eventually};
+use reeve_test_support::samples;
+use serde_json::{Value, json};
+
+use crate::helm::{chart, helm};
+
+/// Where the chart is installed.
+pub(crate) const NAMESPACE: &str = "reeve-system";
+
+/// The user that the agent's ServiceAccount is.
+pub(crate) const AGENT: &str = "system:serviceaccount:reeve-system:reeve";
+
+pub(crate) struct Stage {
+    // Ends before the cluster that it talks to.
+    agent: Option<Agent>,
+    pub(crate) cluster: ControlPlane,
+}
+
+impl Stage {
+    /// A cluster with the Profile kind, two Profiles and their Namespaces.
+    pub(crate) fn new() -> Result<Self> {
+        let cluster = ControlPlane::start()?;
+        let stage = Self {
+            agent: None,
+            cluster,
+        };
+        stage.apply(&[samples::profile_crd()])?;
+        let crd = "crd/profiles.kubeflow.org";
+        stage.kubectl(&["wait", "--for=condition=Established", crd, "--timeout=60s"])?;
+        for name in ["ann", "bob"] {
+            stage.apply(&[samples::profile(name), samples::namespace(name)])?;
+        }
+        Ok(stage)
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.cluster.kubectl(arguments)
+    }
+
+    pub(crate) fn kubectl_with(&self, arguments: &[&str], input: &str) -> Result<String> {
+        self.cluster.kubectl_with(ADMIN, arguments, input)
+    }
+
+    pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.cluster.apply(&list.to_string()).map(drop)
+    }
+
+    /// Runs Helm on the chart.
+    pub(crate) fn helm(&self, command: &str, arguments: &[&str]) -> Result<String> {
+        let chart = chart();
+        let chart = chart.to_string_lossy();
+        let mut all = vec![command, "reeve"];
+        if command != "uninstall" {
+            all.push(&chart);
+        }
+        all.extend(["--namespace", NAMESPACE]);
+        all.extend(arguments);
+        helm(
+            self.cluster.folder(),
+            Some(&self.cluster.kubeconfig()),
+            &all,
+        )
+    }
+
+    /// Runs `reeve` as the administrator.
+    pub(crate) fn reeve(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new(binary()?)
+            .args(arguments)
+            .env("KUBECONFIG", self.cluster.kubeconfig())
+            .env("REEVE_NAMESPACE", NAMESPACE)
+            .output()?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "`reeve {}` failed: {stderr}",
+            arguments.join(" ")
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Starts the agent as its pod would be: as the chart's ServiceAccount, with a
+    /// token that the API server gave, and with the chart's configuration.
+    pub(crate) fn start_agent(&mut self) -> Result<()> {
+        drop(self.agent.take());
+        let token = self.kubectl(&["create", "token", "reeve", "-n", NAMESPACE])?;
+        let kubeconfig = self.cluster.kubeconfig_with_token("reeve", token.trim())?;
+        let config = self
+            .get("configmap", NAMESPACE, "reeve-config")?
+            .context("no configuration")?;
+        let file = self.file("reeve.yaml");
+        let text = config.pointer("/data/reeve.yaml").and_then(Value::as_str);
+        fs::write(&file, text.context("no configuration")?)?;
+        let arguments = [
+            format!("--config={}", file.display()),
+            format!("--namespace={NAMESPACE}"),
+            format!("--cache={}", self.file("cache").display()),
+            "--leader-elect".to_owned(),
+        ];
+        self.agent = Some(Agent::start_with(&self.cluster, &kubeconfig, &arguments)?);
+        eventually("the agent is ready", || {
+            let agent = self.agent.as_ref().context("no agent")?;
+            ensure!(agent.is_ready()?, "{}", agent.log_tail());
+            Ok(())
+        })
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        Path::new(self.cluster.folder()).join(name)
+    }
+
+    /// One object, or none.
+    pub(crate) fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
+        let text = self.kubectl(&[
+            "get",
+            kind,
+            name,
+            "-n",
+            namespace,
+            "--ignore-not-found",
+            "-o",
+            "json",
+        ])?;
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(serde_json::from_str(&text)?))
+    }
+
+    /// Waits until the quota for a Profile says this of pods.
+    pub(crate) fn wait_for_pods(&self, profile: &str, pods: &str) -> Result<()> {
+        self.explained(eventually(
+            &format!("{profile} may have {pods} pods"),
+            || {
+                let Some(found) = self.get("resourcequota", profile, "quotas")? else {
+                    bail!("there is no quota");
+                };
+                let seen = &found["spec"]["hard"]["pods"];
+                ensure!(seen == pods, "it has {seen}");
+                Ok(())
+            },
+        ))
+    }
+
+    /// Waits until a condition of the Plugin has a reason, and returns its message.
+    pub(crate) fn wait_for_reason(&self, plugin: &str, kind: &str, reason: &str) -> Result<String> {
+        self.explained(eventually(
+            &format!("{plugin} is {kind} for {reason}"),
+            || {
+                let found = self
+                    .get("plugin", NAMESPACE, plugin)?
+                    .context("no Plugin")?;
+                let conditions = found["status"]["conditions"].as_array();
+                let condition = conditions.into_iter().flatten().find(|c| c["type"] == kind);
+                let condition = condition.context("no condition")?;
+                ensure!(condition["reason"] == reason, "it is {condition}");
+                Ok(condition["message"].as_str().unwrap_or_default().to_owned())
+            },
+        ))
+    }
+
+    /// Adds what the agent printed to an error.
+    fn explained<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| match &self.agent {
+            Some(agent) => error.context(agent.log_tail()),
+            None => error,
+        })
+    }
+}
