@@ -71,3 +71,29 @@ pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(),
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reeve_api::{
+        APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION,
+        RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, SUSPEND_ANNOTATION,
+    };
+    use reeve_core::ownership::PEOPLE_OWNED;
+
+    /// What people tell the agent by, no plugin may set.
+    #[test]
+    fn the_annotations_of_people_are_kept_from_plugins() {
+        assert_eq!(
+            PEOPLE_OWNED,
+            [
+                APPROVE_ASKS_ANNOTATION,
+                APPROVE_DELETION_ANNOTATION,
+                APPROVE_PLAN_ANNOTATION,
+                RECONCILE_ANNOTATION,
+                RELEASE_ANNOTATION,
+                RETRY_ANNOTATION,
+                SUSPEND_ANNOTATION,
+            ]
+        );
+    }
+}

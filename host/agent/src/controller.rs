@@ -29,7 +29,9 @@ use crate::run::{Ran, Runner};
 use crate::status::{AgentStatus, UnitSummary};
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
-use reeve_cluster::{Change, Fence, Object, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec};
+use reeve_cluster::{
+    Change, Fence, Object, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec,
+};
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -266,6 +266,30 @@ mod tests {
             ),
             (
                 vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "labels": {"reeve.dev/plugin-part-of": "x"}}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.labels: `reeve.dev/plugin-part-of` is set by the host",
+            ),
+            (
+                vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "annotations": {"reeve.dev/suspend": "true"}}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.annotations: `reeve.dev/suspend` is for people to set",
+            ),
+            (
+                vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "finalizers": ["a/b", "not-reeve.dev/x", "reeve.dev/x"]}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.finalizers: `reeve.dev/x` is set by the host",
+            ),
+            (
+                vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "finalizers": ["hooks.reeve.dev/x"]}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.finalizers: `hooks.reeve.dev/x` is set by the host",
+            ),
+            (
+                vec![quota(
                     &json!({"name": "q", "namespace": "alice", "annotations": {"n": 3}}),
                 )],
                 "objects[0] (ResourceQuota alice/q): metadata.annotations: the value of `n`",

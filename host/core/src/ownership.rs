@@ -38,6 +38,23 @@ pub const HOST_OWNED: [&str; 6] = [
     SYNC_ANNOTATION,
 ];
 
+/// Annotations by which people tell the agent something about a primary or a plugin.
+/// No plugin sets them, on whatever it writes: it might be the primary of another.
+pub const PEOPLE_OWNED: [&str; 7] = [
+    "reeve.dev/approve-asks",
+    "reeve.dev/approve-deletion",
+    "reeve.dev/approve-plan",
+    "reeve.dev/reconcile-at",
+    "reeve.dev/release",
+    "reeve.dev/retry-at",
+    "reeve.dev/suspend",
+];
+
+/// The domain of names of ours. Labels of it, and finalizers of it or below it, are
+/// the host's alone; annotations are options of objects too, so those are told one by
+/// one.
+pub(crate) const OUR_DOMAIN: &str = "reeve.dev";
+
 /// The API server's limit on the name of a field manager.
 const MAX_FIELD_MANAGER: usize = 128;
 

@@ -15,6 +15,7 @@ use k8s_openapi::ByteString;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_api::APPROVE_ASKS_ANNOTATION;
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
@@ -356,6 +357,21 @@ impl World {
             "data": config.unwrap_or(json!({})),
         }))
         .await;
+    }
+
+    /// Approves, as a person would, a version that is held since it asks for more
+    /// than the one before. Panics when none is held.
+    pub async fn approve(&self, name: &str) {
+        let loaded = self.plugin_condition(name, "Loaded").await;
+        assert_eq!(loaded.reason, "ApprovalRequired", "{loaded:?}");
+        let (_, rest) = loaded
+            .message
+            .split_once(&format!("{APPROVE_ASKS_ANNOTATION}="))
+            .expect("the message names the annotation");
+        let token = rest.split(|c: char| !c.is_ascii_hexdigit()).next();
+        let annotations = json!({APPROVE_ASKS_ANNOTATION: token});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.edit(&plugin_reference(name), patch).await;
     }
 
     /// Gives a plugin's account, and the agent for it, what tests need.

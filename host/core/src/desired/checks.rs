@@ -4,7 +4,7 @@ use super::error::{DesiredError, Entry};
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::manifest::{Manifest, is_dns_label};
 use crate::outcome::Outcome;
-use crate::ownership::HOST_OWNED;
+use crate::ownership::{HOST_OWNED, OUR_DOMAIN, PEOPLE_OWNED};
 use serde_json::Value;
 
 /// Conditions, and events, that one answer may carry: more than a person reads.
@@ -146,13 +146,32 @@ pub(super) fn check_metadata(
             if !value.is_string() {
                 return Err(error(path, format!("the value of `{key}` is not a string")));
             }
-            if HOST_OWNED.contains(&key.as_str()) {
+            let (domain, _) = key.split_once('/').unwrap_or_default();
+            if (field == "labels" && domain == OUR_DOMAIN) || HOST_OWNED.contains(&key.as_str()) {
                 return Err(error(
                     path,
                     format!("`{key}` is set by the host; leave it out"),
                 ));
             }
+            if PEOPLE_OWNED.contains(&key.as_str()) {
+                return Err(error(
+                    path,
+                    format!("`{key}` is for people to set; leave it out"),
+                ));
+            }
         }
+    }
+    let finalizers = metadata.get("finalizers").and_then(Value::as_array);
+    let ours = |name: &&str| {
+        let (domain, _) = name.split_once('/').unwrap_or_default();
+        is_ours(domain)
+    };
+    let mut finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    if let Some(name) = finalizers.find(ours) {
+        return Err(error(
+            "metadata.finalizers",
+            format!("`{name}` is set by the host; leave it out"),
+        ));
     }
     if metadata.get("ownerReferences").is_some() {
         return Err(error(
@@ -161,6 +180,12 @@ pub(super) fn check_metadata(
         ));
     }
     Ok(())
+}
+
+/// Whether a domain is the host's, or below it.
+fn is_ours(domain: &str) -> bool {
+    let above = domain.strip_suffix(OUR_DOMAIN);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 pub(super) fn check_names(entry: Entry, reference: &ObjectReference) -> Result<(), DesiredError> {

@@ -30,8 +30,9 @@ struct Place {
 /// account writes in the agent's namespace; what it writes in namespaces whose
 /// names begin with `kube-` (which Kubernetes keeps for itself) or that `tenants`
 /// does not select, unless the manifest names them or asks for all; objects made
-/// without the plugin's label; and changes to another plugin's objects. A namespace
-/// that is selected and has no primary remains the host's to refuse.
+/// without the plugin's label; changes to another plugin's objects; and giving
+/// objects another plugin's label. A namespace that is selected and has no primary
+/// remains the host's to refuse.
 ///
 /// It needs Kubernetes 1.30 or newer, where the kind is stable.
 pub fn admission_policy(
@@ -175,6 +176,15 @@ fn validations(
             is_ours("oldObject")
         ),
         "its account may not change or delete another plugin's objects".to_owned(),
+    ));
+    // A foreign object may be contributed to, and is not thereby another plugin's.
+    validations.push(validation(
+        format!(
+            "request.operation != 'UPDATE' || !({}) || {}",
+            labelled("object"),
+            is_ours("object")
+        ),
+        format!("its account may not give objects the label {PLUGIN_LABEL} of another plugin"),
     ));
     validations
 }

@@ -45,7 +45,7 @@ pub fn account_rules(
     let mut rules = Rules::reading(manifest, &served);
     for write in &manifest.writes {
         rules.add(
-            served(&write.kind),
+            &served(&write.kind),
             &write.kind,
             &write.scope,
             &[],
@@ -63,7 +63,7 @@ pub fn agent_rules(
     let mut rules = Rules::reading(manifest, &served);
     for write in &manifest.writes {
         rules.add(
-            served(&write.kind),
+            &served(&write.kind),
             &write.kind,
             &write.scope,
             &[],
@@ -79,10 +79,10 @@ impl Rules {
     fn reading(manifest: &Manifest, served: &impl Fn(&GroupVersionKind) -> Served) -> Self {
         let mut rules = Self(BTreeSet::new());
         let primary = &manifest.primary().kind;
-        rules.add(served(primary), primary, &Scope::Cluster, &[], &READ_VERBS);
+        rules.add(&served(primary), primary, &Scope::Cluster, &[], &READ_VERBS);
         for read in &manifest.reads {
             rules.add(
-                served(&read.kind),
+                &served(&read.kind),
                 &read.kind,
                 &read.scope,
                 &read.names,
@@ -94,7 +94,7 @@ impl Rules {
 
     fn add(
         &mut self,
-        served: Served,
+        served: &Served,
         kind: &GroupVersionKind,
         scope: &Scope,
         names: &[String],
@@ -155,7 +155,9 @@ impl Rules {
 
 /// `create, patch resourcequotas in all namespaces`, one text a resource and place.
 pub fn in_words(rules: &BTreeSet<Rule>) -> Vec<String> {
-    let mut by_place: BTreeMap<(String, Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
+    /// Resource, namespace and name.
+    type Place<'a> = (String, Option<&'a str>, Option<&'a str>);
+    let mut by_place: BTreeMap<Place<'_>, Vec<&str>> = BTreeMap::new();
     for rule in rules {
         let mut resource = rule.resource.clone();
         if !rule.group.is_empty() {

@@ -6,7 +6,6 @@ use super::surplus::{self, Withdrawal};
 use super::sync::{State, Walk};
 use super::{Plan, Progress, Situation, Step};
 use crate::health::HealthStatus;
-use crate::kind::ObjectReference;
 use crate::ownership::Owner;
 use crate::waves::{ApplyMode, Hook, Member, Phase, Removal, Role, Step as Wave};
 use std::collections::{BTreeSet, HashMap};
@@ -177,6 +176,7 @@ pub(super) fn is_tied(needs: EndNeeds, member: &Member) -> bool {
 mod tests {
     use super::*;
     use crate::kind::GroupVersionKind;
+    use crate::kind::ObjectReference;
     use crate::unit::UnitKey;
     use serde_json::json;
 

@@ -12,7 +12,7 @@ pub(crate) struct Config {
     primary: String,
     writes: Kinds,
     scope: Scope,
-    reads: Vec<String>,
+    reads: Vec<Read>,
     pub(crate) describe: Describe,
     pub(crate) reconcile: Deed,
 }
@@ -22,6 +22,21 @@ pub(crate) struct Config {
 enum Kinds {
     One(String),
     Several(Vec<String>),
+}
+
+/// A kind that is read everywhere, or a rule in full.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Read {
+    Everywhere(String),
+    Rule {
+        kind: String,
+        scope: Scope,
+        #[serde(default)]
+        names: Vec<String>,
+        #[serde(default)]
+        selector: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -187,16 +202,7 @@ impl Config {
                 selector: String::new(),
                 projection: Vec::new(),
             }),
-            reads: self
-                .reads
-                .iter()
-                .map(|read| ReadRule {
-                    kind: kind(read),
-                    scope: WitScope::Cluster,
-                    names: Vec::new(),
-                    selector: String::new(),
-                })
-                .collect(),
+            reads: self.reads.iter().map(Read::to_contract).collect(),
             writes: self
                 .writes
                 .iter()
@@ -219,6 +225,30 @@ impl Config {
                 Scope::Named(NamedScope::NamespaceNamedLikePrimary) => Some(metadata.name.clone()),
                 Scope::Named(_) => metadata.namespace.clone(),
                 Scope::Namespaces(names) => names.first().cloned(),
+            },
+        }
+    }
+}
+
+impl Read {
+    fn to_contract(&self) -> ReadRule {
+        match self {
+            Self::Everywhere(read) => ReadRule {
+                kind: kind(read),
+                scope: WitScope::Cluster,
+                names: Vec::new(),
+                selector: String::new(),
+            },
+            Self::Rule {
+                kind: read,
+                scope,
+                names,
+                selector,
+            } => ReadRule {
+                kind: kind(read),
+                scope: scope.clone_to_contract(),
+                names: names.clone(),
+                selector: selector.clone(),
             },
         }
     }

@@ -9,15 +9,16 @@
 //!   "primary": "Profile.v1.kubeflow.org",
 //!   "writes": "ConfigMap.v1" | ["ConfigMap.v1", "Pod.v1"],
 //!   "scope": "primary-namespace" | "namespace-named-like-primary" | "cluster" | ["a", "b"],
-//!   "reads": ["Secret.v1"],
+//!   "reads": ["Secret.v1"]
+//!     | [{"kind": "Secret.v1", "scope": ["a"], "names": ["b"], "selector": "c=d"}],
 //!   "describe": "declare",
 //!   "reconcile": {"do": "echo"}
 //! }
 //! ```
 //!
 //! Everything may be left out; the values above are the defaults, but for the
-//! primary, which is `ConfigMap.v1`, and for `reads`, which is empty. Reads are
-//! declared for the whole cluster.
+//! primary, which is `ConfigMap.v1`, and for `reads`, which is empty. A read that
+//! is just a kind is declared for the whole cluster.
 //!
 //! | `describe` | What it does |
 //! |---|---|

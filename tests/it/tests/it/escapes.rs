@@ -104,3 +104,320 @@ async fn a_primary_cannot_send_its_plugin_to_another_namespace() {
     let ready = world.unit_condition("chameleon", "alice", "Ready").await;
     assert_eq!(ready.reason, "OutcomeRefused", "{ready:?}");
 }
+
+/// What a plugin declares in the next test: ConfigMaps where its primary is, one
+/// Secret by name, and LimitRanges that carry a label.
+fn narrow() -> Value {
+    let home = "namespace-named-like-primary";
+    json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": home,
+        "reads": [
+            {"kind": "ConfigMap.v1", "scope": home},
+            {"kind": "Secret.v1", "scope": ["shared"], "names": ["open"]},
+            {"kind": "LimitRange.v1", "scope": "cluster", "selector": "public=yes"},
+        ],
+        "reconcile": {"do": "nothing", "meant": true},
+    })
+}
+
+/// What it tries, and what it is told: the reason and some words of the message.
+fn attempts() -> Vec<(Value, &'static str, &'static str)> {
+    let raw = |object: Value| json!({"do": "raw", "text": object.to_string()});
+    let made = |kind: &str, namespace: &str, name: &str| core_reference(kind, namespace, name);
+    let home = |metadata: Value| {
+        let mut object = made("ConfigMap", "HOME", "x");
+        for (key, value) in metadata.as_object().into_iter().flatten() {
+            object["metadata"][key] = value.clone();
+        }
+        raw(object)
+    };
+    let rbac = |kind: &str, metadata: Value| {
+        raw(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata,
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{"kind": "Group", "name": "system:authenticated",
+                          "apiGroup": "rbac.authorization.k8s.io"}],
+        }))
+    };
+    let absent = |kind: &str, namespace: &str, name: &str| json!({"do": "absent", "kind": kind, "namespace": namespace, "name": name});
+    let get = |kind: &str, namespace: &str, name: &str| json!({"do": "get", "kind": kind, "namespace": namespace, "name": name});
+    let list = |how: &str, kind: &str, namespace: Value, selector: &str| json!({"do": how, "kind": kind, "namespace": namespace, "selector": selector});
+    let (refused, told) = ("OutcomeRefused", "Terminal");
+    vec![
+        // Another namespace, in several spellings.
+        (
+            raw(made("ConfigMap", "victim", "x")),
+            refused,
+            "outside the declared scope",
+        ),
+        (
+            raw(made("ConfigMap", "kube-system", "x")),
+            refused,
+            "outside the declared scope",
+        ),
+        (
+            raw(made("ConfigMap", "HOME/../victim", "x")),
+            refused,
+            "is not the name of a namespace",
+        ),
+        (
+            home(json!({"name": "../../victim/configmaps/kept"})),
+            refused,
+            "cannot be part of a URL",
+        ),
+        (
+            home(json!({"namespace": null})),
+            refused,
+            "the kind lives in namespaces",
+        ),
+        // The agent's own.
+        (
+            raw(made("ConfigMap", NAMESPACE, "other")),
+            refused,
+            "outside the declared scope",
+        ),
+        (
+            raw(plugin_reference("other")),
+            refused,
+            "declares no write of Plugin",
+        ),
+        // Kinds that are not declared, of namespaces and of the cluster.
+        (
+            raw(made("Secret", "HOME", "x")),
+            refused,
+            "declares no write of Secret",
+        ),
+        (
+            raw(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}})),
+            refused,
+            "declares no write of Namespace",
+        ),
+        (
+            rbac("RoleBinding", json!({"name": "x", "namespace": "HOME"})),
+            refused,
+            "declares no write of RoleBinding",
+        ),
+        (
+            rbac("ClusterRoleBinding", json!({"name": "x"})),
+            refused,
+            "declares no write of ClusterRoleBinding",
+        ),
+        // What steers the agent, and the garbage collector.
+        (
+            home(json!({"labels": {"reeve.dev/plugin": "other"}})),
+            refused,
+            "is set by the host",
+        ),
+        (
+            home(json!({"labels": {"reeve.dev/plugin-part-of": "other"}})),
+            refused,
+            "is set by the host",
+        ),
+        (
+            home(json!({"annotations": {"reeve.dev/primary": "Profile.kubeflow.org//victim"}})),
+            refused,
+            "is set by the host",
+        ),
+        (
+            home(json!({"annotations": {"reeve.dev/suspend": "true"}})),
+            refused,
+            "is for people to set",
+        ),
+        (
+            home(json!({"finalizers": ["reeve.dev/forever"]})),
+            refused,
+            "is set by the host",
+        ),
+        (
+            home(
+                json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace",
+                                          "name": "victim", "uid": "u"}]}),
+            ),
+            refused,
+            "metadata.ownerReferences: set by the host",
+        ),
+        (
+            home(json!({"managedFields": [{"manager": "reeve/other"}]})),
+            refused,
+            "is decided by the API server",
+        ),
+        (
+            home(json!({"uid": "u"})),
+            refused,
+            "is decided by the API server",
+        ),
+        // What others have is not said to be absent.
+        (
+            absent("ConfigMap.v1", "victim", "kept"),
+            refused,
+            "outside the declared scope",
+        ),
+        (
+            absent("Secret.v1", "shared", "open"),
+            refused,
+            "declares no write of Secret",
+        ),
+        // Reads beyond what is declared: kinds, namespaces, names, selectors.
+        (get("Secret.v1", "victim", "kept"), told, "undeclared: "),
+        (get("Secret.v1", "shared", "closed"), told, "undeclared: "),
+        (
+            list("list", "Secret.v1", json!("shared"), ""),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list("list-keys", "Secret.v1", Value::Null, ""),
+            told,
+            "undeclared: ",
+        ),
+        (get("Service.v1", "HOME", "kept"), told, "undeclared: "),
+        (get("ConfigMap.v1", "victim", "kept"), told, "undeclared: "),
+        (
+            list("list", "ConfigMap.v1", json!("victim"), ""),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list("list", "ConfigMap.v1", Value::Null, ""),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list("list", "ConfigMap.v1", Value::Null, "tenant=victim"),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list(
+                "list-keys",
+                "ConfigMap.v1",
+                Value::Null,
+                "metadata.name=kept",
+            ),
+            told,
+            "undeclared: ",
+        ),
+        (
+            get("LimitRange.v1", "victim", "kept"),
+            told,
+            "declared with a selector",
+        ),
+        (
+            list("list", "LimitRange.v1", Value::Null, ""),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list("list", "LimitRange.v1", json!("victim"), "public!=yes"),
+            told,
+            "undeclared: ",
+        ),
+        (
+            list("list-keys", "LimitRange.v1", Value::Null, "tenant=victim"),
+            told,
+            "undeclared: ",
+        ),
+    ]
+}
+
+/// The account, and the agent, may do everything: only the manifest is in the way.
+/// Every attempt is refused in its own words, and nothing of others has changed or
+/// was seen.
+#[tokio::test(start_paused = true)]
+async fn with_every_right_the_manifest_still_holds() {
+    let world = World::started().await;
+    let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let rbac = "rbac.authorization.k8s.io";
+    let account = json!({"kind": "ServiceAccount", "name": "chameleon", "namespace": NAMESPACE});
+    let agent = json!({"kind": "User", "name": reeve_it::AGENT, "apiGroup": rbac});
+    world
+        .role("everything-account", &everything, &account)
+        .await;
+    world.role("everything-agent", &everything, &agent).await;
+    for namespace in ["victim", "shared"] {
+        let namespace = reeve_test_support::samples::namespace(namespace);
+        world.apply(&namespace).await;
+    }
+    let mut kept = Vec::new();
+    for (kind, namespace, name) in [
+        ("ConfigMap", "victim", "kept"),
+        ("Secret", "victim", "kept"),
+        ("LimitRange", "victim", "kept"),
+        ("Secret", "shared", "open"),
+        ("Secret", "shared", "closed"),
+    ] {
+        let mut object = core_reference(kind, namespace, name);
+        object["metadata"]["labels"] = json!({"tenant": "victim"});
+        world.apply(&object).await;
+        kept.push(world.get(&object).await.unwrap());
+    }
+    world
+        .install("chameleon", &component(), Some(narrow()))
+        .await;
+    world.settle().await;
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.status, "True", "{ready:?}");
+
+    let attempts = attempts();
+    let name = |number: usize| format!("attempt-{number}");
+    for (number, (deed, ..)) in attempts.iter().enumerate() {
+        let home = name(number);
+        world
+            .apply(&reeve_test_support::samples::namespace(&home))
+            .await;
+        let mut profile = reeve_test_support::samples::profile(&home);
+        let deed = deed.to_string().replace("HOME", &home);
+        profile["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": deed});
+        world.apply(&profile).await;
+    }
+    world.settle().await;
+    for (number, (deed, reason, text)) in attempts.iter().enumerate() {
+        let ready = world
+            .unit_condition("chameleon", &name(number), "Ready")
+            .await;
+        assert_eq!(ready.reason, *reason, "{deed}: {ready:?}");
+        assert!(ready.message.contains(text), "{deed}: {ready:?}");
+        let like = core_reference("ConfigMap", &name(number), "");
+        assert_eq!(world.list(&like).await, Vec::<Value>::new(), "{deed}");
+    }
+    for object in kept {
+        assert_eq!(world.get(&object).await.as_ref(), Some(&object));
+    }
+    for (kind, namespace) in [("ConfigMap", "victim"), ("ConfigMap", "kube-system")] {
+        let found = world.list(&core_reference(kind, namespace, "")).await;
+        let ours = |object: &&Value| object["metadata"]["labels"]["reeve.dev/plugin"].is_string();
+        assert_eq!(found.iter().find(ours), None);
+    }
+    let made = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
+    assert_eq!(world.get(&made).await, None);
+    assert_eq!(world.get(&plugin_reference("other")).await, None);
+    // What is declared is shown: the refusals above are no accident.
+    for (tenant, deed) in [
+        (
+            "named",
+            json!({"do": "get", "kind": "Secret.v1", "namespace": "shared", "name": "open"}),
+        ),
+        (
+            "labelled",
+            json!({"do": "list", "kind": "LimitRange.v1", "selector": "public=yes"}),
+        ),
+        (
+            "home",
+            json!({"do": "list-keys", "kind": "ConfigMap.v1", "namespace": "home"}),
+        ),
+    ] {
+        world
+            .apply(&reeve_test_support::samples::namespace(tenant))
+            .await;
+        let mut profile = reeve_test_support::samples::profile(tenant);
+        profile["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": deed.to_string()});
+        world.apply(&profile).await;
+        world.settle().await;
+        let made = core_reference("ConfigMap", tenant, &format!("chameleon-{tenant}"));
+        assert!(world.get(&made).await.is_some(), "{deed}");
+    }
+}

@@ -41,6 +41,14 @@ async fn deliver(world: &World, config: Value) {
     world.deliver("chameleon", &component, Some(config)).await;
 }
 
+/// Delivers a version that asks for other things than the one before, and lets it.
+async fn change(world: &World, config: Value) {
+    deliver(world, config).await;
+    world.settle().await;
+    world.approve("chameleon").await;
+    world.settle().await;
+}
+
 async fn world(config: Value) -> World {
     let world = World::started().await;
     world.allow("chameleon").await;
@@ -76,8 +84,7 @@ const LEFT: &[&str] = &[
 async fn objects_of_a_dropped_kind_are_named_until_they_are_gone() {
     let mut world = world(first()).await;
     check(&world, "True", "NothingLeft", &[]).await;
-    deliver(&world, second()).await;
-    world.settle().await;
+    change(&world, second()).await;
     let made = core_reference("ConfigMap", "alice", "chameleon-alice");
     assert!(world.get(&made).await.is_some());
     assert!(world.get(&quota()).await.is_some(), "it is not pruned");
@@ -104,10 +111,11 @@ async fn a_version_that_came_while_the_agent_was_away_tells_too() {
     deliver(&world, second()).await;
     world.start();
     world.settle().await;
+    world.approve("chameleon").await;
+    world.settle().await;
     check(&world, "False", "ObjectsLeft", LEFT).await;
     // The version that declares the kind again takes them over.
-    deliver(&world, first()).await;
-    world.settle().await;
+    change(&world, first()).await;
     check(
         &world,
         "False",
@@ -139,7 +147,7 @@ async fn a_namespace_that_is_dropped_tells_too() {
     ];
     check(&world, "False", "ObjectsLeft", &texts).await;
     // A wider scope sees, and prunes, it.
-    deliver(
+    change(
         &world,
         written(
             "ConfigMap.v1",
@@ -148,7 +156,6 @@ async fn a_namespace_that_is_dropped_tells_too() {
         ),
     )
     .await;
-    world.settle().await;
     check(&world, "True", "NothingLeft", &[]).await;
     let left = core_reference("ConfigMap", "alice", "chameleon-alice");
     assert_eq!(world.get(&left).await, None);
@@ -166,8 +173,7 @@ async fn what_the_agent_may_not_see_is_not_said_to_be_gone() {
     ]);
     let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
     world.role("chameleon-agent", &rules, &agent).await;
-    deliver(&world, second()).await;
-    world.settle().await;
+    change(&world, second()).await;
     let texts = ["resourcequotas", "forbidden", "the agent cannot see"];
     check(&world, "Unknown", "Forbidden", &texts).await;
     // Granted again, it sees what is there.
@@ -180,8 +186,7 @@ async fn what_the_agent_may_not_see_is_not_said_to_be_gone() {
 #[tokio::test(start_paused = true)]
 async fn what_only_carries_our_labels_is_not_ours_to_name() {
     let world = world(second()).await;
-    deliver(&world, first()).await;
-    world.settle().await;
+    change(&world, first()).await;
     check(
         &world,
         "False",
@@ -212,8 +217,7 @@ async fn a_kind_that_is_no_longer_served_has_left_nothing() {
     deliver(&world, written("Widget.v1.example.com", &scope, &deed)).await;
     world.tenant("alice", &[]).await;
     world.settle().await;
-    deliver(&world, second()).await;
-    world.settle().await;
+    change(&world, second()).await;
     check(&world, "False", "ObjectsLeft", &["Widget alice/made"]).await;
     world.delete(&crd).await;
     world.wait(Duration::from_secs(31)).await;
@@ -231,8 +235,7 @@ async fn objects_of_primaries_of_another_kind_are_named() {
         "primary": "ConfigMap.v1", "writes": "ConfigMap.v1", "scope": "primary-namespace",
         "reconcile": {"do": "nothing", "meant": true},
     });
-    deliver(&world, other).await;
-    world.settle().await;
+    change(&world, other).await;
     let texts = [
         "ConfigMap alice/chameleon-alice",
         "another kind than ConfigMap.v1",
@@ -245,8 +248,7 @@ async fn objects_of_primaries_of_another_kind_are_named() {
     check(&world, "True", "NothingLeft", &[]).await;
 
     // The version before takes up what is its own.
-    deliver(&world, second()).await;
-    world.settle().await;
+    change(&world, second()).await;
     check(&world, "True", "NothingLeft", &[]).await;
     assert!(world.get(&made).await.is_some());
 }

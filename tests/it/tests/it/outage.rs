@@ -116,6 +116,8 @@ async fn a_version_delivered_during_an_outage_is_loaded() {
             .deliver("swapped", &[("plugin.wasm", plugin("limitranges"))], None)
             .await;
         world.wait(Duration::from_secs(40)).await;
+        world.approve("swapped").await;
+        world.settle().await;
         let made = core_reference("LimitRange", "alice", "default-container-limits");
         assert!(world.get(&made).await.is_some(), "round {round}");
     }

@@ -128,6 +128,8 @@ async fn another_component_takes_over_within_one_name() {
         .deliver("chameleon", &[("plugin.wasm", plugin("quotas"))], None)
         .await;
     world.settle().await;
+    world.approve("chameleon").await;
+    world.settle().await;
     let status = world.get(&plugin_reference("chameleon")).await.unwrap()["status"].clone();
     assert_eq!(status["component"], "quotas", "{status}");
     assert!(
@@ -167,6 +169,8 @@ async fn another_kind_of_primary_takes_over() {
     note["data"] = json!({"a": "b"});
     world.apply(&note).await;
     world.deliver("chameleon", &component, Some(config)).await;
+    world.settle().await;
+    world.approve("chameleon").await;
     // A ConfigMap that it makes is a primary again; only the first step counts.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     let after = world.get(&made()).await.unwrap();
@@ -174,4 +178,6 @@ async fn another_kind_of_primary_takes_over() {
         after["metadata"]["ownerReferences"],
         before["metadata"]["ownerReferences"]
     );
+    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+    assert_eq!(plugin["status"]["primaryKind"], "ConfigMap.v1", "{plugin}");
 }

@@ -5,7 +5,7 @@
 //! the folder with them, a file `<plural>.<group>.yaml` each, is named by an
 //! environment variable. Without it, the test says that it was skipped.
 
-use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Compiler, Engine, EngineConfig, Limits};
 use reeve_it::{AGENT, NAMESPACE, World, plugin};
@@ -51,11 +51,15 @@ async fn allow(world: &World, engine: &Engine, name: &str, config: &Value) {
         .await
         .unwrap();
     let manifest = Manifest::try_from(described.value.unwrap()).unwrap();
-    let plural = |kind: &GroupVersionKind| match kind.kind.as_str() {
-        "NetworkPolicy" => "networkpolicies".to_owned(),
-        "AuthorizationPolicy" => "authorizationpolicies".to_owned(),
-        "ServiceEntry" => "serviceentries".to_owned(),
-        kind => format!("{}s", kind.to_lowercase()),
+    let served = |kind: &GroupVersionKind| Served {
+        plural: match kind.kind.as_str() {
+            "NetworkPolicy" => "networkpolicies".to_owned(),
+            "AuthorizationPolicy" => "authorizationpolicies".to_owned(),
+            "ServiceEntry" => "serviceentries".to_owned(),
+            kind => format!("{}s", kind.to_lowercase()),
+        },
+        // None of them writes or reads a kind of the cluster by name.
+        namespaced: true,
     };
     let grantee = Grantee {
         plugin: name,
@@ -63,7 +67,7 @@ async fn allow(world: &World, engine: &Engine, name: &str, config: &Value) {
         service_account: name,
         agent: Subject::User(AGENT),
     };
-    for object in grant::objects(&grantee, &manifest, plural) {
+    for object in grant::objects(&grantee, &manifest, served) {
         world.apply(&object).await;
     }
 }

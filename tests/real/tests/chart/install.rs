@@ -262,6 +262,11 @@ fn the_policy_holds_without_the_agent(stage: &Stage) -> Result<()> {
     };
     refused(patch("other", &others), "another plugin's objects")?;
     patch("second", &ours)?;
+    // Nor does it make its own, or anybody's, another plugin's.
+    refused(
+        patch("second", &others),
+        "the label reeve.dev/plugin of another plugin",
+    )?;
     delete("second")?;
     // What the manifest does not declare, RBAC refuses: kinds, and reads of what is
     // only written.
