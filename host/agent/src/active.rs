@@ -11,7 +11,7 @@ use reeve_core::plan::{Policy, Schemas};
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// One loaded version of a plugin under one configuration. Nothing in it changes;
@@ -48,6 +48,8 @@ pub(crate) struct Active {
     pub(crate) resources: HashMap<GroupVersionKind, Resource>,
     /// What the custom resources among them look like, as far as that is known.
     pub(crate) schemas: Arc<Schemas>,
+    /// Which schemas those are, as the API server names them.
+    pub(crate) schema_versions: BTreeMap<String, String>,
     /// What it watches.
     pub(crate) watches: Watches,
 }

@@ -18,6 +18,7 @@ use crate::active::Active;
 use crate::journal::{ABSENT, Deed, Journal, WITHDRAWN};
 use crate::metrics::{Metrics, Verb};
 use crate::problem::{Problem, chain};
+use crate::run::Recreations;
 use futures::{FutureExt as _, StreamExt as _};
 use reeve_api::{Operation, Reason};
 use reeve_cluster::{Cluster, Delete, Deletion, Object, Store, WriteError};
@@ -75,6 +76,9 @@ pub(crate) struct Work<'a> {
     pub(crate) owner: &'a Owner,
     /// Objects that this agent has wanted for the unit before.
     pub(crate) known: &'a [ObjectReference],
+    /// Who is asked before an object is deleted to be made anew; none where nothing is
+    /// applied.
+    pub(crate) recreations: Option<Recreations<'a>>,
 }
 
 /// Carries out plans on behalf of plugins.

@@ -114,7 +114,8 @@ impl Journal {
             "metadata": {"name": name, "namespace": self.0.namespace},
             "spec": spec,
         });
-        if [WITHDRAWN, ABSENT].contains(&deed.reason) {
+        let counts = deed.operation == Operation::Recreate;
+        if counts || [WITHDRAWN, ABSENT].contains(&deed.reason) {
             body["metadata"]["labels"] = json!({
                 WITHDRAWN_BY_LABEL: plugin_label(&deed.unit.plugin),
                 UID_LABEL: deed.object.uid(),

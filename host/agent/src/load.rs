@@ -23,7 +23,7 @@ use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits, LoadError};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub(crate) struct Standing {
     pub(crate) ungranted: Vec<String>,
     /// Whether primaries can be made to wait for the end of their units.
     pub(crate) may_hold: bool,
+    /// Whether a kind that it writes is defined otherwise than when it was loaded.
+    pub(crate) outdated: bool,
     /// What earlier versions left where this one does not look.
     pub(crate) left: Vec<Left>,
 }
@@ -125,6 +127,7 @@ impl Loader {
         let standing = Standing {
             ungranted,
             may_hold: self.may_hold(&active).await,
+            outdated: false,
             left: self.left(plugin, &active.manifest, places).await,
         };
         Ok((active, standing))
@@ -191,6 +194,8 @@ impl Loader {
                 &prepared.contributes,
             )
             .await?;
+        // First, so that a change while they are read is seen as one.
+        let schema_versions = self.schema_versions(&prepared.manifest).await;
         let schemas = Arc::new(self.schemas(&prepared.manifest).await);
         Ok(Active {
             plugin: plugin.into(),
@@ -205,6 +210,7 @@ impl Loader {
             threads: prepared.threads,
             policy: prepared.policy,
             schemas,
+            schema_versions: schema_versions.unwrap_or_default(),
             identity: prepared.identity,
             resources: prepared.resources,
             watches,
@@ -230,8 +236,30 @@ impl Loader {
         Ok(Standing {
             ungranted,
             may_hold: self.may_hold(active).await,
+            outdated: self.has_other_schemas(active).await,
             left: self.left(plugin, &active.manifest, places).await,
         })
+    }
+
+    /// Which schemas the custom kinds that a plugin writes have now; none where the API
+    /// server does not say.
+    async fn schema_versions(&self, manifest: &Manifest) -> Option<BTreeMap<String, String>> {
+        let known = Schemas::default();
+        let kinds = manifest.writes.iter().map(|write| &write.kind);
+        let custom: BTreeSet<_> = kinds.filter(|kind| known.lacks(kind)).cloned().collect();
+        match self.cluster.schema_versions(&custom).await {
+            Ok(versions) => Some(versions),
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "versions of schemas not known");
+                None
+            }
+        }
+    }
+
+    /// Whether a definition has changed since a version was loaded.
+    async fn has_other_schemas(&self, active: &Active) -> bool {
+        let now = self.schema_versions(&active.manifest).await;
+        now.is_some_and(|now| now != active.schema_versions)
     }
 
     /// Whether the plugin's account may put a finalizer on any primary. Not to be told

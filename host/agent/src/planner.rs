@@ -8,6 +8,7 @@
 //! that never opens. It may stand beside a running agent, which does not notice.
 
 mod call;
+mod contributions;
 mod explain;
 mod open;
 mod plan;
@@ -46,6 +47,8 @@ pub struct PlannerConfig {
     pub namespace: String,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// The most that a plugin may be given by its `Plugin`, as the agent has it.
+    pub limits: LimitBounds,
 }
 
 impl PlannerConfig {
@@ -56,6 +59,7 @@ impl PlannerConfig {
             engine,
             namespace: namespace.into(),
             clock: Arc::new(SystemClock),
+            limits: LimitBounds::default(),
         }
     }
 }
@@ -123,6 +127,7 @@ impl Planner {
             engine,
             namespace,
             clock,
+            limits,
         } = config;
         let metrics = Metrics::default();
         let cluster = Cluster::new(client).with_fence(Fence::shut());
@@ -135,7 +140,7 @@ impl Planner {
                 cluster: cluster.clone(),
                 store: store.clone(),
                 namespace: namespace.as_str().into(),
-                bounds: LimitBounds::default(),
+                bounds: limits,
                 threads: GuestThreads::default(),
             },
             runner: Runner {

@@ -8,8 +8,9 @@ use crate::kept::LastGood;
 use crate::left::{self, Place};
 use crate::load::Standing;
 use crate::problem::Problem;
+use crate::request::Asking;
 use crate::rights::Rights;
-use crate::run::{Sync, absences_of, approve_command};
+use crate::run::{Sync, absences_of, approve_command, recreations_of};
 use crate::strangers::Strangers;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -84,14 +85,9 @@ pub(crate) struct PluginState {
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
     pub(crate) approvals: Arc<[Token]>,
-    /// The last request of a person to run units.
-    pub(crate) requested: Option<String>,
-    /// Units that have yet to run for it.
-    pub(crate) asked: BTreeSet<ObjectReference>,
-    /// The last request for which all of them have.
-    pub(crate) handled: Option<String>,
-    /// The last request of a person to try all units anew.
-    pub(crate) retried: Option<String>,
+    /// What a person asked of its units: to run at once, and to be tried anew.
+    pub(crate) reconcile: Asking,
+    pub(crate) retry: Asking,
     /// Whether deletions were held before this agent led, and not all units have
     /// run since.
     pub(crate) was_holding: bool,
@@ -244,10 +240,8 @@ impl PluginState {
             contributions: Contributions::default(),
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
             approvals: Arc::default(),
-            requested: None,
-            asked: BTreeSet::new(),
-            handled: None,
-            retried: None,
+            reconcile: Asking::default(),
+            retry: Asking::default(),
             recalled: Arc::default(),
             was_holding: false,
             conditions: Vec::new(),
@@ -301,6 +295,7 @@ impl PluginState {
         let mut guard = self.guard.lock();
         guard.forget(unit);
         guard.forget(&absences_of(unit));
+        guard.forget(&recreations_of(unit));
         drop(guard);
         self.has_run(unit);
         let state = self.units.remove(&*unit.primary)?;
@@ -500,7 +495,8 @@ impl PluginState {
             contributes_to: self.contributions.kinds.iter().cloned().collect(),
             asks: self.asks.clone(),
             units: active.map(|_| counts),
-            last_handled_reconcile_at: self.handled.clone(),
+            last_handled_reconcile_at: self.reconcile.handled.clone(),
+            last_handled_retry_at: self.retry.handled.clone(),
             conditions,
         }
     }

@@ -44,6 +44,7 @@ impl Problem {
         matches!(
             self.reason,
             Reason::Waiting
+                | Reason::NamespaceAbsent
                 | Reason::NotReady
                 | Reason::Suspended
                 | Reason::AwaitingApproval

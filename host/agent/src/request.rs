@@ -1,34 +1,45 @@
-//! What a person asks of a plugin's units with the annotation
-//! `reeve.dev/reconcile-at`.
+//! What a person asks of a plugin's units with the annotations
+//! `reeve.dev/reconcile-at` and `reeve.dev/retry-at` of its `Plugin`.
 
 use crate::plugin::{Health, PluginState};
-use reeve_core::UnitKey;
+use reeve_core::{ObjectReference, UnitKey};
+use std::collections::BTreeSet;
 
-/// A request to run units at once: any text, usually the time, which may be followed
-/// by the word `retry` and by a unit.
+/// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Request<'a> {
-    /// Only what is in trouble, and as if it had not failed before.
-    retry: bool,
-    /// Only this unit, by its id; none for all.
-    unit: Option<&'a str>,
+pub(crate) enum Ask {
+    /// To run units at once.
+    Reconcile,
+    /// To try anew what is in trouble.
+    Retry,
 }
 
-impl<'a> Request<'a> {
-    fn parse(text: &'a str) -> Self {
-        // The first word makes each request a new one.
-        let (_, rest) = text.trim().split_once(' ').unwrap_or((text, ""));
-        let rest = rest.trim();
-        let (retry, unit) = match rest.strip_prefix("retry") {
-            Some("") => (true, ""),
-            Some(unit) if unit.starts_with(' ') => (true, unit.trim()),
-            _ => (false, rest),
-        };
-        Self {
-            retry,
-            unit: Some(unit).filter(|unit| !unit.is_empty()),
+/// What was asked with one of the annotations, and how far that is.
+#[derive(Debug, Default)]
+pub(crate) struct Asking {
+    /// The last request.
+    requested: Option<String>,
+    /// Units that have yet to run for it.
+    asked: BTreeSet<ObjectReference>,
+    /// The last request for which all of them have.
+    pub(crate) handled: Option<String>,
+}
+
+impl Asking {
+    /// Notes whether all that was asked for is done.
+    fn handle(&mut self) {
+        if self.asked.is_empty() {
+            self.handled.clone_from(&self.requested);
         }
     }
+}
+
+/// The unit of a request, by its id: any text, usually the time, which may be followed
+/// by that. None for all units.
+fn unit_of(text: &str) -> Option<&str> {
+    // The first word makes each request a new one.
+    let (_, unit) = text.trim().split_once(' ')?;
+    Some(unit.trim()).filter(|unit| !unit.is_empty())
 }
 
 /// What follows from a request.
@@ -43,92 +54,85 @@ pub(crate) struct Asked {
 }
 
 impl PluginState {
+    fn asking(&mut self, ask: Ask) -> &mut Asking {
+        match ask {
+            Ask::Reconcile => &mut self.reconcile,
+            Ask::Retry => &mut self.retry,
+        }
+    }
+
     /// Takes in what is asked now. An agent that has just started runs every unit
     /// anyway, so what it finds asked is taken for done.
-    pub(crate) fn request(&mut self, text: Option<String>, first_look: bool) -> Asked {
-        if self.requested == text {
+    pub(crate) fn request(&mut self, ask: Ask, text: Option<String>, first_look: bool) -> Asked {
+        let asking = self.asking(ask);
+        if asking.requested == text {
             return Asked::default();
         }
-        self.requested.clone_from(&text);
-        self.asked.clear();
-        let Some(text) = text.filter(|_| !first_look) else {
-            self.handled.clone_from(&self.requested);
-            return Asked {
-                new: true,
-                ..Asked::default()
-            };
-        };
-        let request = Request::parse(&text);
+        asking.requested.clone_from(&text);
+        asking.asked.clear();
         let mut asked = Asked {
-            units: Vec::new(),
-            load: request.retry && self.problem.is_some(),
             new: true,
+            ..Asked::default()
         };
-        if asked.load {
+        let Some(text) = text.filter(|_| !first_look) else {
+            asking.handle();
+            return asked;
+        };
+        if ask == Ask::Retry && self.problem.is_some() {
+            asked.load = true;
             self.load_failures = 0;
         }
+        let wanted = unit_of(&text);
         let primaries: Vec<_> = self.units.keys().cloned().collect();
         for primary in primaries {
             let unit = self.unit(&primary);
-            if request.unit.is_some_and(|wanted| wanted != unit.id()) {
+            if wanted.is_some_and(|wanted| wanted != unit.id()) {
                 continue;
             }
             let Some(state) = self.units.get_mut(&primary) else {
                 continue;
             };
-            if request.retry {
+            if ask == Ask::Retry {
                 if state.health == Health::Ready {
                     continue;
                 }
-                state.failures = 0;
-                state.drifts = 0;
+                state.try_anew();
             }
-            self.asked.insert(primary);
+            self.asking(ask).asked.insert(primary);
             asked.units.push(unit);
         }
-        self.handle_request();
+        self.asking(ask).handle();
         asked
     }
 
-    /// Notes that a unit has run. Returns whether that was the last one asked for.
-    pub(crate) fn has_run(&mut self, unit: &UnitKey) -> bool {
-        self.asked.remove(&*unit.primary) && self.handle_request()
-    }
-
-    /// Notes whether all that was asked for is done.
-    pub(crate) fn handle_request(&mut self) -> bool {
-        if self.asked.is_empty() {
-            self.handled.clone_from(&self.requested);
+    /// Notes that a unit has run.
+    pub(crate) fn has_run(&mut self, unit: &UnitKey) {
+        for asking in [&mut self.reconcile, &mut self.retry] {
+            if asking.asked.remove(&*unit.primary) {
+                asking.handle();
+            }
         }
-        self.asked.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_core::{GroupVersionKind, ObjectReference};
+    use reeve_core::GroupVersionKind;
 
     #[test]
-    fn the_words_of_a_request() {
-        for (text, retry, unit) in [
-            ("2026-01-01T00:00:00Z", false, None),
-            ("1 retry", true, None),
+    fn a_request_may_name_a_unit() {
+        for (text, unit) in [
+            ("2026-01-01T00:00:00Z", None),
+            ("1 Profile.kubeflow.org//a", Some("Profile.kubeflow.org//a")),
             (
-                "1 retry Profile.kubeflow.org//a",
-                true,
+                " 1  Profile.kubeflow.org//a ",
                 Some("Profile.kubeflow.org//a"),
             ),
-            (
-                "1 Profile.kubeflow.org//a",
-                false,
-                Some("Profile.kubeflow.org//a"),
-            ),
-            (" 1  retry ", true, None),
-            ("retry", false, None),
-            ("", false, None),
+            ("1 ", None),
+            ("", None),
         ] {
-            assert_eq!(Request::parse(text), Request { retry, unit }, "{text}");
+            assert_eq!(unit_of(text), unit, "{text}");
         }
     }
 
@@ -150,29 +154,32 @@ mod tests {
             new: true,
             ..Asked::default()
         };
-        assert_eq!(plugin.request(text("1"), true), nothing);
-        assert_eq!(plugin.handled, text("1"), "before the start");
+        use Ask::{Reconcile, Retry};
+        assert_eq!(plugin.request(Reconcile, text("1"), true), nothing);
+        assert_eq!(plugin.reconcile.handled, text("1"), "before the start");
 
-        assert_eq!(plugin.request(text("2"), false).units.len(), 2);
-        assert_eq!(plugin.handled, text("1"));
-        assert!(!plugin.has_run(&unit("a")));
-        assert!(!plugin.has_run(&unit("a")));
-        assert!(plugin.has_run(&unit("b")));
-        assert_eq!(plugin.handled, text("2"));
-        assert_eq!(
-            plugin.request(text("2"), false),
-            Asked::default(),
-            "nothing new"
-        );
+        assert_eq!(plugin.request(Reconcile, text("2"), false).units.len(), 2);
+        assert_eq!(plugin.reconcile.handled, text("1"));
+        plugin.has_run(&unit("a"));
+        plugin.has_run(&unit("a"));
+        assert_eq!(plugin.reconcile.handled, text("1"));
+        plugin.has_run(&unit("b"));
+        assert_eq!(plugin.reconcile.handled, text("2"));
+        let again = plugin.request(Reconcile, text("2"), false);
+        assert_eq!(again, Asked::default(), "nothing new");
 
-        assert_eq!(plugin.request(text("3 retry"), false).units, [unit("b")]);
+        assert_eq!(plugin.request(Retry, text("3"), false).units, [unit("b")]);
         assert_eq!(plugin.units[&*unit("b").primary].failures, 0);
+        assert!(plugin.units[&*unit("b").primary].retry);
         assert_eq!(plugin.units[&*unit("a").primary].failures, 7);
+        assert_eq!(plugin.retry.handled, None);
+        plugin.has_run(&unit("b"));
+        assert_eq!(plugin.retry.handled, text("3"));
 
-        let one = plugin.request(text("4 Profile.kubeflow.org//a"), false);
+        let one = plugin.request(Reconcile, text("4 Profile.kubeflow.org//a"), false);
         assert_eq!(one.units, [unit("a")]);
-        let none = plugin.request(text("5 Profile.kubeflow.org//c"), false);
+        let none = plugin.request(Reconcile, text("5 Profile.kubeflow.org//c"), false);
         assert_eq!(none, nothing);
-        assert_eq!(plugin.handled, text("5 Profile.kubeflow.org//c"));
+        assert_eq!(plugin.reconcile.handled, text("5 Profile.kubeflow.org//c"));
     }
 }

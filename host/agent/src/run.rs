@@ -6,12 +6,14 @@ mod ask;
 mod end;
 mod observe;
 mod owned;
+mod recreations;
 mod rehearsal;
 mod sync;
 
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
 pub(crate) use end::is_held;
+pub(crate) use recreations::{Recreations, recreations_of};
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::{Sync, approve_command};
 
@@ -307,6 +309,7 @@ impl Runner {
             active,
             owner: &owner,
             known: &[],
+            recreations: None,
         };
         let executed = self.executor.execute(work, &[], plan).await;
         ran.problems.extend(executed.problems);

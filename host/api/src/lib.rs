@@ -40,14 +40,15 @@ pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
 pub const APPROVE_ASKS_ANNOTATION: &str = "reeve.dev/approve-asks";
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
 /// runs the plugin's units, or that unit, at once. On a `Plugin` the first word,
-/// usually the time, may be followed by `retry` (only units in trouble, and as if
-/// they had not failed before; a plugin that does not run is loaded again) and by the
-/// id of one unit, as it stands in the annotation `reeve.dev/primary`.
+/// usually the time, may be followed by the id of one unit, as it stands in the
+/// annotation `reeve.dev/primary`.
 pub const RECONCILE_ANNOTATION: &str = "reeve.dev/reconcile-at";
 
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
-/// begins a new attempt. Back-off is forgotten, a wave that has taken too long gets
-/// its time anew, and a sync that a hook has ended begins again, hooks included.
+/// begins a new attempt of that unit, or of all units of the plugin that are not ready,
+/// or of one, named as in [`RECONCILE_ANNOTATION`]. Back-off is forgotten, a wave that
+/// has taken too long gets its time anew, and a sync that a hook has ended begins again,
+/// hooks included. A plugin that does not run is loaded again.
 pub const RETRY_ANNOTATION: &str = "reeve.dev/retry-at";
 /// Annotation on a primary, set by a person: while it is `"true"`, nothing is
 /// written for this primary.

@@ -211,6 +211,10 @@ pub struct PluginStatus {
     /// it asked for have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
+    /// The value of the annotation `reeve.dev/retry-at` for which all units that it
+    /// asked for have run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_retry_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
     /// `Stalled` and `DeletionsHeld`.
     #[serde(default)]

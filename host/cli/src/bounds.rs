@@ -8,10 +8,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bounds on what plugins use.
-#[derive(Args)]
-#[command(next_help_heading = "Bounds on plugins")]
-pub(crate) struct BoundArgs {
+/// The most that plugins may ask for.
+#[derive(Args, Clone)]
+pub(crate) struct LimitArgs {
     /// The most that a plugin may ask for in spec.limits, for example
     /// memoryBytes=268435456; may be given several times, or separated by commas
     #[arg(
@@ -22,6 +21,26 @@ pub(crate) struct BoundArgs {
         value_parser = bound
     )]
     max_limit: Vec<(String, u64)>,
+}
+
+impl LimitArgs {
+    pub(crate) fn limits(&self) -> anyhow::Result<LimitBounds> {
+        let mut bounds = LimitBounds::default();
+        for (name, value) in &self.max_limit {
+            bounds
+                .set(name, *value)
+                .map_err(|error| anyhow::anyhow!("--max-limit: {error}"))?;
+        }
+        Ok(bounds)
+    }
+}
+
+/// Bounds on what plugins use.
+#[derive(Args)]
+#[command(next_help_heading = "Bounds on plugins")]
+pub(crate) struct BoundArgs {
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Time to compile a component
     #[arg(long, env = "REEVE_COMPILE_TIMEOUT", default_value = "60s", value_name = "DURATION", value_parser = crate::run::duration)]
     compile_timeout: Duration,
@@ -67,13 +86,7 @@ impl BoundArgs {
     }
 
     pub(crate) fn limits(&self) -> anyhow::Result<LimitBounds> {
-        let mut bounds = LimitBounds::default();
-        for (name, value) in &self.max_limit {
-            bounds
-                .set(name, *value)
-                .map_err(|error| anyhow::anyhow!("--max-limit: {error}"))?;
-        }
-        Ok(bounds)
+        self.limits.limits()
     }
 
     pub(crate) fn threads(&self) -> GuestThreads {

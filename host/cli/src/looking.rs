@@ -1,5 +1,6 @@
 //! What `reeve plan` and `reeve explain` share: a planner on the user's cluster.
 
+use crate::bounds::LimitArgs;
 use crate::compile;
 use crate::connection::ConnectionArgs;
 use anyhow::{Context as _, bail};
@@ -28,6 +29,8 @@ pub(crate) struct LookArgs {
     /// must be writable by nobody else
     #[arg(long, env = "REEVE_CACHE", value_name = "FOLDER")]
     cache: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 impl LookArgs {
@@ -39,7 +42,10 @@ impl LookArgs {
             ..EngineConfig::new(compile::compiler()?)
         })?;
         let namespace = self.connection.namespace.clone();
-        Ok(Planner::new(PlannerConfig::new(client, engine, namespace)))
+        Ok(Planner::new(PlannerConfig {
+            limits: self.limits.limits()?,
+            ..PlannerConfig::new(client, engine, namespace)
+        }))
     }
 }
 

@@ -16,7 +16,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use outcome::{Goal, wait};
-use reeve_api::{Plugin, RECONCILE_ANNOTATION};
+use reeve_api::{Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::json;
 use std::process::ExitCode;
@@ -58,8 +58,10 @@ pub(crate) struct ReconcileArgs {
 
 /// Try again now what failed, as if it had not failed before
 ///
-/// Units in trouble run at once and their back-off begins anew; a plugin that could
-/// not be loaded is loaded again.
+/// Units that are not ready run at once and their back-off begins anew: waves that took
+/// too long get their time again, and a sync that a hook has ended begins again, hooks
+/// included. A plugin that could not be loaded is loaded again. Sets the annotation
+/// reeve.dev/retry-at of the Plugin.
 #[derive(Args)]
 #[command(after_help = WAITING)]
 pub(crate) struct RetryArgs {
@@ -114,9 +116,10 @@ async fn ask(target: &TargetArgs, unit: Option<&str>, retry: bool) -> anyhow::Re
         None => None,
     };
     let mut request = Timestamp::now().to_string();
-    if retry {
-        request.push_str(" retry");
-    }
+    let annotation = match retry {
+        true => RETRY_ANNOTATION,
+        false => RECONCILE_ANNOTATION,
+    };
     let what = match &primary {
         Some(primary) => {
             let unit = UnitKey::new(name.as_str(), primary.clone());
@@ -127,13 +130,17 @@ async fn ask(target: &TargetArgs, unit: Option<&str>, retry: bool) -> anyhow::Re
         None if retry => "whatever is in trouble".to_owned(),
         None => "all units".to_owned(),
     };
-    let patch = json!({"metadata": {"annotations": {RECONCILE_ANNOTATION: request}}});
+    let patch = json!({"metadata": {"annotations": {annotation: request}}});
     change(&client, target, &patch).await?;
     output::tell(format_args!("{name}: asked to run {what}"));
     if !target.wait {
         return Ok(ExitCode::SUCCESS);
     }
-    let goal = Goal::Handled { request, primary };
+    let goal = Goal::Handled {
+        request,
+        retry,
+        primary,
+    };
     wait(&client, target, &goal).await
 }
 

@@ -105,7 +105,9 @@ impl Counts {
                             counts.waiting += usize::from(standing == Standing::Waiting);
                             match action {
                                 Action::Create => counts.create += 1,
-                                Action::Change => counts.change += 1,
+                                Action::Change | Action::Contribute | Action::Release => {
+                                    counts.change += 1;
+                                }
                                 Action::Delete => counts.delete += 1,
                             }
                         }

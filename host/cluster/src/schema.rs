@@ -5,6 +5,7 @@ use crate::resource::version_path;
 use crate::transport::{Call, CallError, TransportError};
 use reeve_core::GroupVersionKind;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The extension that says which kind a schema is of.
 const KIND: &str = "x-kubernetes-group-version-kind";
@@ -40,7 +41,47 @@ pub enum SchemaError {
     },
 }
 
+/// The index of all published schemas.
+const INDEX: &str = "/openapi/v3";
+
 impl Cluster {
+    /// What changes when the API server publishes another schema of one of these kinds:
+    /// the addresses of the documents they are in, which contain a hash. One request,
+    /// however many kinds; a kind that is not published adds nothing.
+    pub async fn schema_versions(
+        &self,
+        kinds: &BTreeSet<GroupVersionKind>,
+    ) -> Result<BTreeMap<String, String>, SchemaError> {
+        let Some(first) = kinds.first() else {
+            return Ok(BTreeMap::new());
+        };
+        let body = match self.call(Call::get(INDEX.to_owned())).await {
+            Ok(body) => body,
+            Err(CallError::Status(status)) => {
+                return Err(SchemaError::Refused {
+                    kind: first.clone(),
+                    code: status.code,
+                    message: status.message,
+                });
+            }
+            Err(CallError::Transport(source)) => {
+                let kind = first.clone();
+                return Err(SchemaError::Unreachable { kind, source });
+            }
+        };
+        let index: Value =
+            serde_json::from_slice(&body).map_err(|source| SchemaError::Malformed {
+                kind: first.clone(),
+                source,
+            })?;
+        let documents = kinds.iter().filter_map(|kind| {
+            let path = version_path(kind).trim_start_matches('/').to_owned();
+            let url = index["paths"][&path]["serverRelativeURL"].as_str()?;
+            Some((path, url.to_owned()))
+        });
+        Ok(documents.collect())
+    }
+
     /// The schema of a kind (OpenAPI, version 3), if the API server publishes one.
     /// Everybody who is authenticated may read it.
     pub async fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Value>, SchemaError> {

@@ -7,6 +7,7 @@ use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::problem::Problem;
 use crate::reads::Side;
+use crate::request::Ask;
 use crate::run::is_held;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -220,27 +221,26 @@ impl Controller {
         };
         let annotation = |name: &str| parsed.metadata.annotations.as_ref()?.get(name).cloned();
         let approvals = annotation(APPROVE_DELETION_ANNOTATION);
-        let requested = annotation(RECONCILE_ANNOTATION);
         let approved_asks = annotation(APPROVE_ASKS_ANNOTATION);
         let asks_changed = plugin.approved_asks != approved_asks;
         plugin.approved_asks = approved_asks;
+        let requests = [
+            (Ask::Reconcile, annotation(RECONCILE_ANNOTATION)),
+            (Ask::Retry, annotation(RETRY_ANNOTATION)),
+        ];
         let first_look = plugin.policy.is_none();
         let approved = plugin.approve(approvals.as_deref(), self.clock.now());
-        let asked = plugin.request(requested, first_look);
-        let retried = annotation(RETRY_ANNOTATION);
-        let retry = plugin.retried != retried && !first_look;
-        plugin.retried = retried;
-        if retry {
-            plugin.units.values_mut().for_each(UnitState::try_anew);
-        }
-        if approved || retry {
+        let asked = requests.map(|(ask, text)| plugin.request(ask, text, first_look));
+        if approved {
             for primary in plugin.units.keys() {
                 self.state.queue.add_first(plugin.unit(primary));
             }
         }
-        for unit in asked.units {
-            self.state.queue.add_first(unit);
+        for unit in asked.iter().flat_map(|asked| &asked.units) {
+            self.state.queue.add_first(unit.clone());
         }
+        let asked_new = asked.iter().any(|asked| asked.new);
+        let asked_load = asked.iter().any(|asked| asked.load);
         let status = parsed.status.as_ref();
         let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
         let grown = plugin.contributions.record(kinds.unwrap_or_default());
@@ -279,10 +279,10 @@ impl Controller {
             plugin.load_failures = 0;
         }
         let installed = plugin.config_map.is_some();
-        if changed || asked.new {
+        if changed || asked_new {
             self.mark_stale(&name);
         }
-        if installed && (changed || grown || asked.load) {
+        if installed && (changed || grown || asked_load) {
             self.start_load(&name);
         }
     }

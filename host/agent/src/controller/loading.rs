@@ -308,11 +308,15 @@ impl Controller {
             return;
         };
         self.renew_rights(name);
-        let Some(plugin) = self.state.plugins.get_mut(name) else {
-            return;
-        };
         match result {
             Ok(standing) => {
+                if standing.outdated {
+                    tracing::info!(plugin = %name, "a definition has changed, loading anew");
+                    self.load_anew(name);
+                }
+                let Some(plugin) = self.state.plugins.get_mut(name) else {
+                    return;
+                };
                 if let Some(rights) = &mut plugin.rights
                     && !standing.left.is_empty()
                 {

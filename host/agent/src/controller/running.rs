@@ -18,9 +18,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-/// A namespace that is missing is looked for at least this often: it usually
-/// comes moments after the primary, made by somebody else.
-const NAMESPACE_DELAY: Duration = Duration::from_secs(10);
+/// What a unit waits for and nobody watches is looked for this often. A namespace that
+/// is missing usually comes moments after the primary, made by somebody else.
+const WAIT_RECHECK: Duration = Duration::from_secs(10);
 
 impl Controller {
     pub(super) fn start_runs(&mut self) {
@@ -260,21 +260,19 @@ impl Controller {
         }
         // A primary may have come or gone since the run looked.
         let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
+        // Trouble comes before what only takes its time.
+        ran.problems.sort_by_key(Problem::waits);
         state.problem = ran.problems.first().cloned();
         state.heard = true;
         state.plan = ran.plan;
-        if let Some(problem) = &state.problem
-            && problem.reason == Reason::NamespaceAbsent
-        {
-            // Nothing has failed: somebody makes it, usually soon.
-            state.health = Health::Failing;
-            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, message = problem.message, "unit waits for a namespace");
-            let at = Instant::now() + NAMESPACE_DELAY;
-            self.state.queue.add_at(unit.clone(), at);
-        } else if let Some(problem) = state.problem.as_ref().filter(|problem| problem.waits()) {
+        if let Some(problem) = state.problem.as_ref().filter(|problem| problem.waits()) {
             state.failures = 0;
             state.health = Health::Waiting;
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit waits");
+            if problem.retries {
+                let at = Instant::now() + WAIT_RECHECK;
+                self.state.queue.add_at(unit.clone(), at);
+            }
         } else if let Some(problem) = &state.problem {
             state.failures = state.failures.saturating_add(1);
             state.health = Health::Failing;

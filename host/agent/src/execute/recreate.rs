@@ -54,6 +54,9 @@ impl Executor {
                 return Err(Problem::passing(Reason::ApplyFailed, message));
             }
         };
+        if let Some(recreations) = &work.recreations {
+            recreations.allow(&live).await?;
+        }
         let reason = format!("it cannot be changed as wanted: {message}");
         self.journal
             .write(&Deed {

@@ -10,7 +10,7 @@ use reeve_cluster::Resource;
 use reeve_core::fields::{FieldChange, Preview, Previewed, changes, preview};
 use reeve_core::ownership::Stamped;
 use reeve_core::plan::{ApplyReason, Step, Wanted, Withdrawal};
-use reeve_core::{GroupVersionKind, ObjectReference};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +58,10 @@ pub enum Action {
     Create,
     /// Fields of it would change.
     Change,
+    /// Fields of it would be set; it is somebody else's.
+    Contribute,
+    /// Fields of it would be given up; it is somebody else's.
+    Release,
     /// It would go.
     Delete,
 }
@@ -118,7 +122,7 @@ impl Opened<'_> {
         let mut ran = runner.run(self.state.run(&unit, &self.active)).await;
         let taken = rehearsal.taken_down();
         let call = ran.reads.take().map(|reads| self.call(&unit, &reads));
-        let changes = self.describe(&taken).await;
+        let changes = self.describe(&unit, &taken).await;
         UnitPlan {
             primary: primary.clone(),
             planned: taken.planned || ran.problems.is_empty(),
@@ -130,7 +134,7 @@ impl Opened<'_> {
         }
     }
 
-    async fn describe(&self, taken: &Rehearsed) -> Vec<ObjectPlan> {
+    async fn describe(&self, unit: &UnitKey, taken: &Rehearsed) -> Vec<ObjectPlan> {
         let steps = steps(taken);
         let mut applies: BTreeMap<usize, (Option<ApplyReason>, Standing)> = BTreeMap::new();
         for index in &taken.waiting {
@@ -141,11 +145,7 @@ impl Opened<'_> {
                 Step::Apply { wanted, reason, .. } => {
                     applies.insert(*wanted, (Some(*reason), Standing::Now));
                 }
-                // Somebody's object, which is there.
-                Step::Contribute { wanted, .. } => {
-                    applies.insert(*wanted, (Some(ApplyReason::Changed), Standing::Now));
-                }
-                Step::Delete { .. } | Step::Release { .. } => {}
+                Step::Contribute { .. } | Step::Delete { .. } | Step::Release { .. } => {}
             }
         }
         let place = |index: &usize| {
@@ -164,6 +164,19 @@ impl Opened<'_> {
             let mut plan = self.apply(one, *reason, *standing, taken).await;
             plan.step = steps.get(&one.stamped.reference).cloned();
             all.push(plan);
+        }
+        for step in taken.plan.steps() {
+            match step {
+                Step::Contribute { wanted, again, .. } => {
+                    if let Some(one) = taken.wanted.get(*wanted) {
+                        let mut plan = self.contribution(unit, one, *again).await;
+                        plan.step = steps.get(&one.stamped.reference).cloned();
+                        all.push(plan);
+                    }
+                }
+                Step::Release { object, .. } => all.push(self.release(unit, object).await),
+                Step::Apply { .. } | Step::Delete { .. } => {}
+            }
         }
         for step in taken.plan.steps() {
             if let Step::Delete { object, reason, .. } = step {
@@ -213,6 +226,7 @@ impl Opened<'_> {
             active: &self.active,
             owner,
             known: &[],
+            recreations: None,
         };
         let foreseen = self.runner.executor.foresee(&work, one, reason).await;
         let previewed = match &foreseen {

@@ -259,6 +259,7 @@ impl Runner {
                 active,
                 owner: &owner,
                 known: &[],
+                recreations: None,
             };
             let executed = self.executor.execute(work, wanted, plan).await;
             let gone = |problem: &Problem| problem.reason == Reason::NamespaceAbsent;

@@ -1,7 +1,7 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
 use super::observe::{self, Observation};
-use super::{Approved, Ran, Run, Runner};
+use super::{Approved, Ran, Recreations, Run, Runner, recreations_of};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
@@ -207,6 +207,8 @@ impl Runner {
                 return;
             }
             if plan.is_empty() {
+                // Whatever was held of these is not wanted any more, or done.
+                run.guard.lock().forget(&recreations_of(unit));
                 let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
                 self.metrics.unchanged(&unit.plugin, unchanged);
                 ran.problems
@@ -243,6 +245,7 @@ impl Runner {
                 active,
                 owner: &owner,
                 known: &run.known,
+                recreations: Some(Recreations { run, runner: self }),
             };
             let executed = self.executor.execute(work, &wanted, plan).await;
             ran.contested.extend(executed.contested);

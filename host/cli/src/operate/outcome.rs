@@ -19,6 +19,8 @@ pub(super) enum Goal {
     /// The units that were asked for have run and are well.
     Handled {
         request: String,
+        /// Whether it was to try anew.
+        retry: bool,
         primary: Option<ObjectReference>,
     },
     /// The plugin does nothing any more.
@@ -100,8 +102,8 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
         Goal::Resumed if !current || reason == "Suspended" => {
             Progress::Under("not taken up yet".to_owned())
         }
-        Goal::Handled { request, .. }
-            if status.last_handled_reconcile_at.as_deref() != Some(request) =>
+        Goal::Handled { request, retry, .. }
+            if handled(&status, *retry).as_deref() != Some(request) =>
         {
             Progress::Under("not done yet".to_owned())
         }
@@ -123,6 +125,14 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
             };
             wellness(&status, units, primary)
         }
+    }
+}
+
+/// The last request that is done.
+fn handled(status: &reeve_api::PluginStatus, retry: bool) -> &Option<String> {
+    match retry {
+        true => &status.last_handled_retry_at,
+        false => &status.last_handled_reconcile_at,
     }
 }
 
@@ -161,7 +171,7 @@ fn wellness(
             None => format!("{} {}", spec.kind, spec.name),
         };
         let line = format!("{name}: {}: {}", ready.reason, ready.message);
-        if ready.reason == "Waiting" {
+        if ["Waiting", "NamespaceAbsent"].contains(&ready.reason.as_str()) {
             waiting.push(line);
         } else {
             problems.push(line);
@@ -285,6 +295,7 @@ mod tests {
         ] {
             let goal = Goal::Handled {
                 request: "1".to_owned(),
+                retry: false,
                 primary,
             };
             let found = match progress(&goal, &plugin, &units) {

@@ -73,6 +73,8 @@ fn change(change: &ObjectPlan) -> Value {
         "action": match change.action {
             Action::Create => "create",
             Action::Change => "change",
+            Action::Contribute => "contribute",
+            Action::Release => "release",
             Action::Delete => "delete",
         },
         "standing": match change.standing {

@@ -121,6 +121,8 @@ impl Text {
         let (sign, verb, style) = match change.action {
             Action::Create => ("+", "create", Style::Added),
             Action::Change => ("~", "change", Style::Changed),
+            Action::Contribute => ("~", "contribute to", Style::Changed),
+            Action::Release => ("~", "give up fields of", Style::Changed),
             Action::Delete => ("-", "delete", Style::Removed),
         };
         // A refusal names its object itself.

@@ -175,8 +175,7 @@ pub(super) fn is_tied(needs: EndNeeds, member: &Member) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::GroupVersionKind;
-    use crate::kind::ObjectReference;
+    use crate::kind::{GroupVersionKind, ObjectReference};
     use crate::unit::UnitKey;
     use serde_json::json;
 

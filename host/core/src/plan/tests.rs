@@ -120,6 +120,10 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
+        self.decide(plan)
+    }
+
+    fn decide<T>(&self, decide: impl FnOnce(&Situation<'_>) -> T) -> T {
         let members: Vec<Member> = self.wanted.iter().map(|one| one.member.clone()).collect();
         let sequence = order(&members, self.mode).unwrap();
         let observed: Vec<Observed> = self.live.values().cloned().collect();
@@ -127,7 +131,7 @@ impl World {
             let name = object.reference.name.as_str();
             self.sick.get(name).cloned().unwrap_or(Gate::Pass)
         };
-        plan(&Situation {
+        decide(&Situation {
             owner: &owner(),
             wanted: &self.wanted,
             sequence: &sequence,
@@ -144,6 +148,19 @@ impl World {
     /// Does what the plan says, and returns it in words, stage by stage.
     fn step(&mut self) -> String {
         let plan = self.plan();
+        // Whoever was shown the whole has seen each step.
+        let revision = revision(&self.wanted);
+        let preview = self.decide(|situation| Preview::of(situation, &revision));
+        let shown: Vec<_> = preview.steps.iter().map(|step| &step.object).collect();
+        for step in plan.steps() {
+            let object = match step {
+                Step::Apply { wanted, .. } | Step::Contribute { wanted, .. } => {
+                    &self.wanted[*wanted].stamped.reference
+                }
+                Step::Delete { object, .. } | Step::Release { object, .. } => object,
+            };
+            assert!(shown.contains(&object), "{step:?} is not in {preview:?}");
+        }
         let mut words = Vec::new();
         for stage in &plan.stages {
             let mut stage_words = Vec::new();
@@ -537,4 +554,45 @@ fn what_sending_does_not_change_is_sent_when_it_changes() {
         .insert(APPLIED_ANNOTATION.into(), "x".into());
     world.stubborn.insert(live.reference.clone(), before);
     assert_eq!(world.plan().steps().count(), 1);
+}
+
+#[test]
+fn a_preview_has_an_id_of_its_own() {
+    let all = [
+        wanted("Job", "hook", &[("reeve.dev/hook", "PreSync")]),
+        at_wave("b", 1),
+        at_wave("a", 0),
+    ];
+    let mut world = World::new(all.to_vec());
+    let preview = |world: &World| {
+        let revision = revision(&world.wanted);
+        world.decide(|situation| Preview::of(situation, &revision))
+    };
+    let first = preview(&world);
+    let steps = |preview: &Preview| -> Vec<String> {
+        let steps = preview.steps.iter();
+        steps
+            .map(|step| format!("{} {}", step.act, step.object.name))
+            .collect()
+    };
+    assert_eq!(steps(&first), ["Run hook", "Create a", "Create b"]);
+    assert_eq!(first.count(&[Act::Create]), 2);
+    assert_eq!(first.id(None), preview(&world).id(None));
+    assert_ne!(first.id(None), first.id(Some("used")));
+    world.run();
+    assert_eq!(steps(&preview(&world)), Vec::<String>::new());
+    // What is withdrawn goes last, and so it is shown.
+    world.wanted = vec![at_wave("c", 0)];
+    world.hooks.clear();
+    let second = preview(&world);
+    assert_eq!(
+        steps(&second),
+        ["Create c", "Delete a", "Delete b", "Delete hook"]
+    );
+    assert_ne!(first.id(None), second.id(None));
+    let uid = |preview: &Preview| preview.steps[1].uid.clone();
+    assert_eq!(uid(&second), Some("uid-a".to_owned()));
+    // Another object of the same name is another plan.
+    world.live.get_mut("a").unwrap().uid = "other".to_owned();
+    assert_ne!(preview(&world).id(None), second.id(None));
 }

@@ -381,4 +381,6 @@ impl Guard {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
