@@ -3,7 +3,7 @@
 use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
-use crate::controller::{Command, Controller, OwnWatches, State};
+use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
 use crate::execute::{Claims, Executor, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
@@ -195,6 +195,14 @@ impl Agent {
             return Vec::new();
         }
         answer.await.unwrap_or_default()
+    }
+
+    /// How much the agent keeps in memory, by what it is. None when it has stopped.
+    pub async fn footprint(&self) -> Option<Footprint> {
+        let (sender, answer) = oneshot::channel();
+        let asked = self.commands.send(Command::Footprint(sender)).await;
+        asked.ok()?;
+        answer.await.ok()
     }
 
     /// Whether nothing is left to do or to say until something changes.

@@ -6,12 +6,16 @@
 
 mod changes;
 pub(crate) mod contributions;
+mod footprint;
 mod leading;
 mod load_job;
 mod loading;
+mod removing;
 mod reporting;
 mod running;
 
+pub use footprint::Footprint;
+pub(crate) use removing::{Removing, parse_kind};
 pub(crate) use reporting::unit_object_name;
 
 use crate::active::{Active, LoadKey};
@@ -23,6 +27,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::queue::Queue;
 use crate::reads::ReadIndex;
+use crate::removal::Removed;
 use crate::reporter::Reports;
 use crate::rights::Rights;
 use crate::run::{Ran, Runner};
@@ -157,6 +162,8 @@ enum Route {
 pub(crate) enum Command {
     /// What every unit is like.
     Units(oneshot::Sender<Vec<UnitSummary>>),
+    /// How much is kept.
+    Footprint(oneshot::Sender<Footprint>),
     /// To answer, which shows that it makes progress.
     Ping(oneshot::Sender<()>),
     /// To take no more units, and to say when those that run have ended.
@@ -166,6 +173,7 @@ pub(crate) enum Command {
 enum JobFor {
     Load(Arc<str>),
     Recheck(Arc<str>),
+    Removal(Arc<str>),
     Run(UnitKey),
 }
 
@@ -180,6 +188,10 @@ enum Done {
         plugin: Arc<str>,
         key: LoadKey,
         result: Result<Standing, Problem>,
+    },
+    Removal {
+        plugin: Arc<str>,
+        result: Result<Removed, Problem>,
     },
     Run {
         unit: UnitKey,
@@ -232,6 +244,9 @@ impl Controller {
                         // Who asked may be gone.
                         let _ = answer.send(self.units());
                     }
+                    Some(Command::Footprint(answer)) => {
+                        let _ = answer.send(self.footprint());
+                    }
                     Some(Command::Ping(answer)) => {
                         let _ = answer.send(());
                     }
@@ -257,12 +272,16 @@ impl Controller {
         for plugin in self.state.plugins.values() {
             let recheck_at = plugin.rights.as_ref().and_then(Rights::due);
             due = earliest(due, earliest(plugin.retry_at, recheck_at));
+            if self.may_run() {
+                due = earliest(due, plugin.removing.as_ref().and_then(|one| one.at));
+            }
         }
         due
     }
 
     fn on_timer(&mut self) {
         let now = Instant::now();
+        self.start_removals();
         if self.state.report_at.is_some_and(|at| at <= now) {
             self.report();
         }

@@ -78,7 +78,7 @@ pub(crate) struct Work<'a> {
     pub(crate) known: &'a [ObjectReference],
     /// Who is asked before an object is deleted to be made anew; none where nothing is
     /// applied.
-    pub(crate) recreations: Option<Recreations<'a>>,
+    pub(crate) recreations: Option<&'a Recreations<'a>>,
 }
 
 /// Carries out plans on behalf of plugins.
@@ -239,9 +239,17 @@ impl Executor {
             .await;
         self.count(active, Verb::Delete, began, deletion.as_ref().err());
         let deletion = deletion.map_err(|error| write_problem(reference, &error))?;
-        // The next run must not see what this one has deleted.
-        if deletion != Deletion::Pending {
-            self.store.observe_deleted(reference, live.uid());
+        // The next run must not see what this one has deleted, nor see it unmarked.
+        match deletion {
+            Deletion::Gone | Deletion::Absent => {
+                self.store.observe_deleted(reference, live.uid());
+            }
+            Deletion::Pending => match self.live(active, reference).await {
+                Ok(Some(marked)) => self.store.observe(marked),
+                Ok(None) => self.store.observe_deleted(reference, live.uid()),
+                // The watch will tell.
+                Err(problem) => tracing::debug!(%problem, "not read after its deletion"),
+            },
         }
         tracing::info!(object = %reference, reason = deed.reason, "deleted");
         Ok(())

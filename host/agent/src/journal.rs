@@ -227,6 +227,11 @@ impl Journal {
         }
     }
 
+    /// How many entries are known.
+    pub(crate) fn len(&self) -> usize {
+        self.0.names.lock().as_ref().map_or(0, BTreeSet::len)
+    }
+
     /// Lists what is there, once.
     async fn learn(&self) -> Result<(), reeve_cluster::ListError> {
         let _listing = self.0.listing.lock().await;

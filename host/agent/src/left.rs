@@ -57,6 +57,11 @@ impl Place {
         })
     }
 
+    /// Its kind, and the namespace where it is just one.
+    pub(crate) fn parts(&self) -> (&GroupVersionKind, Option<&str>) {
+        (&self.kind, self.namespace.as_deref())
+    }
+
     pub(crate) fn to_status(&self) -> WrittenKind {
         WrittenKind {
             api_version: self.kind.api_version(),

@@ -90,6 +90,7 @@ pub(crate) fn key(
         suspend: false,
         mode: None,
         digest: None,
+        deletion_policy: None,
         ..policy.clone()
     };
     // Serialising our own type cannot fail; an empty text would only mean one

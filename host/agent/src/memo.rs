@@ -141,6 +141,16 @@ impl Memo {
         answers.shrink(self.capacity);
     }
 
+    /// Forgets the answer of a unit that is no more.
+    pub(crate) fn forget(&self, unit: &UnitKey) {
+        self.answers.lock().remove(unit);
+    }
+
+    /// How many answers are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.answers.lock().by_unit.len()
+    }
+
     /// Forgets the answers of a plugin.
     pub(crate) fn forget_plugin(&self, plugin: &str) {
         let mut answers = self.answers.lock();

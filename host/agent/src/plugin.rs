@@ -2,6 +2,7 @@
 
 use crate::active::Active;
 use crate::controller::contributions::Contributions;
+use crate::controller::{Removing, parse_kind};
 use crate::event_limit::EventLimit;
 use crate::execute::Contested;
 use crate::kept::LastGood;
@@ -25,7 +26,7 @@ use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Event;
 use reeve_core::ownership::unit_label;
 use reeve_core::prune::{Guard, Policy, Token};
-use reeve_core::{Digest, UnitKey};
+use reeve_core::{Digest, GroupVersionKind, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,10 @@ pub(crate) struct PluginState {
     pub(crate) load_failures: u32,
     /// What runs.
     pub(crate) active: Option<Arc<Active>>,
+    /// For which objects it runs, or ran last.
+    pub(crate) primary_kind: Option<GroupVersionKind>,
+    /// The removal of what it has, once it was removed itself.
+    pub(crate) removing: Option<Removing>,
     /// Digest of the newest component, running or not.
     pub(crate) newest: Option<Digest>,
     /// Why the newest version does not run.
@@ -230,6 +235,8 @@ impl PluginState {
             outdated: false,
             load_failures: 0,
             active: None,
+            primary_kind: None,
+            removing: None,
             newest: None,
             problem: None,
             units: HashMap::new(),
@@ -258,6 +265,9 @@ impl PluginState {
         self.places.extend(places);
         self.contributions
             .record(status.contributes_to.iter().cloned().collect());
+        if self.primary_kind.is_none() {
+            self.primary_kind = status.primary_kind.as_deref().and_then(parse_kind);
+        }
         if self.last_good.is_none() {
             self.last_good = status.last_good.as_ref().and_then(LastGood::from_status);
         }
@@ -485,7 +495,7 @@ impl PluginState {
             digest: active.map(|a| a.component.digest().to_string()),
             component: active.map(|a| a.metadata.name.clone()),
             version: active.map(|a| a.metadata.version.clone()),
-            primary_kind: active.map(|a| a.manifest.primary().kind.to_string()),
+            primary_kind: self.primary_kind.as_ref().map(ToString::to_string),
             source: self.config_map.as_ref().map(|map| PluginSource {
                 config_map: map.name().to_owned(),
                 digest: self.newest.map(|digest| digest.to_string()),

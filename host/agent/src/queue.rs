@@ -173,6 +173,13 @@ impl Queue {
         self.queued.len()
     }
 
+    /// How many units are in it in any way.
+    pub(crate) fn len(&self) -> usize {
+        let ready: usize = self.ready.values().map(VecDeque::len).sum();
+        let known = self.queued.len() + self.running.len() + self.again.len() + self.due.len();
+        ready + known + self.delayed.len() + self.turns.len() + self.busy.len()
+    }
+
     fn forget_delay(&mut self, unit: &UnitKey) {
         if let Some(at) = self.due.remove(unit) {
             self.delayed.remove(&(at, unit.clone()));

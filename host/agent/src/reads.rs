@@ -56,6 +56,12 @@ pub(crate) struct ReadIndex {
 }
 
 impl ReadIndex {
+    /// How many reads of units are in it, and how many objects and kinds were read.
+    pub(crate) fn len(&self) -> usize {
+        let reads: usize = self.of_unit.values().map(HashSet::len).sum();
+        reads + self.objects.len() + self.lists.len()
+    }
+
     /// Replaces what a unit has read. Returns whether there is anything in it
     /// that changes can be heard of and that the unit had not read before.
     pub(crate) fn set(&mut self, unit: &UnitKey, reads: HashSet<Read>) -> bool {

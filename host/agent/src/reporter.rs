@@ -131,6 +131,12 @@ impl Reports {
         }
     }
 
+    /// How many units something is said of, and how many reports are not written.
+    pub(crate) fn len(&self) -> usize {
+        let pending = self.0.pending.lock();
+        pending.units.len() + pending.reports.len()
+    }
+
     /// Whether everything has been written.
     pub(crate) fn is_idle(&self) -> bool {
         let pending = self.0.pending.lock();

@@ -33,6 +33,10 @@ impl Strangers {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

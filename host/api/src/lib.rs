@@ -13,8 +13,8 @@ pub use condition::{ConditionType, Reason, condition, remove_condition, set_cond
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plan::{PlanStatus, PlanStep, SyncMode};
 pub use plugin::{
-    AdoptionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource, PluginSpec,
-    PluginStatus, UnitCounts, WrittenKind,
+    AdoptionPolicy, DeletionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource,
+    PluginSpec, PluginStatus, UnitCounts, WrittenKind,
 };
 pub use unit::{BlockedBy, HookStatus, PrimaryReference, SyncStatus, Unit, UnitSpec, UnitStatus};
 

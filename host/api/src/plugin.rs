@@ -73,11 +73,27 @@ pub struct PluginSpec {
     /// others need the annotation `reeve.dev/prune: allow` besides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recreate: bool,
+    /// What becomes of the plugin's objects when its ConfigMap has been gone for half a
+    /// minute. Default `Retain`: they stay. With `Delete` they are deleted in the
+    /// reverse of their order, and its contributions are given up; kinds whose deletion
+    /// loses data of others need the annotation `reeve.dev/prune: allow`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
     /// Fields that the plugin does not get to set, whatever it returns: they are left
     /// out of what is applied, and keep the values that they have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub ignore: Vec<IgnoreRule>,
+}
+
+/// What becomes of a plugin's objects when it is removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// They stay.
+    #[default]
+    Retain,
+    /// They are deleted in order, and its contributions are given up.
+    Delete,
 }
 
 /// Which objects a plugin may take over.

@@ -222,7 +222,8 @@ async fn find_unit(
     text: &str,
 ) -> anyhow::Result<ObjectReference> {
     let name = plugin.name_any();
-    let status = plugin.status.as_ref();
+    // One that does not run remembers for what it ran.
+    let status = plugin.status.as_ref().filter(|one| one.digest.is_some());
     let kind = status
         .and_then(|status| status.primary_kind.as_deref())
         .and_then(crate::kinds::parse);

@@ -102,6 +102,14 @@ impl Store {
     }
 }
 
+impl Store {
+    /// How many objects the watches hold, and of how many it is remembered that they
+    /// are gone although their watches have not said so.
+    pub fn sizes(&self) -> (usize, usize) {
+        self.shared.sizes()
+    }
+}
+
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").finish_non_exhaustive()

@@ -126,6 +126,7 @@ impl Controller {
         plugin.component_of = new.and_then(|map| component_of(map));
         plugin.load_failures = 0;
         if new.is_some() {
+            plugin.is_installed_again();
             self.metrics
                 .installed(&name, self.concurrency, plugin.running().as_ref());
             self.start_load(&name);
@@ -281,6 +282,9 @@ impl Controller {
         let installed = plugin.config_map.is_some();
         if changed || asked_new {
             self.mark_stale(&name);
+        }
+        if changed && !installed && self.synced() {
+            self.stop_plugin(&name);
         }
         if installed && (changed || grown || asked_load) {
             self.start_load(&name);

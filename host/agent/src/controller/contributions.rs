@@ -41,6 +41,13 @@ impl Contributions {
         new
     }
 
+    /// How many objects and units are known here.
+    pub(crate) fn len(&self) -> usize {
+        let made: usize = self.made.values().map(BTreeSet::len).sum();
+        let wanted: usize = self.wanted.values().map(BTreeSet::len).sum();
+        made + wanted + self.kinds.len() + self.orphaned.len()
+    }
+
     /// Objects that have fields of the unit with this label.
     pub(crate) fn of(&self, label: &str) -> Vec<ObjectReference> {
         let made = self.made.get(label);

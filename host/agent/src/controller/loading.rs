@@ -11,7 +11,7 @@ use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
-use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, Reason};
+use reeve_api::Reason;
 use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
 use reeve_core::{Asks, Digest, UnitKey};
@@ -196,6 +196,7 @@ impl Controller {
             return;
         };
         plugin.active = Some(active.clone());
+        plugin.primary_kind = Some(active.manifest.primary().kind.clone());
         // Units of another kind of primary are not this version's; their objects
         // stay where they are.
         let kind = &active.manifest.primary().kind;
@@ -378,17 +379,16 @@ impl Controller {
         }
     }
 
-    /// Stops a plugin whose ConfigMap is gone. Its objects stay.
+    /// Stops a plugin whose ConfigMap is gone. What becomes of its objects, its policy
+    /// says.
     pub(super) fn stop_plugin(&mut self, name: &Arc<str>) {
+        let plugin = self.state.plugins.get(name);
+        let holding = plugin.is_some_and(|plugin| plugin.units.values().any(|unit| unit.held));
         self.halt(name);
+        self.remove_later(name, holding);
         if let Some(plugin) = self.state.plugins.get_mut(name) {
             plugin.newest = None;
-            plugin.problem = Some(Problem::lasting(
-                Reason::ConfigMapAbsent,
-                format!(
-                    "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and its objects stay. Create it to run the plugin, or delete this Plugin to forget it"
-                ),
-            ));
+            plugin.problem = Some(plugin.without_config_map());
         }
         self.mark_stale(name);
     }

@@ -98,7 +98,7 @@ impl Controller {
                 self.state.runs -= 1;
                 self.state.ended += 1;
             }
-            Some(JobFor::Recheck(_)) | None => {}
+            Some(JobFor::Recheck(_) | JobFor::Removal(_)) | None => {}
         }
         match (done, job) {
             (
@@ -151,6 +151,14 @@ impl Controller {
                 if self.is_current_load(&plugin, id) {
                     self.on_loaded(&plugin, None, Err(problem));
                 }
+            }
+            (Ok((_, Done::Removal { plugin, result })), _) => self.on_removed(&plugin, result),
+            (Err(error), Some(JobFor::Removal(plugin))) if error.is_panic() => {
+                let problem = Problem::passing(
+                    Reason::ApplyFailed,
+                    "the agent itself failed; this is a bug of reeve, see its log",
+                );
+                self.on_removed(&plugin, Err(problem));
             }
             // Whatever became of the question, units must not wait for ever.
             (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),
@@ -330,6 +338,7 @@ impl Controller {
             plugin.forget_unit(unit);
             self.state.reads.remove(unit);
             self.state.queue.remove(unit);
+            self.runner.memo.forget(unit);
         }
         plugin.has_run(unit);
         plugin.heard();

@@ -24,6 +24,11 @@ pub(super) struct Claiming {
 }
 
 impl Claims {
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
     /// Claims an object for a unit, unless another has a claim on it: then that one
     /// is returned.
     pub(super) fn open(

@@ -26,6 +26,11 @@ const REMEMBERED: usize = 1024;
 pub(crate) struct Recent(Arc<Mutex<HashMap<Digest, Instant>>>);
 
 impl Recent {
+    /// How many are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
     fn is_known(&self, overwrite: Digest, now: Instant) -> bool {
         let known = self.0.lock().get(&overwrite).copied();
         known.is_some_and(|at| now.duration_since(at) < QUIET)
@@ -33,6 +38,7 @@ impl Recent {
 
     fn note(&self, overwrite: Digest, now: Instant) {
         let mut known = self.0.lock();
+        known.retain(|_, at| now.duration_since(*at) < QUIET);
         known.insert(overwrite, now);
         if known.len() > REMEMBERED {
             let oldest = known.iter().min_by_key(|(_, at)| **at).map(|(one, _)| *one);

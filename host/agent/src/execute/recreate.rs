@@ -54,8 +54,14 @@ impl Executor {
                 return Err(Problem::passing(Reason::ApplyFailed, message));
             }
         };
-        if let Some(recreations) = &work.recreations {
-            recreations.allow(&live).await?;
+        if let Some(recreations) = work.recreations
+            && !recreations.allow(&live).await?
+        {
+            let message = format!(
+                "{reference} cannot be changed as wanted: {message}. It is not made anew before \
+                 that is approved"
+            );
+            return Err(Problem::lasting(Reason::DeletionHeld, message));
         }
         let reason = format!("it cannot be changed as wanted: {message}");
         self.journal

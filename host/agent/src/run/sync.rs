@@ -241,13 +241,17 @@ impl Runner {
                 holds_primary = true;
             }
             let contributed = contributed(&wanted, &plan);
+            let recreations = Recreations::new(run, self);
             let work = Work {
                 active,
                 owner: &owner,
                 known: &run.known,
-                recreations: Some(Recreations { run, runner: self }),
+                recreations: Some(&recreations),
             };
-            let executed = self.executor.execute(work, &wanted, plan).await;
+            let mut executed = self.executor.execute(work, &wanted, plan).await;
+            let held = recreations.hold();
+            let held = held.map(|hold| hold_problem(unit, &hold));
+            executed.problems.splice(0..0, held);
             ran.contested.extend(executed.contested);
             if executed.problems.is_empty() {
                 sync.sent

@@ -408,3 +408,61 @@ async fn the_rights_are_those_of_the_reader() {
         assert!(said.out.contains(part), "{part}\n{}", said.out);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contributions_to_objects_of_others_are_told_as_such() {
+    let mut desk = Desk::new().await;
+    desk.world.start();
+    desk.world.tenant("alice", &[]).await;
+    let mut shared = core_reference("ConfigMap", "alice", "shared");
+    shared["data"] = json!({"theirs": "x"});
+    desk.world.apply(&shared).await;
+    let install = async |desk: &Desk, deed: Value| {
+        let config = json!({
+            "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
+            "reconcile": deed,
+        });
+        let data = [("plugin.wasm", guest("chameleon"))];
+        desk.world.install("chameleon", &data, Some(config)).await;
+    };
+    let contribute = |value: &str| {
+        let mut object = core_reference("ConfigMap", "alice", "shared");
+        object["metadata"]["annotations"] = json!({"reeve.dev/apply": "Contribute"});
+        object["data"] = json!({"ours": value});
+        json!({"do": "raw", "text": object.to_string()})
+    };
+    install(&desk, contribute("1")).await;
+    for _ in 0..600 {
+        desk.world.settle().await;
+        let live = desk.world.get(&shared).await.unwrap();
+        if live["data"]["ours"] == "1" {
+            break;
+        }
+    }
+    desk.world.stop().await;
+    install(&desk, contribute("2")).await;
+    desk.reeve("plan chameleon").await.is(
+        2,
+        r#"chameleon 0.1.0 (sha256:…): 1 of 1 unit differs
+  Profile alice
+    ~ contribute to ConfigMap alice/shared: the plugin contributes these fields
+        ~ data.ours: "1" -> "2"
+
+1 to change, 0 objects as they should be
+"#,
+    );
+    install(&desk, json!({"do": "nothing", "meant": true})).await;
+    desk.reeve("plan chameleon").await.is(
+        2,
+        r#"chameleon 0.1.0 (sha256:…): 1 of 1 unit differs
+  Profile alice
+    ~ give up fields of ConfigMap alice/shared: the plugin no longer contributes to it
+        - data.ours: "1"
+
+1 to change, 0 objects as they should be
+"#,
+    );
+    let (_, plan) = desk.json("plan chameleon").await;
+    let change = &plan["plugins"][0]["units"][0]["changes"][0];
+    assert_eq!(change["action"], "release");
+}

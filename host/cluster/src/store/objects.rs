@@ -84,6 +84,10 @@ impl Objects {
         self.0.remove(&name);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.0.iter().map(|entry| &entry.0)
     }

@@ -74,6 +74,12 @@ impl Shared {
         Snapshot::new(self.inner.lock().table.clone())
     }
 
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        let inner = self.inner.lock();
+        let gone = inner.watches.values().map(|watch| watch.gone.len());
+        (inner.table.objects(), gone.sum())
+    }
+
     /// A share in the watch of a spec, which is started if there is none.
     pub(super) fn watch(this: &Arc<Self>, spec: WatchSpec) -> WatchHandle {
         let mut inner = this.inner.lock();

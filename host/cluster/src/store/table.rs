@@ -41,6 +41,12 @@ impl Table {
         self.kinds.get(kind)?.get(key).map(|view| &**view)
     }
 
+    /// How many objects all views hold.
+    pub(super) fn objects(&self) -> usize {
+        let views = self.kinds.values().flat_map(HashMap::values);
+        views.map(|view| view.objects.len()).sum()
+    }
+
     /// The view of just this watch.
     pub(super) fn view_of(&self, spec: &WatchSpec) -> Option<&View> {
         self.view(&spec.resource.kind, &ViewKey::of(spec))

@@ -139,6 +139,12 @@ impl Guard {
         self.spent.iter().map(|(uid, at)| (uid.as_str(), *at))
     }
 
+    /// How many objects it remembers in any way.
+    pub fn remembered(&self) -> usize {
+        let held: usize = self.held.values().map(Vec::len).sum();
+        self.spent.len() + held + self.approved.len()
+    }
+
     /// Says that every unit has made a request since the restart.
     pub fn caught_up(&mut self) {
         self.catching_up = false;
@@ -328,6 +334,23 @@ impl Guard {
         }
         self.reason = None;
         Ok(count)
+    }
+
+    /// Lets what is held of a unit go, if one of `approvals` stands for all of it: for
+    /// units that ask about their objects one after another.
+    pub fn approve_held_of(&mut self, unit: &UnitKey, approvals: &[Token], now: Timestamp) {
+        let Some(held) = self.held.get(unit).filter(|_| !approvals.is_empty()) else {
+            return;
+        };
+        let token = Token::of(&self.plugin, held.iter().map(|one| (unit, one)));
+        if approvals.contains(&token)
+            && let Some(held) = self.held.remove(unit)
+        {
+            self.note_approved(unit, &held, now);
+            if self.held.is_empty() {
+                self.reason = None;
+            }
+        }
     }
 
     /// Remembers that these may go: they go step by step, and an approval stands

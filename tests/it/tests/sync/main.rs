@@ -9,6 +9,8 @@ mod endings;
 mod hooks;
 mod modes;
 mod platform;
+mod recreations;
+mod removals;
 mod stage;
 mod timeouts;
 mod waves;

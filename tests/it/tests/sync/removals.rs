@@ -1,0 +1,152 @@
+//! What becomes of objects when their plugin is removed.
+
+use reeve_it::{NAMESPACE, config_map_reference, plugin_reference};
+use serde_json::{Value, json};
+
+use crate::stage::{APPS, Happened, Stage, bundle, config, config_map, widget, with};
+
+fn held(name: &str, wave: i64) -> Value {
+    let mut widget = widget(name, wave);
+    widget["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    widget
+}
+
+async fn let_go(stage: &Stage, name: &str) {
+    let patch = json!({"metadata": {"finalizers": null}});
+    stage.world.edit(&widget(name, 0), patch).await;
+}
+
+fn claim() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": APPS},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    })
+}
+
+async fn remove(stage: &Stage) {
+    stage.world.delete(&config_map_reference("courier")).await;
+}
+
+/// What the Plugin says.
+async fn said(stage: &Stage) -> String {
+    let ready = stage.world.plugin_condition("courier", "Ready").await;
+    assert_eq!(ready.reason, "ConfigMapAbsent", "{ready:?}");
+    ready.message
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_stay_unless_something_else_is_said() {
+    let stage = Stage::new().await;
+    stage.bundle("one", &[config_map("a", 0)]).await;
+    stage.pass(10).await;
+    remove(&stage).await;
+    stage.pass(3600).await;
+    assert!(stage.exists(&config_map("a", 0)).await);
+    assert!(said(&stage).await.contains("and its objects stay."));
+    // It may be said afterwards, too.
+    let policy = json!({"spec": {"deletionPolicy": "Delete"}});
+    stage.world.edit(&plugin_reference("courier"), policy).await;
+    stage.pass(60).await;
+    assert!(!stage.exists(&config_map("a", 0)).await);
+    assert!(
+        stage.exists(&bundle("one")).await,
+        "it is nobody's to delete"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_go_in_reverse_when_the_policy_says_so() {
+    let mut stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    let stays = with(config_map("stays", 0), &[("reeve.dev/delete", "never")]);
+    stage
+        .bundle("one", &[held("a", -1), held("b", 0), claim(), stays])
+        .await;
+    stage.bundle("two", &[config_map("two", 0)]).await;
+    stage.pass(20).await;
+    remove(&stage).await;
+    stage.pass(20).await;
+    assert!(stage.exists(&config_map("two", 0)).await, "not at once");
+    assert!(said(&stage).await.contains("its objects stay for now"));
+    stage.pass(20).await;
+    assert!(!stage.exists(&config_map("two", 0)).await);
+    assert_eq!(stage.all(Happened::Deleting), ["Widget/b"]);
+    assert!(
+        said(&stage)
+            .await
+            .contains("being deleted, as spec.deletionPolicy says; 2 left")
+    );
+    // A restart finds it again.
+    stage.restart().await;
+    let_go(&stage, "b").await;
+    stage.pass(60).await;
+    assert_eq!(stage.all(Happened::Deleting), ["Widget/b", "Widget/a"]);
+    let_go(&stage, "a").await;
+    stage.pass(10).await;
+    assert_eq!(stage.all(Happened::Gone), ["Widget/b", "Widget/a"]);
+    let message = said(&stage).await;
+    for text in [
+        "but for ConfigMap apps/stays, PersistentVolumeClaim apps/data",
+        "`reeve.dev/prune: allow`",
+    ] {
+        assert!(message.contains(text), "{message}");
+    }
+    let like = json!({"apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry",
+        "metadata": {"name": "", "namespace": NAMESPACE}});
+    let journal = stage.world.list(&like).await;
+    assert_eq!(journal.len(), 3, "{journal:?}");
+    assert_eq!(
+        journal[0]["spec"]["reason"],
+        "its plugin was removed, and spec.deletionPolicy says Delete"
+    );
+    stage
+        .annotate(&claim(), "reeve.dev/prune", json!("allow"))
+        .await;
+    stage.pass(900).await;
+    assert!(!stage.exists(&claim()).await);
+    assert!(stage.exists(&config_map("stays", 0)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_comes_back_keeps_what_it_has() {
+    let stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    stage.bundle("one", &[config_map("a", 0)]).await;
+    stage.pass(10).await;
+    let before = stage.world.get(&config_map("a", 0)).await;
+    for seconds in [0, 29] {
+        remove(&stage).await;
+        stage.pass(seconds).await;
+        stage.deliver(config()).await;
+        stage.pass(120).await;
+        assert_eq!(stage.world.get(&config_map("a", 0)).await, before);
+    }
+    // Nor is anything removed in a mode in which nothing is written.
+    let policy = json!({"spec": {"mode": "PlanOnly"}});
+    stage.world.edit(&plugin_reference("courier"), policy).await;
+    remove(&stage).await;
+    stage.pass(600).await;
+    assert_eq!(stage.world.get(&config_map("a", 0)).await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
+    let stage = Stage::new().await;
+    let rules =
+        json!([{"apiGroups": ["example.com"], "resources": ["bundles"], "verbs": ["patch"]}]);
+    let account = json!({"kind": "ServiceAccount", "name": "courier", "namespace": NAMESPACE});
+    stage.world.role("courier-hold", &rules, &account).await;
+    stage.pass(700).await;
+    stage
+        .bundle("one", &[config_map("a", 0), config_map("b", 1)])
+        .await;
+    stage.pass(10).await;
+    let finalizers = async || {
+        let found = stage.world.get(&bundle("one")).await.unwrap();
+        found["metadata"]["finalizers"].clone()
+    };
+    assert_eq!(finalizers().await, json!(["reeve.dev/courier"]));
+    remove(&stage).await;
+    stage.pass(60).await;
+    assert_eq!(finalizers().await, Value::Null);
+    assert!(stage.exists(&config_map("a", 0)).await);
+}
