@@ -4,6 +4,7 @@ mod absent;
 mod approval;
 mod ask;
 mod end;
+mod guarded;
 mod observe;
 mod owned;
 mod recreations;
@@ -13,9 +14,10 @@ mod sync;
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
 pub(crate) use end::is_held;
+pub(crate) use guarded::approve_command;
 pub(crate) use recreations::{Recreations, recreations_of};
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
-pub(crate) use sync::{Sync, approve_command};
+pub(crate) use sync::Sync;
 
 use crate::active::Active;
 use crate::clock::Clock;
@@ -288,7 +290,7 @@ impl Runner {
         };
         ran.problems
             .extend(plan.refusals.iter().map(sync::refusal_problem));
-        let holds = holds.iter().map(|hold| sync::hold_problem(unit, hold));
+        let holds = holds.iter().map(|hold| guarded::hold_problem(unit, hold));
         ran.problems.extend(holds);
         // What is still going is told of by its watch, and the rest goes then.
         ran.absent = plan.is_empty() && plan.progress == Progress::Complete;

@@ -4,7 +4,7 @@
 //! of the plugin, is held where there is too much of it, and is written down
 //! before it is done.
 
-use super::{Ran, Run, Runner, sync};
+use super::{Ran, Run, Runner, guarded};
 use reeve_core::outcome::Absence;
 use reeve_core::plan::Preview;
 use reeve_core::prune::{Candidate, Cause, Request};
@@ -74,7 +74,7 @@ impl Runner {
         let verdict = run.guard.lock().review(request, &run.approvals, now);
         let holds = verdict.holds.iter();
         ran.problems
-            .extend(holds.map(|hold| sync::hold_problem(unit, hold)));
+            .extend(holds.map(|hold| guarded::hold_problem(unit, hold)));
         for live in &found {
             let allowed = verdict.delete.iter().any(|one| one.uid == live.uid());
             if allowed && let Err(problem) = self.executor.end(active, unit, live).await {

@@ -5,7 +5,8 @@
 //! account may patch its primaries has one; for others, what is left is swept up when
 //! the primary is gone.
 
-use super::sync::{hold_problem, refusal_problem};
+use super::guarded::hold_problem;
+use super::sync::refusal_problem;
 use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
 use crate::execute::{Work, write_problem};

@@ -1,5 +1,6 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
+use super::guarded::hold_problem;
 use super::observe::{self, Observation};
 use super::{Approved, Ran, Recreations, Run, Runner, recreations_of};
 use crate::active::Active;
@@ -11,10 +12,8 @@ use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::Next;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{
-    Blocked, Hooks, Plan, Preview, Progress, Refusal, Situation, Step, Stubborn, Wanted,
-    Withdrawal, prepare,
+    Blocked, Hooks, Plan, Preview, Progress, Refusal, Situation, Step, Stubborn, Wanted, prepare,
 };
-use reeve_core::prune::{Cause, Hold, Request, Token};
 use reeve_core::waves::{
     ApplyMode, HookState, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, WaveWait, order,
 };
@@ -310,78 +309,6 @@ impl Runner {
             ),
         ))
     }
-
-    /// Takes out of a plan the deletions that are held.
-    pub(super) async fn guarded(
-        &self,
-        run: &Run,
-        mut plan: Plan,
-        empty_not_meant: bool,
-    ) -> Result<(Plan, Vec<Hold>), Problem> {
-        let of = |wanted: Withdrawal| {
-            let mut steps = plan.steps();
-            steps.any(|step| matches!(step, Step::Delete { reason, .. } if *reason == wanted))
-        };
-        let (withdraws, ends) = (of(Withdrawal::Unwanted), of(Withdrawal::UnitEnded));
-        let cause = if ends { Cause::Ended } else { Cause::Withdrawn };
-        let candidates = if withdraws || ends {
-            std::mem::take(&mut plan.surplus)
-        } else {
-            Vec::new()
-        };
-        // One that wants to delete nothing ends what it held; while it is under way
-        // nobody knows what it will want.
-        if candidates.is_empty() && plan.progress < Progress::Applied {
-            return Ok((plan, Vec::new()));
-        }
-        if !candidates.is_empty() {
-            self.recall(run).await?;
-        }
-        let request = Request {
-            unit: &run.unit,
-            cause,
-            candidates,
-            unit_owns: run.owned.len(),
-            plugin_owns: run.plugin_owns,
-            empty_not_meant,
-        };
-        let verdict = run
-            .guard
-            .lock()
-            .review(request, &run.approvals, self.clock.now());
-        let may_go = |wanted: &ObjectReference, wanted_uid: &str| {
-            let mut allowed = verdict.delete.iter();
-            allowed.any(|one| one.reference == *wanted && one.uid == wanted_uid)
-        };
-        for stage in &mut plan.stages {
-            stage.retain(|step| match step {
-                Step::Delete {
-                    object,
-                    uid,
-                    reason: Withdrawal::Unwanted | Withdrawal::UnitEnded,
-                    ..
-                } => may_go(object, uid),
-                _ => true,
-            });
-        }
-        plan.stages.retain(|stage| !stage.is_empty());
-        Ok((plan, verdict.holds))
-    }
-
-    /// Tells the guard once what the plugin has withdrawn before this agent led:
-    /// the journal knows, since it is written before anything is deleted.
-    pub(super) async fn recall(&self, run: &Run) -> Result<(), Problem> {
-        let recalled = run.recalled.get_or_try_init(async || {
-            let spent = self.executor.journal.withdrawn(&run.unit.plugin).await?;
-            run.guard.lock().resume(spent, run.was_holding);
-            Ok(())
-        });
-        match recalled.await {
-            // Who only asks what would be done may not be allowed to read it.
-            Err(problem) if self.rehearsal.is_none() => Err(problem),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Takes out of a plan what this run has sent before. What the API server did not
@@ -503,13 +430,6 @@ pub(super) fn refusal_problem(refusal: &Refusal) -> Problem {
     }
 }
 
-pub(super) fn hold_problem(unit: &UnitKey, hold: &Hold) -> Problem {
-    Problem::lasting(
-        Reason::DeletionHeld,
-        format!("{hold}: {}", approve_command(&unit.plugin, &hold.token)),
-    )
-}
-
 /// That hooks would not run at the end of a unit.
 fn cannot_hold(active: &Active, unit: &UnitKey) -> Problem {
     let kind = &unit.primary.kind;
@@ -524,11 +444,6 @@ fn cannot_hold(active: &Active, unit: &UnitKey) -> Problem {
             active.identity, unit.primary
         ),
     )
-}
-
-/// The command that lets held deletions go.
-pub(crate) fn approve_command(plugin: &str, token: &Token) -> String {
-    format!("`reeve approve {plugin} {token}`")
 }
 
 #[cfg(test)]

@@ -1,0 +1,255 @@
+//! What is said of a plugin in its status.
+
+use super::{Health, PluginState};
+use crate::kept::LastGood;
+use crate::left::{self, Place};
+use crate::run::approve_command;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{
+    ConditionType, PluginSource, PluginStatus, Reason, UnitCounts, condition, remove_condition,
+    set_condition,
+};
+
+impl PluginState {
+    pub(crate) fn counts(&self) -> UnitCounts {
+        let mut counts = UnitCounts::default();
+        for unit in self.units.values().filter(|unit| unit.present) {
+            counts.total += 1;
+            match unit.health {
+                Health::Ready => counts.ready += 1,
+                Health::Failing => counts.failing += 1,
+                Health::Waiting => counts.waiting += 1,
+                Health::Unknown => {}
+            }
+        }
+        counts
+    }
+
+    /// The status to report.
+    pub(crate) fn status(&mut self, now: Timestamp) -> PluginStatus {
+        let counts = self.counts();
+        // Whoever deletes a plugin does not want it back when the next one is bad.
+        if self.config_map.is_none() {
+            self.last_good = None;
+        }
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let mut conditions = std::mem::take(&mut self.conditions);
+        let mut set = |kind: ConditionType, status: &str, reason: Reason, message: String| {
+            let new = condition(
+                kind.as_str(),
+                status,
+                reason.to_string(),
+                message,
+                generation,
+                now,
+            );
+            set_condition(&mut conditions, new);
+        };
+        let (loaded, granted) = (ConditionType::Loaded, ConditionType::Granted);
+        let blind = self.active.as_ref().and_then(|active| active.blind());
+        match (&self.active, &self.problem) {
+            (Some(active), None) => {
+                let digest = active.component.digest();
+                set(loaded, "True", Reason::Running, format!("running {digest}"));
+                set(
+                    ConditionType::Ready,
+                    "True",
+                    Reason::Running,
+                    ready_message(&counts),
+                );
+            }
+            (Some(active), Some(problem)) => {
+                let digest = active.component.digest();
+                set(loaded, "False", problem.reason, problem.message.clone());
+                let message = format!(
+                    "{}; still running {digest}, the newest version is not: {}",
+                    ready_message(&counts),
+                    problem.message
+                );
+                set(ConditionType::Ready, "True", Reason::Running, message);
+            }
+            (None, Some(problem)) => {
+                set(loaded, "False", problem.reason, problem.message.clone());
+                set(
+                    ConditionType::Ready,
+                    "False",
+                    problem.reason,
+                    problem.message.clone(),
+                );
+            }
+            (None, None) => {
+                let message = "the component is being loaded".to_owned();
+                set(loaded, "Unknown", Reason::Loading, message.clone());
+                set(ConditionType::Ready, "False", Reason::Loading, message);
+            }
+        }
+        // A version that cannot see what it works on is not ready, whatever it did.
+        if let Some(problem) = blind {
+            set(
+                ConditionType::Ready,
+                "False",
+                problem.reason,
+                problem.message,
+            );
+        }
+        if self.is_suspended() {
+            let message = format!(
+                "{}; suspended by spec.suspend, nothing is written until it is false",
+                ready_message(&counts)
+            );
+            set(ConditionType::Ready, "False", Reason::Suspended, message);
+        }
+        let blocked = self.problem.as_ref().filter(|problem| {
+            matches!(
+                problem.reason,
+                Reason::Forbidden | Reason::ServiceAccountUnusable
+            )
+        });
+        match (blocked, &self.active) {
+            (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
+            (None, Some(_)) if self.standing.ungranted.is_empty() => {
+                set(
+                    granted,
+                    "True",
+                    Reason::AllGranted,
+                    "everything that the manifest asks for is granted".to_owned(),
+                );
+            }
+            (None, Some(_)) => set(
+                granted,
+                "Unknown",
+                Reason::Forbidden,
+                format!(
+                    "not granted cluster-wide: {}; units whose namespace does not grant it either say so",
+                    self.standing.ungranted.join("; ")
+                ),
+            ),
+            (None, None) => set(
+                granted,
+                "Unknown",
+                Reason::Loading,
+                "not known before the manifest is".to_owned(),
+            ),
+        }
+        let (status, reason, message) = if let Some(active) = &self.active {
+            let strangers = self.strangers.describe(active);
+            left::condition(&self.name, &self.standing.left, strangers)
+        } else {
+            let message = "not known while no version runs".to_owned();
+            ("Unknown", Reason::Loading, message)
+        };
+        set(ConditionType::Pruned, status, reason, message);
+        self.set_progress(&mut conditions, &counts, now);
+        self.conditions.clone_from(&conditions);
+        let active = self.active.as_ref();
+        PluginStatus {
+            observed_generation: generation,
+            digest: active.map(|a| a.component.digest().to_string()),
+            component: active.map(|a| a.metadata.name.clone()),
+            version: active.map(|a| a.metadata.version.clone()),
+            primary_kind: self.primary_kind.as_ref().map(ToString::to_string),
+            source: self.config_map.as_ref().map(|map| PluginSource {
+                config_map: map.name().to_owned(),
+                digest: self.newest.map(|digest| digest.to_string()),
+            }),
+            last_good: self.last_good.map(LastGood::to_status),
+            writes: self.places.iter().map(Place::to_status).collect(),
+            contributes_to: self.contributions.kinds.iter().cloned().collect(),
+            asks: self.asks.clone(),
+            units: active.map(|_| counts),
+            last_handled_reconcile_at: self.reconcile.handled.clone(),
+            last_handled_retry_at: self.retry.handled.clone(),
+            conditions,
+        }
+    }
+
+    /// What of all units waits for a person's word.
+    fn set_held(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let Some(hold) = self.guard.lock().hold() else {
+            // Not known yet whether it still is so.
+            if !self.was_holding {
+                remove_condition(conditions, ConditionType::DeletionsHeld);
+            }
+            return;
+        };
+        let command = approve_command(&self.name, &hold.token);
+        let new = condition(
+            ConditionType::DeletionsHeld.as_str(),
+            "True",
+            Reason::DeletionHeld.to_string(),
+            format!("{hold}: {command}"),
+            self.policy.as_ref().and_then(|(_, generation)| *generation),
+            now,
+        );
+        set_condition(conditions, new);
+    }
+
+    /// The two conditions that stand only while they are true.
+    fn set_progress(&self, conditions: &mut Vec<Condition>, counts: &UnitCounts, now: Timestamp) {
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let waiting = counts.total - counts.ready;
+        let progress = match &self.problem {
+            _ if self.is_suspended() => None,
+            Some(problem) if problem.retries || self.loading.is_some() => Some((
+                ConditionType::Reconciling,
+                problem.reason,
+                problem.message.clone(),
+            )),
+            Some(problem) => Some((
+                ConditionType::Stalled,
+                problem.reason,
+                problem.message.clone(),
+            )),
+            None if self.active.is_none() || self.loading.is_some() => Some((
+                ConditionType::Reconciling,
+                Reason::Loading,
+                "the component is being loaded".to_owned(),
+            )),
+            None if waiting > 0 => Some((
+                ConditionType::Reconciling,
+                Reason::UnitsNotReady,
+                ready_message(counts),
+            )),
+            None => None,
+        };
+        self.set_held(conditions, now);
+        for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
+            match &progress {
+                Some((holds, reason, message)) if *holds == kind => {
+                    let new = condition(
+                        kind.as_str(),
+                        "True",
+                        reason.to_string(),
+                        message.clone(),
+                        generation,
+                        now,
+                    );
+                    set_condition(conditions, new);
+                }
+                _ => {
+                    remove_condition(conditions, kind);
+                }
+            }
+        }
+    }
+}
+
+fn ready_message(counts: &UnitCounts) -> String {
+    let UnitCounts {
+        total,
+        ready,
+        failing,
+        waiting,
+    } = counts;
+    let mut text = format!("{ready} of {total} units ready");
+    for (count, how) in [(waiting, "waiting"), (failing, "failing")] {
+        if *count > 0 {
+            text.push_str(&format!(", {count} {how}"));
+        }
+    }
+    if *waiting > 0 || *failing > 0 {
+        text.push_str(": see `kubectl get units`");
+    }
+    text
+}

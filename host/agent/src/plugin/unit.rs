@@ -1,0 +1,126 @@
+//! The state of one unit.
+
+use crate::event_limit::EventLimit;
+use crate::execute::Contested;
+use crate::problem::Problem;
+use crate::run::Sync;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::PlanStatus;
+use reeve_core::ObjectReference;
+use reeve_core::backoff::Backoff;
+use reeve_core::outcome::Event;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One primary of a plugin.
+#[derive(Debug, Default)]
+pub(crate) struct UnitState {
+    /// Whether the primary exists, as far as is known.
+    pub(crate) present: bool,
+    pub(crate) health: Health,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// What the plugin wants for it.
+    pub(crate) desired: Vec<ObjectReference>,
+    /// Objects of others to which it wants to contribute.
+    pub(crate) contributing: Vec<ObjectReference>,
+    /// Conditions as last reported.
+    pub(crate) conditions: Vec<Condition>,
+    /// Whether there is a `Unit` object.
+    pub(crate) reported: bool,
+    /// Repairs of drift that followed closely on one another, and when the last
+    /// one was.
+    pub(crate) drifts: u32,
+    pub(crate) drifted_at: Option<Instant>,
+    /// What was taken from the unit again and again, while that goes on.
+    pub(crate) fight: Option<String>,
+    /// Events of the last answer.
+    pub(crate) events: Vec<Event>,
+    /// How many more may be recorded.
+    pub(crate) event_limit: EventLimit,
+    /// What keeps it from being ready.
+    pub(crate) problem: Option<Problem>,
+    /// How far its last revision is.
+    pub(crate) sync: Sync,
+    /// Since when the object that the sync waits for is waited for.
+    pub(crate) blocked_since: Option<(String, Timestamp)>,
+    /// Whether the primary waits for the unit's end when it is deleted.
+    pub(crate) held: bool,
+    /// The plan that a person has approved.
+    pub(crate) approved_plan: Option<String>,
+    /// What would be written, where that waits for a person.
+    pub(crate) plan: Option<PlanStatus>,
+    /// Whether a person has asked for a new attempt since the last run.
+    pub(crate) retry: bool,
+    /// Whether it has run since the guard was made.
+    pub(crate) heard: bool,
+}
+
+/// How a unit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It has not run yet.
+    #[default]
+    Unknown,
+    /// Its desired state is in place.
+    Ready,
+    /// Something has to happen first.
+    Waiting,
+    /// It is in trouble.
+    Failing,
+}
+
+/// Repairs of drift within this time belong to one fight.
+const DRIFT_WINDOW: Duration = Duration::from_secs(60);
+/// So many repairs are made at once; whoever then still changes the field has a
+/// reason, and is answered with growing delays.
+const DRIFTS_AT_ONCE: u32 = 3;
+
+impl UnitState {
+    /// Notes a repair of drift.
+    fn repaired(&mut self, now: Instant) {
+        let closely = self
+            .drifted_at
+            .is_some_and(|last| now - last < DRIFT_WINDOW.max(self.pause()));
+        self.drifts = if closely {
+            self.drifts.saturating_add(1)
+        } else {
+            1
+        };
+        self.drifted_at = Some(now);
+    }
+
+    /// Notes what was taken back, if anything, and says for how long the unit is in a
+    /// fight with somebody, if it is.
+    pub(crate) fn fought(&mut self, contested: &[Contested], now: Instant) -> Option<Instant> {
+        if !contested.is_empty() {
+            self.repaired(now);
+            if self.drifts >= DRIFTS_AT_ONCE {
+                self.fight = Some(crate::execute::fight(contested));
+            }
+        }
+        let over = self.drifted_at? + DRIFT_WINDOW.max(self.pause());
+        if self.fight.is_some() && now >= over {
+            self.fight = None;
+        }
+        self.fight.is_some().then_some(over)
+    }
+
+    /// Begins a new attempt, since a person asked for it.
+    pub(crate) fn try_anew(&mut self) {
+        self.retry = true;
+        self.failures = 0;
+        self.drifts = 0;
+    }
+
+    /// When drift is to be repaired, if not at once.
+    pub(crate) fn drift_delay(&self) -> Option<Instant> {
+        let last = self.drifted_at.filter(|_| self.drifts >= DRIFTS_AT_ONCE)?;
+        Some(last + self.pause())
+    }
+
+    fn pause(&self) -> Duration {
+        Backoff::UNIT.delay(self.drifts.saturating_sub(DRIFTS_AT_ONCE - 1), 1.0)
+    }
+}
