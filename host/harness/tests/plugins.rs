@@ -33,6 +33,11 @@ fn authpolicy() {
 }
 
 #[test]
+fn blobcsi() {
+    check("blobcsi");
+}
+
+#[test]
 fn cloudmain() {
     check("cloudmain");
 }

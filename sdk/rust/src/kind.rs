@@ -148,6 +148,9 @@ pub struct Metadata {
     /// What it goes with.
     #[serde(rename = "ownerReferences")]
     pub owner_references: Vec<OwnerReference>,
+    /// Since when it is being deleted, if it is.
+    #[serde(rename = "deletionTimestamp")]
+    pub deletion_timestamp: Option<String>,
 }
 
 /// Labels or annotations, by key.

@@ -110,7 +110,7 @@ use testing as backend;
 pub use boolean::{NotABoolean, parse_bool};
 pub use cluster::{Context, Query, ReadError};
 pub use failure::{Failure, OrFail};
-pub use json::JsonError;
+pub use json::{JsonError, parse as parse_json};
 pub use kind::{Kind, Metadata, ObjectReference, Strings};
 pub use manifest::{ConfigError, IntoManifest, Manifest, ReadRule, Scope};
 pub use object::{Object, ObjectMeta, OwnerReference};
