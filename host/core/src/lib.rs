@@ -26,6 +26,7 @@ pub mod plan;
 pub mod projection;
 pub mod prune;
 pub mod selector;
+pub mod sql;
 pub mod unit;
 pub mod waves;
 
