@@ -27,6 +27,7 @@ mod outage;
 mod packaged;
 mod replicas;
 mod restart;
+mod schemas;
 mod story;
 mod swap;
 mod told;
