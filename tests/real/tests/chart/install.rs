@@ -268,19 +268,121 @@ fn the_policy_holds_without_the_agent(stage: &Stage) -> Result<()> {
         "the label reeve.dev/plugin of another plugin",
     )?;
     delete("second")?;
-    // What the manifest does not declare, RBAC refuses: kinds, and reads of what is
-    // only written.
-    let config_map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ann"},
-    });
-    let arguments = ["create", "-f", "-", "--as", QUOTAS];
-    refused(
-        stage.kubectl_with(&arguments, &config_map.to_string()),
-        "cannot create resource \"configmaps\"",
-    )?;
+    rbac_holds_without_the_agent(stage)
+}
+
+/// What the manifest does not declare, RBAC refuses to the plugin's account: kinds of
+/// namespaces and of the cluster, the agent's own objects, reads of what is only
+/// written; and to the agent's account, to be anybody but that one account.
+fn rbac_holds_without_the_agent(stage: &Stage) -> Result<()> {
+    let refused = |what: &str, result: Result<String>, expected: &str| match result {
+        Ok(done) => bail!("{what} was not refused: {done}"),
+        Err(error) => {
+            let text = format!("{error:#}");
+            ensure!(
+                text.contains(expected),
+                "{what}: no `{expected}` in: {text}"
+            );
+            Ok(())
+        }
+    };
+    let create = |object: &Value| {
+        let arguments = ["create", "-f", "-", "--as", QUOTAS];
+        stage.kubectl_with(&arguments, &object.to_string())
+    };
+    let rbac = "rbac.authorization.k8s.io/v1";
+    for (api_version, kind, plural, namespace) in [
+        ("v1", "ConfigMap", "configmaps", "ann"),
+        ("v1", "ConfigMap", "configmaps", NAMESPACE),
+        ("v1", "Secret", "secrets", "ann"),
+        ("v1", "Namespace", "namespaces", ""),
+        (rbac, "Role", "roles", "ann"),
+        (rbac, "ClusterRole", "clusterroles", ""),
+        ("reeve.dev/v1alpha1", "Plugin", "plugins", NAMESPACE),
+        ("reeve.dev/v1alpha1", "Unit", "units", NAMESPACE),
+    ] {
+        let mut object = json!({
+            "apiVersion": api_version, "kind": kind, "metadata": {"name": "escape"},
+            "spec": {"plugin": "x", "primary": {"apiVersion": "v1", "kind": "X", "name": "x"}},
+        });
+        if !namespace.is_empty() {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        if !api_version.starts_with("reeve") {
+            object.as_object_mut().map(|object| object.remove("spec"));
+        }
+        let expected = format!("cannot create resource \"{plural}\"");
+        refused(kind, create(&object), &expected)?;
+    }
     for resource in ["secrets", "resourcequotas", "configmaps"] {
         let get = ["get", resource, "-n", "ann", "--as", QUOTAS];
-        refused(stage.kubectl(&get), "is forbidden")?;
+        refused(resource, stage.kubectl(&get), "is forbidden")?;
+    }
+    // Even an account that may write RBAC objects hands on nothing that it lacks.
+    let name = "chart-test-binds";
+    let role_ref = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
+    let account = json!({"kind": "ServiceAccount", "name": "quotas", "namespace": NAMESPACE});
+    let binding = |name: &str, role: &str| {
+        json!({
+            "apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": role_ref(role), "subjects": [account],
+        })
+    };
+    let rule = json!({
+        "apiGroups": ["rbac.authorization.k8s.io"], "verbs": ["create"],
+        "resources": ["clusterroles", "clusterrolebindings"],
+    });
+    let role = json!({
+        "apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule],
+    });
+    stage.apply(&[role, binding(name, name)])?;
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let wide = json!({
+        "apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": "wide"}, "rules": all,
+    });
+    let escalation = "attempting to grant RBAC permissions not currently held";
+    eventually("escalation is what is refused", || {
+        refused("a wide ClusterRole", create(&wide), escalation)
+    })?;
+    let admin = binding("admin", "cluster-admin");
+    refused("cluster-admin", create(&admin), escalation)?;
+    for kind in ["clusterrolebinding", "clusterrole"] {
+        stage.kubectl(&["delete", kind, name])?;
+    }
+    // Whom the agent may be: the account of the plugin, by name.
+    let may_be = |who: &str, namespace: &str| {
+        let ask = [
+            "auth",
+            "can-i",
+            "impersonate",
+            who,
+            "-n",
+            namespace,
+            "--as",
+            AGENT,
+        ];
+        stage.kubectl(&ask).is_ok()
+    };
+    ensure!(
+        may_be("serviceaccounts/quotas", NAMESPACE),
+        "not the plugin's account"
+    );
+    for (who, namespace) in [
+        ("serviceaccounts", NAMESPACE),
+        ("serviceaccounts/reeve", NAMESPACE),
+        ("serviceaccounts/default", NAMESPACE),
+        ("serviceaccounts/quotas", "ann"),
+        ("users", NAMESPACE),
+        ("users/system:kube-controller-manager", NAMESPACE),
+        ("groups", NAMESPACE),
+        ("groups/system:masters", NAMESPACE),
+        ("userextras.authentication.k8s.io/scopes", NAMESPACE),
+        ("uids.authentication.k8s.io", NAMESPACE),
+    ] {
+        ensure!(
+            !may_be(who, namespace),
+            "the agent may be {who} of {namespace}"
+        );
     }
     Ok(())
 }
