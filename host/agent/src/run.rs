@@ -300,6 +300,7 @@ impl Runner {
         }
         // It is no longer selected, and waits for nothing more.
         if ran.absent
+            && run.mode != SyncMode::PlanOnly
             && let Some(primary) = primary.filter(|primary| is_held(primary, &unit.plugin))
             && let Err(problem) = self.let_go(run, &primary).await
         {

@@ -48,8 +48,9 @@ pub(super) fn may_write(
     sync: &mut Sync,
     ran: &mut Ran,
 ) -> bool {
-    if run.mode == SyncMode::Auto || (about.is_some() && sync.approved == about) {
-        return run.mode != SyncMode::PlanOnly;
+    let approved = run.mode == SyncMode::OnRequest && about.is_some() && sync.approved == about;
+    if run.mode == SyncMode::Auto || approved {
+        return true;
     }
     let preview = preview();
     let id = preview.id(sync.used_approval.as_deref());

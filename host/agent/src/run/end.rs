@@ -11,7 +11,7 @@ use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
 use crate::execute::{Work, write_problem};
 use crate::problem::{Problem, chain};
-use reeve_api::{RELEASE_ANNOTATION, Reason};
+use reeve_api::{RELEASE_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::{Object, SetFinalizers, Snapshot};
 use reeve_core::Digest;
 use reeve_core::outcome::Next;
@@ -142,6 +142,15 @@ impl Runner {
             false => self.bring_to_end(run, snapshot, primary, &mut ran).await,
         };
         let done = match ended {
+            Ok(true) if run.mode == SyncMode::PlanOnly && !released => Err(Problem::lasting(
+                Reason::PlanOnly,
+                format!(
+                    "{} is being deleted and could go, but nothing is written, since spec.mode of \
+                     the Plugin is PlanOnly; the annotation {RELEASE_ANNOTATION}: \"true\" on it \
+                     lets it go",
+                    primary.reference()
+                ),
+            )),
             Ok(true) if self.rehearsal.is_none() => self.let_go(run, primary).await,
             Ok(_) => Ok(()),
             Err(problem) => Err(problem),

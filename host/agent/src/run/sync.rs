@@ -213,7 +213,8 @@ impl Runner {
                 ran.problems
                     .extend(self.waiting(&sync, &wanted, &mut ran.next));
                 let complete = sync.progress == Progress::Complete;
-                let may = run.mode == SyncMode::Auto || sync.approved.is_some();
+                let approved = run.mode == SyncMode::OnRequest && sync.approved.is_some();
+                let may = run.mode == SyncMode::Auto || approved;
                 // What it does here makes it another version.
                 if may
                     && !holds_primary

@@ -232,6 +232,32 @@ async fn a_unit_without_an_order_is_left_to_garbage_collection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_ends_where_nothing_is_written() {
+    let stage = stage().await;
+    stage.bundle("one", &[far("far")]).await;
+    stage.pass(10).await;
+    let mode = json!({"spec": {"mode": "PlanOnly"}});
+    let plugin = reeve_it::plugin_reference("courier");
+    stage.world.edit(&plugin, mode).await;
+    stage.world.delete(&bundle("one")).await;
+    stage.pass(60).await;
+    assert_eq!(stage.said("one", "Ready").await.0, "PlanOnly");
+    assert!(stage.exists(&far("far")).await);
+    // Also when somebody else has deleted all of it.
+    stage.world.delete(&far("far")).await;
+    stage.pass(60).await;
+    assert_eq!(finalizers(&stage).await, json!([FINALIZER]));
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "PlanOnly", "{message}");
+    assert!(message.contains("reeve.dev/release: \"true\""), "{message}");
+    stage
+        .annotate(&bundle("one"), "reeve.dev/release", json!("true"))
+        .await;
+    stage.pass(10).await;
+    assert!(!stage.exists(&bundle("one")).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_unit_waits_for_a_word_in_the_mode_that_asks_for_it() {
     let stage = Stage::with_plugin(json!({"mode": "OnRequest"})).await;
     let_hold(&stage).await;

@@ -156,6 +156,26 @@ async fn a_newer_state_makes_an_approval_void() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_approval_is_none_once_nothing_is_to_be_written() {
+    let stage = stage("OnRequest").await;
+    let slow = [("actor.reeve.dev/ready-after", "60s")];
+    let objects = [with(widget("a", 0), &slow), config_map("b", 1)];
+    stage.bundle("one", &objects).await;
+    stage.pass(5).await;
+    approve_shown(&stage, "one").await;
+    stage.pass(5).await;
+    assert!(stage.exists(&widget("a", 0)).await);
+    let plugin = plugin_reference("courier");
+    let mode = json!({"spec": {"mode": "PlanOnly"}});
+    stage.world.edit(&plugin, mode).await;
+    stage.pass(600).await;
+    assert!(!stage.exists(&config_map("b", 0)).await);
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "PlanOnly", "{message}");
+    assert_eq!(steps(&plan(&stage, "one").await), ["Create ConfigMap/b"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn deletions_are_part_of_a_plan_and_held_all_the_same() {
     let stage = stage("OnRequest").await;
     stage
