@@ -15,6 +15,14 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// A component cannot be packed for its ConfigMap.
+    #[error("cannot compress {}", path.display())]
+    Pack {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// There are no scenarios in a folder.
     #[error("there are no scenarios (*.yaml) in {}", folder.display())]
     NoScenarios {

@@ -152,7 +152,13 @@ async fn load(engine: &Engine, path: &Path, may_be_broken: bool) -> Result<Packa
         path: path.to_owned(),
         source,
     })?;
-    let encoded = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    let packed = zstd::stream::encode_all(&bytes[..], zstd::DEFAULT_COMPRESSION_LEVEL).map_err(
+        |source| Error::Pack {
+            path: path.to_owned(),
+            source,
+        },
+    )?;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(packed);
     let component = match engine.load(bytes.into()).await {
         Ok(component) => Some(component),
         Err(_) if may_be_broken => None,

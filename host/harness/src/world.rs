@@ -29,6 +29,9 @@ const TESTER: &str = "kubernetes-admin";
 /// The ServiceAccount of the agent.
 const AGENT: &str = "reeve";
 
+/// Under which key a component is delivered.
+const DELIVERED: &str = "plugin.wasm.zst";
+
 /// When every scenario begins: 2026-01-01 00:00:00 UTC, in seconds.
 const START: i64 = 1_767_225_600;
 
@@ -53,7 +56,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// A component ready to be put into ConfigMaps.
 #[derive(Clone, Debug)]
 pub(crate) struct Package {
-    /// Its bytes as base64.
+    /// Its bytes, compressed, as base64: each world unpacks them anew.
     pub(crate) encoded: Arc<str>,
     /// The loaded component; none when it does not load, which a scenario may be
     /// about. Holding it keeps the compiled code for all scenarios.
@@ -297,7 +300,7 @@ impl World {
                 "namespace": NAMESPACE,
                 "labels": {reeve_api::PLUGIN_CONFIG_MAP_LABEL: "true"},
             },
-            "binaryData": {"plugin.wasm": &*package.encoded},
+            "binaryData": {DELIVERED: &*package.encoded},
         });
         if let Some(config) = config {
             config_map["data"] = json!({"config.yaml": config.to_string()});
@@ -317,7 +320,7 @@ impl World {
             Changed::Config => {
                 json!({"data": {"config.yaml": config.map(ToString::to_string)}})
             }
-            Changed::Component => json!({"binaryData": {"plugin.wasm": &*package.encoded}}),
+            Changed::Component => json!({"binaryData": {DELIVERED: &*package.encoded}}),
         };
         let config_map = Reference {
             kind: "ConfigMap".to_owned(),

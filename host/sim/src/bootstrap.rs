@@ -1,5 +1,5 @@
-//! What every cluster starts with: namespaces, their service accounts, and the
-//! roles that people rely on.
+//! What every cluster starts with: namespaces, their service accounts, the roles
+//! that people rely on, and the highest priorities.
 
 use std::sync::Arc;
 
@@ -59,6 +59,20 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
             cluster_role_binding(name, role, group),
         );
     }
+    for (name, value, description) in PRIORITIES {
+        put(
+            "priorityclasses.scheduling.k8s.io",
+            None,
+            json!({
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name, "generation": 1},
+                "value": value,
+                "description": description,
+                "preemptionPolicy": "PreemptLowerPriority",
+            }),
+        );
+    }
 }
 
 fn namespace(name: &str) -> Value {
@@ -97,6 +111,20 @@ const BINDINGS: &[(&str, &str, &str)] = &[
         "system:public-info-viewer",
         "system:public-info-viewer",
         "system:authenticated",
+    ),
+];
+
+/// Name, value and description of the classes for what keeps a cluster going.
+const PRIORITIES: &[(&str, i64, &str)] = &[
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
     ),
 ];
 

@@ -15,11 +15,13 @@
 //! | what is served | `registry`, `resource`, `discovery`, `definitions` |
 //! | the verbs over one write path | `rest` |
 //! | the rules of a kind | `behaviour`, over [`kinds`] and `crd` |
+//! | what other objects have to say | `admission` |
 //! | objects, versions, history | `store`, `watch` |
 //! | what follows a write | `controllers`, and on request `actors` |
 
 mod access;
 mod actors;
+mod admission;
 pub mod authz;
 mod behaviour;
 mod bootstrap;

@@ -180,17 +180,35 @@ impl Quantity {
     /// six decimals. More than anything is exceeded by nothing, so a zero divisor
     /// is never exceeded.
     pub fn exceeds(&self, dividend: &Quantity, divisor: &Quantity) -> Option<String> {
-        const PLACES: i128 = 1_000_000;
         if divisor.nanos == 0 {
             return None;
         }
         let exceeds =
             self.nanos.saturating_mul(divisor.nanos) > dividend.nanos.saturating_mul(NANOS);
-        exceeds.then(|| {
-            let scaled = dividend.nanos.saturating_mul(PLACES);
-            let millionths = (scaled + divisor.nanos / 2) / divisor.nanos;
-            format!("{}.{:06}", millionths / PLACES, millionths % PLACES)
-        })
+        exceeds.then(|| quotient(dividend, divisor))
+    }
+
+    /// Whether `dividend` by `divisor` is more than this; then the quotient with six
+    /// decimals.
+    pub fn is_less_than_ratio(&self, dividend: &Quantity, divisor: &Quantity) -> Option<String> {
+        let most = self.nanos.saturating_mul(divisor.nanos);
+        let exceeds = dividend.nanos.saturating_mul(NANOS) > most;
+        exceeds.then(|| quotient(dividend, divisor))
+    }
+
+    /// The sum, in the notation of the first that is not zero.
+    #[must_use]
+    pub fn plus(&self, other: &Quantity) -> Self {
+        let format = if self.is_zero() {
+            other.format
+        } else {
+            self.format
+        };
+        Quantity {
+            nanos: self.nanos.saturating_add(other.nanos),
+            format,
+            verbatim: None,
+        }
     }
 
     fn write_decimal(&self, f: &mut fmt::Formatter<'_>, exponent_form: bool) -> fmt::Result {
@@ -264,6 +282,14 @@ impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
         self.nanos.cmp(&other.nanos)
     }
+}
+
+/// Six decimals of a quotient; the divisor is more than zero.
+fn quotient(dividend: &Quantity, divisor: &Quantity) -> String {
+    const PLACES: i128 = 1_000_000;
+    let scaled = dividend.nanos.saturating_mul(PLACES);
+    let millionths = (scaled + divisor.nanos / 2) / divisor.nanos;
+    format!("{}.{:06}", millionths / PLACES, millionths % PLACES)
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
@@ -466,6 +492,15 @@ mod tests {
         assert_eq!(amount("-1.5m").to_milli().to_string(), "-2m");
         assert_eq!(amount("1.500").to_milli().to_string(), "1.500");
         assert!(amount("2").is_whole() && !amount("2m").is_whole());
+        assert_eq!(amount("1Gi").plus(&amount("1024Mi")).to_string(), "2Gi");
+        assert_eq!(amount("0").plus(&amount("1Gi")).to_string(), "1Gi");
+        assert_eq!(amount("1500m").plus(&amount("1")).to_string(), "2500m");
+        let two = amount("2");
+        assert_eq!(two.is_less_than_ratio(&amount("4"), &amount("2")), None);
+        assert_eq!(
+            two.is_less_than_ratio(&amount("1"), &amount("300m")),
+            Some("3.333333".to_owned())
+        );
     }
 
     proptest::proptest! {

@@ -5,6 +5,7 @@ mod continuation;
 mod create;
 pub(crate) mod delete;
 mod delete_collection;
+mod evict;
 mod get;
 pub(crate) mod list;
 mod manage;

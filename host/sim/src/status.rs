@@ -236,6 +236,17 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message).with(Details::default())
     }
 
+    /// 429: an eviction that a budget does not allow, and why. Where `seconds` are
+    /// given, it may be allowed after so many.
+    pub(crate) fn would_disrupt(why: &str, seconds: u32) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        Self::new(429, "TooManyRequests", message).with(Details {
+            causes: vec![json!({"reason": "DisruptionBudget", "message": why})],
+            retry_after: seconds,
+            ..Details::default()
+        })
+    }
+
     /// 500 with no reason, as the real server answers where it lacks a typed error.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)

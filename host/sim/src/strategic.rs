@@ -101,9 +101,25 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), StrategicEr
         *object = Value::Object(Map::new());
     }
     if let Value::Object(object) = object {
+        forget_replaced(object, patch);
         merge_map(object, patch)?;
     }
     Ok(())
+}
+
+/// Removes the one structure that a patch replaces and does not merge: the selector of
+/// a PodDisruptionBudget.
+fn forget_replaced(object: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    if object
+        .get("kind")
+        .is_some_and(|kind| kind == "PodDisruptionBudget")
+        && patch
+            .get("spec")
+            .is_some_and(|spec| spec.get("selector").is_some())
+        && let Some(Value::Object(spec)) = object.get_mut("spec")
+    {
+        spec.remove("selector");
+    }
 }
 
 fn merge_map(

@@ -31,15 +31,25 @@ impl EmbeddedCluster {
     /// When there is no `reeve` binary beside the test, or it does not become
     /// ready; the message has the end of its log.
     pub fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// As [`EmbeddedCluster::start`], with more arguments for `reeve cluster`.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn start_with(more: &[&str]) -> Result<Self> {
         let supervise = HELPERS.get()?.join("supervise");
         let folder = tempfile::Builder::new()
             .prefix("reeve-embedded-")
             .tempdir()?;
         let kubeconfig = folder.path().join(KUBECONFIG);
-        let arguments = [
+        let mut arguments = vec![
             "cluster".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
+        arguments.extend(more.iter().copied().map(str::to_owned));
         let mut process = Server::start(NAME, &supervise, &binary()?, &arguments, folder.path())?;
         let log = folder.path().join(format!("{NAME}.log"));
         process.wait_until(READY_TIMEOUT, || {

@@ -105,6 +105,10 @@ impl Schema {
                 &found,
                 format!("{path} in body must be of type {wanted}: {found}"),
             ));
+            // Null is none of the values, either.
+            if value.is_null() {
+                self.check_enum(path, value, errors);
+            }
             self.check_junctors(path, value, errors);
             return;
         }

@@ -52,8 +52,6 @@ pub(super) fn admit(pod: &mut Value) {
     let Some(spec) = ensure_object(pod, "spec") else {
         return;
     };
-    default_to(spec, "priority", 0);
-    default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
     let mut tolerations: Vec<Value> = items(spec, "tolerations").cloned().collect();
     for taint in [
         "node.kubernetes.io/not-ready",

@@ -87,11 +87,54 @@ pub(super) fn validate_always_restarted(
     }
 }
 
+/// Where the files of a volume come from, in the order in which the server looks.
+const VOLUME_SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
     let mut volumes = BTreeSet::new();
     for (index, volume) in items(spec, "volumes").enumerate() {
         let path = path.child("volumes");
         let path = path.index(index);
+        let sources = VOLUME_SOURCES
+            .iter()
+            .filter(|source| volume.get(source).is_some_and(|source| !source.is_null()));
+        for source in sources.skip(1) {
+            errors.push(FieldError::forbidden(
+                &path.child(source),
+                "may not specify more than 1 volume type",
+            ));
+        }
         let name = text(volume, "name");
         validate_item_name(&path.child("name"), name, &mut volumes, errors);
     }

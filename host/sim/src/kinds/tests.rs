@@ -98,7 +98,6 @@ fn created_objects_are_complete() {
                     "terminationMessagePolicy": "File",
                 }],
                 "dnsPolicy": "ClusterFirst", "enableServiceLinks": true,
-                "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
                 "restartPolicy": "Always", "schedulerName": "default-scheduler",
                 "securityContext": {}, "terminationGracePeriodSeconds": 30,
                 "tolerations": [

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::write::Proposal;
-use super::{Call, bind, meta};
+use super::{Call, bind, evict, meta};
 use crate::decode::Decoded;
 use crate::field::Errors;
 use crate::http::negotiate;
@@ -36,6 +36,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
             ));
         }
         Some("binding") if resource.plural == "pods" => return bind::bind(call),
+        Some("eviction") if resource.plural == "pods" => return evict::evict(call),
         Some(_) => return Err(ApiError::method_not_allowed()),
     }
     if call.path.name.is_some() {

@@ -35,7 +35,13 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         let written = writer.create(call.namespace(), proposal)?;
         return Ok(call.answer(StatusCode::CREATED, &written.object));
     }
-    if resource.is_conditional() && matches!(meta::text(&object, "resourceVersion"), "" | "0") {
+    let unconditional =
+        resource.is_conditional() && matches!(meta::text(&object, "resourceVersion"), "" | "0");
+    if resource.is_custom() && (unconditional || call.live().is_err()) {
+        // What is unknown is told also of what cannot be written.
+        writer.decode(&mut object.clone(), complaints.clone(), false)?;
+    }
+    if unconditional {
         call.live()?;
         return Err(must_have_version(call));
     }

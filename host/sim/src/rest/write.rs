@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{manage, meta};
 use crate::access;
+use crate::admission;
 use crate::decode;
 use crate::definitions;
 use crate::field::quoted;
@@ -132,6 +133,7 @@ impl<'a> Writer<'a> {
         }
         resource.settle(&mut object)?;
         // What admission adds belongs to nobody.
+        admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
         resource.prepare_create(&mut object);
         let errors = resource.validate_create(&object);
@@ -139,6 +141,7 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
+        admission::validate(self.server, resource, &object, true)?;
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
@@ -219,8 +222,8 @@ impl<'a> Writer<'a> {
         } = proposal;
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
-        self.check_identity(&after, live)?;
         self.decode(&mut after, complaints, owned)?;
+        self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
         if !owned {
             after = manage::update(self, Some(before), &after)?;
@@ -240,6 +243,9 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
+        if self.part == Part::Whole && !live.is_terminating() {
+            admission::validate(self.server, resource, &after, false)?;
+        }
         services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
         if let Some(user) = self.user {
@@ -251,7 +257,7 @@ impl<'a> Writer<'a> {
     /// Brings an object into the form that is stored. Fields that are unknown or
     /// came twice are refused or told of. An object with owners has been through
     /// this once and only lost what its type always has.
-    fn decode(
+    pub(super) fn decode(
         &self,
         object: &mut Value,
         mut complaints: Vec<String>,

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod admission;
 mod apply;
 mod definitions;
 mod discovery;

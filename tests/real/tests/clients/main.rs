@@ -5,3 +5,4 @@
 mod controllers;
 mod kube_rs;
 mod kubectl;
+mod rollouts;

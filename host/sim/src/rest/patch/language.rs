@@ -156,7 +156,7 @@ impl Patch {
 
 /// What another decoder of the server says, which reads maps instead of texts.
 pub(super) fn converted(why: &str) -> String {
-    if why.starts_with("illegal base64") || why.starts_with("quantities") {
+    if why.starts_with("illegal base64") {
         return format!("error decoding from json: {why}");
     }
     let Some((sort, rest)) = why

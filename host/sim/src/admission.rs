@@ -1,0 +1,62 @@
+//! Admission that looks at other objects: the limits of a namespace, priorities.
+//!
+//! What admission adds whatever else there is, the rows of [`crate::kinds`] say
+//! themselves. As in the real server, [`mutate`] comes before an object is checked
+//! and [`validate`] after it.
+
+mod limits;
+mod priority;
+
+use serde_json::Value;
+
+use crate::resource::Resource;
+use crate::server::Shared;
+use crate::status::ApiError;
+
+const PODS: &str = "pods";
+const CLAIMS: &str = "persistentvolumeclaims";
+const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
+
+/// Adds to a new object what follows from others.
+///
+/// # Errors
+///
+/// When it contradicts what follows, or names what is not there.
+pub(crate) fn mutate(
+    server: &Shared,
+    resource: &Resource,
+    object: &mut Value,
+) -> Result<(), ApiError> {
+    if *resource.table != *PODS {
+        return Ok(());
+    }
+    limits::fill(server, object);
+    priority::assign(server, object).map_err(|why| forbidden(resource, object, &why))
+}
+
+/// Refuses an object that others do not allow. `is_new` tells a creation from an
+/// update.
+///
+/// # Errors
+///
+/// When others do not allow it: the first that does not is named.
+pub(crate) fn validate(
+    server: &Shared,
+    resource: &Resource,
+    object: &Value,
+    is_new: bool,
+) -> Result<(), ApiError> {
+    let allowed = match &*resource.table {
+        // The containers of a pod do not change.
+        PODS if is_new => limits::check_pod(server, object),
+        CLAIMS => limits::check_claim(server, object),
+        PRIORITY_CLASSES => priority::check_default(server, object, is_new),
+        _ => Ok(()),
+    };
+    allowed.map_err(|why| forbidden(resource, object, &why))
+}
+
+fn forbidden(resource: &Resource, object: &Value, why: &str) -> ApiError {
+    let name = crate::rest::meta::text(object, "name");
+    ApiError::forbidden(resource.about(name), why)
+}
