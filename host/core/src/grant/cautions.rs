@@ -23,6 +23,11 @@ const WRITES: &[(&str, &str, &str)] = &[
     ),
     ("apiextensions.k8s.io", "", "changes what other kinds are"),
     (
+        "reeve.dev",
+        "",
+        "decides what agents in other namespaces run, and as whom",
+    ),
+    (
         "certificates.k8s.io",
         "",
         "may ask for certificates in other names",
@@ -113,6 +118,11 @@ mod tests {
                 "rbac.authorization.k8s.io",
                 "RoleBinding",
                 Some("whoever writes RoleBinding.v1.rbac.authorization.k8s.io hands on"),
+            ),
+            (
+                "reeve.dev",
+                "Plugin",
+                Some("whoever writes Plugin.v1.reeve.dev decides what agents"),
             ),
             (
                 "apps",
