@@ -96,6 +96,15 @@ pub enum ApplyError {
     /// no reason).
     #[error("failed to convert new object: {0}")]
     Convert(TypeErrors),
+    /// The result does not fit another version, in which the manager applied last time
+    /// or somebody owns fields (500, no reason).
+    #[error("failed to prune fields: {step}{errors}")]
+    Prune {
+        /// What was being done, as the server says it.
+        step: String,
+        /// What does not fit.
+        errors: TypeErrors,
+    },
     /// The stored managed fields are malformed (500, no reason).
     #[error("failed to decode managed fields: {0}")]
     ManagedFields(#[from] ManagedFieldsError),
@@ -166,6 +175,7 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
         Failure::Conflict(conflicts) => ApplyError::Conflict(conflicts),
         Failure::Type(errors) => ApplyError::Merge(errors),
         Failure::Convert(errors) => ApplyError::Convert(errors),
+        Failure::Prune { step, errors } => ApplyError::Prune { step, errors },
     })?;
 
     // An apply that changes no value is not a change of its entry's time,
@@ -415,6 +425,65 @@ mod tests {
         ] {
             let error = apply(request(live, config, "a", &none)).unwrap_err();
             assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_the_version_applied_last_is_refused() {
+        let schema = |list: &str| {
+            Schema::from_crd(&json!({"type": "object", "properties": {"spec": {
+                "type": "object",
+                "properties": {"list": {
+                    "type": "array", "x-kubernetes-list-type": list,
+                    "items": {"type": "string", "nullable": true},
+                }},
+            }}}))
+            .unwrap()
+        };
+        let (before, now) = (schema("set"), schema("atomic"));
+        let thing = |list: Value| {
+            json!({
+                "apiVersion": "test/v2", "kind": "Thing", "metadata": {"name": "x"},
+                "spec": {"list": list},
+            })
+        };
+        let none = FieldSet::new();
+        let versions = [Version {
+            api_version: "test/v1",
+            schema: &before,
+        }];
+        let fine = thing(json!(["a"]));
+        let first = Apply {
+            schema: &now,
+            versions: &versions,
+            ..request(None, &fine, "a", &none)
+        };
+        let mut live = apply(first).unwrap().object;
+        live["metadata"]["managedFields"][0]["apiVersion"] = json!("test/v1");
+        live["metadata"]["managedFields"][0]["fieldsV1"] =
+            json!({"f:spec": {"f:list": {"v:\"a\"": {}}}});
+        for (list, expected) in [
+            (json!(["b", "a"]), Ok(())),
+            (
+                json!([null]),
+                Err(
+                    "failed to prune fields: failed to convert merged object to last applied \
+                     version: .spec.list: element 0: associative list without keys has an \
+                     element that's an explicit null",
+                ),
+            ),
+        ] {
+            let config = thing(list);
+            let again = Apply {
+                live: Some(&live),
+                config: &config,
+                ..first
+            };
+            let applied = apply(again).map(|applied| {
+                assert_eq!(applied.object["spec"], config["spec"]);
+            });
+            let applied = applied.map_err(|error| error.to_string());
+            assert_eq!(applied, expected.map_err(str::to_owned));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The core of server-side apply: how ownership follows from a change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -40,6 +40,13 @@ pub(crate) enum Failure {
     Type(TypeErrors),
     /// The new object does not fit the version in which somebody owns fields.
     Convert(TypeErrors),
+    /// What the manager applied last time cannot be told from what is left, since an
+    /// object does not fit the version in which somebody owns fields.
+    Prune {
+        /// What was being done, as the server says it.
+        step: String,
+        errors: TypeErrors,
+    },
 }
 
 impl From<TypeErrors> for Failure {
@@ -167,7 +174,7 @@ impl<'a> Scope<'a> {
                 time: last.as_ref().and_then(|last| last.time.clone()),
             },
         );
-        let new = self.prune(merged, managers, last.as_ref());
+        let new = self.prune(merged, managers, last.as_ref())?;
         self.take(live, &new, managers, Some(id), force)?;
         if let Some(owned) = managers.0.get_mut(id) {
             owned.set = strip(&owned.set);
@@ -180,61 +187,90 @@ impl<'a> Scope<'a> {
 
     /// Removes what the manager applied last time, did not apply this time,
     /// and nobody else owns.
-    fn prune(&self, merged: Value, managers: &ManagedFields, last: Option<&Owned>) -> Value {
+    fn prune(
+        &self,
+        merged: Value,
+        managers: &ManagedFields,
+        last: Option<&Owned>,
+    ) -> Result<Value, Failure> {
         let Some(last) = last.filter(|last| !last.set.is_empty()) else {
-            return merged;
+            return Ok(merged);
         };
         let Some(schema) = self.schema_of(&last.api_version) else {
-            return merged;
+            return Ok(merged);
         };
+        let version = last.api_version.as_str();
+        self.convert(&merged, self.api_version, version, || {
+            "failed to convert merged object to last applied version: ".to_owned()
+        })?;
         let last_set = with_named_fields(schema, &last.set);
         let mut pruned = remove(schema, &merged, &last_set);
 
-        let mut versions: BTreeSet<&str> = managers
-            .0
-            .values()
-            .map(|owned| owned.api_version.as_str())
-            .collect();
-        versions.remove(last.api_version.as_str());
-        for version in std::iter::once(last.api_version.as_str()).chain(versions) {
-            pruned = self.put_back_owned(&merged, pruned, version, managers);
+        let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
+        for other in managers.0.values() {
+            let all = owned.entry(&other.api_version).or_default();
+            *all = all.union(&other.set);
         }
+        let first = owned.remove_entry(version);
+        let mut from = version;
+        for (version, owned) in first.into_iter().chain(owned) {
+            let Some(schema) = self.schema_of(version) else {
+                continue;
+            };
+            for (called, object) in [("merged", &merged), ("pruned", &pruned)] {
+                self.convert(object, from, version, || {
+                    format!(
+                        "failed add back owned items: failed to convert {called} object at \
+                         version {version}: "
+                    )
+                })?;
+            }
+            pruned = put_back_owned(schema, &merged, &pruned, &owned);
+            from = version;
+        }
+        self.convert(&pruned, from, version, || {
+            "failed add back dangling items: failed to convert pruned object to last applied \
+             version: "
+                .to_owned()
+        })?;
 
         // What is missing now although the manager never had it: unowned
         // things that went with a parent. They come back.
         let gone = named_fields_of(schema, &merged).difference(&named_fields_of(schema, &pruned));
-        remove(schema, &merged, &gone.intersection(&last_set))
+        let pruned = remove(schema, &merged, &gone.intersection(&last_set));
+        self.convert(&pruned, version, self.api_version, String::new)?;
+        Ok(pruned)
     }
 
-    /// Undoes removals of what managers of a version own.
-    fn put_back_owned(
+    /// Checks that an object of one version is one of another. Conversion changes
+    /// nothing else, and is strict, also about what the version before allows.
+    fn convert(
         &self,
-        merged: &Value,
-        pruned: Value,
-        version: &str,
-        managers: &ManagedFields,
-    ) -> Value {
-        let Some(schema) = self.schema_of(version) else {
-            return pruned;
-        };
-        let owned: Vec<_> = managers
-            .0
-            .values()
-            .filter(|owned| owned.api_version == version)
-            .collect();
-        if owned.is_empty() {
-            return pruned;
+        object: &Value,
+        from: &str,
+        to: &str,
+        step: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self.schema_of(to) {
+            Some(schema) if from != to => {
+                validate(schema, object, Duplicates::Refused).map_err(|errors| Failure::Prune {
+                    step: step(),
+                    errors,
+                })
+            }
+            _ => Ok(()),
         }
-        let owned = owned
-            .into_iter()
-            .fold(FieldSet::new(), |all, owned| all.union(&owned.set));
-        let keep = named_fields_of(schema, &pruned).union(&with_named_fields(schema, &owned));
-        remove(
-            schema,
-            merged,
-            &named_fields_of(schema, merged).difference(&keep),
-        )
     }
+}
+
+/// Undoes removals of what managers of a version own.
+fn put_back_owned(schema: &Schema, merged: &Value, pruned: &Value, owned: &FieldSet) -> Value {
+    let keep = named_fields_of(schema, pruned).union(&with_named_fields(schema, owned));
+    remove(
+        schema,
+        merged,
+        &named_fields_of(schema, merged).difference(&keep),
+    )
 }
 
 fn named_fields_of(schema: &Schema, object: &Value) -> FieldSet {
