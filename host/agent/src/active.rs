@@ -1,7 +1,9 @@
 //! A plugin that has passed every gate and may run.
 
 use crate::calls::PluginThreads;
+use crate::granted::Granted;
 use crate::problem::Problem;
+use crate::sources::SourceSet;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, WatchState};
@@ -13,6 +15,7 @@ use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// One loaded version of a plugin under one configuration. Nothing in it changes;
 /// another version, configuration or policy is another value.
@@ -52,6 +55,14 @@ pub(crate) struct Active {
     pub(crate) schema_versions: BTreeMap<String, String>,
     /// What it watches.
     pub(crate) watches: Watches,
+    /// What it may reach outside.
+    pub(crate) granted: Arc<Granted>,
+    /// Room for calls that wait for the outside.
+    pub(crate) effects: Semaphore,
+    /// The threads on which those run: they wait, and must not keep others waiting.
+    pub(crate) effect_threads: PluginThreads,
+    /// Its outside documents.
+    pub(crate) sources: SourceSet,
 }
 
 /// What an [`Active`] was loaded from. Equal keys mean that there is nothing new

@@ -4,14 +4,17 @@ use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
+use crate::effects::EffectFeed;
 use crate::execute::{Claims, Executor, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
-use crate::load::Loader;
+use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
 use crate::run::Runner;
+use crate::secrets::Secrets;
+use crate::sources::{SourceFeed, Sources};
 use crate::status::{AgentStatus, UnitSummary};
 use reeve_cluster::{Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store};
 use reeve_engine::Engine;
@@ -41,6 +44,10 @@ pub struct AgentConfig {
     /// How replicas agree on who of them leads; none for an agent that is the only
     /// one.
     pub election: Option<ElectorSettings>,
+    /// Where outside documents come from.
+    pub sources: SourceFeed,
+    /// Who makes outside effects.
+    pub effects: EffectFeed,
 }
 
 impl AgentConfig {
@@ -59,6 +66,8 @@ impl AgentConfig {
             limits: LimitBounds::default(),
             threads: GuestThreads::default(),
             election: None,
+            sources: SourceFeed::default(),
+            effects: EffectFeed::default(),
         }
     }
 }
@@ -88,6 +97,8 @@ impl Agent {
             limits,
             threads,
             election,
+            sources,
+            effects,
         } = config;
         let namespace: Arc<str> = namespace.into();
         let (leave, left) = oneshot::channel();
@@ -109,6 +120,7 @@ impl Agent {
             .with_fence(fence.clone())
             .with_observer(Arc::new(metrics.clone()));
         let (store, changes) = Store::new(cluster.clone());
+        let (sources, source_changes) = Sources::new(sources);
         let own = OwnWatches::new(&store, &namespace);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
@@ -131,6 +143,9 @@ impl Agent {
                 namespace: namespace.clone(),
                 bounds: limits,
                 threads,
+                effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
+                secrets: Secrets::new(cluster.clone(), namespace.clone()),
+                sources,
             },
             runner: Runner {
                 executor: Executor {
@@ -147,11 +162,13 @@ impl Agent {
                 clock: clock.clone(),
                 rehearsal: None,
                 namespace: namespace.clone(),
+                effects,
             },
             reports: reports.clone(),
             clock,
             own,
             changes,
+            source_changes,
             commands,
             status: status_sender,
             role,

@@ -16,7 +16,7 @@ mod running;
 
 pub use footprint::Footprint;
 pub(crate) use removing::{Removing, parse_kind};
-pub(crate) use reporting::unit_object_name;
+pub(crate) use reporting::{unit_object_name, unit_object_prefix};
 
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;
@@ -31,6 +31,7 @@ use crate::removal::Removed;
 use crate::reporter::Reports;
 use crate::rights::Rights;
 use crate::run::{Ran, Runner};
+use crate::sources::SourceChange;
 use crate::status::{AgentStatus, UnitSummary};
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
@@ -89,6 +90,7 @@ pub(crate) struct Controller {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) own: OwnWatches,
     pub(crate) changes: mpsc::UnboundedReceiver<Change>,
+    pub(crate) source_changes: mpsc::UnboundedReceiver<SourceChange>,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) status: watch::Sender<AgentStatus>,
     /// What the election says.
@@ -235,6 +237,7 @@ impl Controller {
                     }
                     None => return,
                 },
+                Some(change) = self.source_changes.recv() => self.on_source(&change),
                 Some(done) = self.state.jobs.join_next_with_id() => self.on_done(done),
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.on_timer();

@@ -2,15 +2,16 @@
 //! follow from it.
 
 use crate::active::Active;
-use crate::controller::unit_object_name;
+use crate::controller::{unit_object_name, unit_object_prefix};
+use crate::effects::Effects;
 use crate::plugin::PluginState;
 use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
 use reeve_api::APPROVE_PLAN_ANNOTATION;
 use reeve_cluster::{Object, Snapshot, WatchSpec};
-use reeve_core::UnitKey;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
+use reeve_core::{ObjectReference, UnitKey};
 use std::sync::Arc;
 
 /// The plan that a person has approved on a `Unit`.
@@ -66,6 +67,7 @@ impl PluginState {
     /// Takes up how far syncs were from the `Unit` objects of a namespace, for units
     /// of which nothing is known yet.
     pub(crate) fn resume_syncs(&mut self, snapshot: &Snapshot, units: &WatchSpec, namespace: &str) {
+        self.find_effects(snapshot, units);
         let keys: Vec<UnitKey> = self
             .units
             .keys()
@@ -79,10 +81,17 @@ impl PluginState {
             }
             let found = object.and_then(|object| {
                 let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
-                let status = unit.status?.sync?;
-                Some((sync_status::read(&status)?, sync_status::since(&status)))
+                unit.status
             });
-            if let (Some((sync, since)), Some(state)) = (found, self.units.get_mut(&*unit.primary))
+            let (Some(status), Some(state)) = (found, self.units.get_mut(&*unit.primary)) else {
+                continue;
+            };
+            if state.effects.is_empty() {
+                state.effects = Effects::read(&status.actions);
+            }
+            let sync = status.sync.as_ref();
+            let read = |sync| Some((sync_status::read(sync)?, sync_status::since(sync)));
+            if let Some((sync, since)) = sync.and_then(read)
                 && state.sync.revision.is_none()
             {
                 state.sync = sync;
@@ -96,6 +105,35 @@ impl PluginState {
         for state in self.units.values_mut() {
             state.sync = Sync::default();
             state.blocked_since = None;
+        }
+    }
+
+    /// Finds units of which nothing is left but outside effects that are to be taken
+    /// away.
+    fn find_effects(&mut self, snapshot: &Snapshot, units: &WatchSpec) {
+        let Some(active) = self.active.clone() else {
+            return;
+        };
+        let kind = &active.manifest.primary().kind;
+        let prefix = unit_object_prefix(&self.name);
+        let found = snapshot.list_in(units, None, &Selector::default());
+        for object in found.found().unwrap_or_default() {
+            if !object.name().starts_with(&prefix) {
+                continue;
+            }
+            let Ok(unit) = serde_json::from_value::<reeve_api::Unit>(object.value()) else {
+                continue;
+            };
+            let primary = unit.spec.primary;
+            let has_effects = unit.status.is_some_and(|status| !status.actions.is_empty());
+            let ours = unit.spec.plugin == *self.name
+                && primary.kind == kind.kind
+                && primary.api_version == kind.api_version();
+            if ours && has_effects {
+                let reference = ObjectReference::new(kind.clone(), primary.namespace, primary.name);
+                let unit = self.unit(&reference);
+                self.ensure_unit(&unit);
+            }
         }
     }
 
@@ -117,6 +155,7 @@ impl PluginState {
             approved_plan: state.and_then(|state| state.approved_plan.clone()),
             recalled: self.recalled.clone(),
             was_holding: self.was_holding,
+            effects: state.map(|state| state.effects.clone()).unwrap_or_default(),
             unit: unit.clone(),
             active: active.clone(),
         }

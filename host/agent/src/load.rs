@@ -9,16 +9,19 @@ use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
 use crate::delivery::Package;
+use crate::granted::Granted;
 use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
+use crate::secrets::Secrets;
+use crate::sources::Sources;
 use bytes::Bytes;
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
-use reeve_core::manifest::is_dns_label;
+use reeve_core::manifest::{is_dns_label, secret_kind};
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
@@ -26,6 +29,7 @@ use reeve_engine::{Component, Engine, Limits, LoadError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
@@ -39,7 +43,20 @@ pub(crate) struct Loader {
     pub(crate) bounds: LimitBounds,
     /// Where they run.
     pub(crate) threads: GuestThreads,
+    /// Where they run while they wait for the outside.
+    pub(crate) effect_threads: GuestThreads,
+    /// Secrets of what they reach outside.
+    pub(crate) secrets: Secrets,
+    /// Their outside documents.
+    pub(crate) sources: Sources,
 }
+
+/// Calls of one plugin that wait for the outside at once: enough to hide what a
+/// database takes to answer, few enough not to be a load for it.
+pub(crate) const EFFECTS_AT_ONCE: usize = 4;
+
+/// Threads for such calls, of all plugins: they wait nearly all the time.
+pub(crate) const EFFECT_THREADS: usize = 32;
 
 /// How a version stands in the cluster: what is asked again while it runs.
 #[derive(Debug, Default)]
@@ -65,6 +82,7 @@ pub(crate) struct Prepared {
     contributes: BTreeSet<String>,
     policy: reeve_core::plan::Policy,
     threads: PluginThreads,
+    granted: Granted,
     identity: Identity,
     resources: HashMap<GroupVersionKind, Resource>,
     /// Name of the ServiceAccount as which it is to write.
@@ -147,6 +165,7 @@ impl Loader {
         let limits = self.bounds.limits(policy.limits.as_ref())?;
         let threads = self.threads.of_plugin();
         let apply_policy = policy::read(policy)?;
+        let granted = Granted::read(policy.capabilities.as_ref(), &self.secrets)?;
         let component = self
             .engine
             .load(package.component.clone())
@@ -161,6 +180,7 @@ impl Loader {
             Problem::lasting(reason, error.to_string())
         })?;
         let manifest = call_describe(&component, &package, &limits, &threads).await?;
+        check_outside(&component, &manifest)?;
         let resources = self.resolve(&manifest).await?;
         check_scopes(&manifest, &resources)?;
         check_not_here(&manifest, &self.namespace)?;
@@ -179,6 +199,7 @@ impl Loader {
             contributes: contributes.clone(),
             policy: apply_policy,
             threads,
+            granted,
             resources,
             account,
         })
@@ -198,9 +219,16 @@ impl Loader {
         // First, so that a change while they are read is seen as one.
         let schema_versions = self.schema_versions(&prepared.manifest).await;
         let schemas = Arc::new(self.schemas(&prepared.manifest).await);
+        let plugin: Arc<str> = plugin.into();
+        let granted = Arc::new(prepared.granted);
+        let sources = self.sources.open(&plugin, &prepared.manifest, &granted);
         Ok(Active {
-            plugin: plugin.into(),
-            field_manager: field_manager(plugin),
+            effects: Semaphore::new(EFFECTS_AT_ONCE),
+            effect_threads: self.effect_threads.of_plugin(),
+            granted,
+            sources,
+            plugin: plugin.clone(),
+            field_manager: field_manager(&plugin),
             key: prepared.key,
             component: prepared.component,
             metadata: prepared.metadata,
@@ -435,8 +463,12 @@ impl Loader {
                 continue;
             }
             // Only writes: a list that is partly granted is not granted.
+            let verbs: &[&str] = match rule.resource.as_str() {
+                "secrets" if rule.group.is_empty() => &grant::SECRET_VERBS,
+                _ => &grant::WRITE_VERBS,
+            };
             let may_be_local = rule.namespace.is_none()
-                && grant::WRITE_VERBS.contains(&rule.verb)
+                && verbs.contains(&rule.verb)
                 && local.contains(&(rule.group.clone(), rule.resource.clone()));
             if may_be_local {
                 unsure.insert(rule);
@@ -547,15 +579,25 @@ fn local_resources(
     resources: &HashMap<GroupVersionKind, Resource>,
 ) -> BTreeSet<(String, String)> {
     use reeve_core::manifest::Scope;
+    let places = || {
+        let writes = manifest.writes.iter().map(|rule| (&rule.kind, &rule.scope));
+        let secrets = manifest.actions.iter().flat_map(|action| &action.secrets);
+        let reads = manifest.reads.iter().map(|rule| (&rule.kind, &rule.scope));
+        // A Secret that is read is read everywhere that is declared.
+        let reads = reads.filter(|(kind, _)| *kind == secret_kind());
+        writes
+            .chain(secrets.map(|scope| (secret_kind(), scope)))
+            .chain(reads.map(|(kind, _)| (kind, &Scope::Cluster)))
+    };
     let written = |local: bool| {
-        let rules = manifest.writes.iter().filter(move |rule| {
+        let rules = places().filter(move |(_, scope)| {
             let follows = matches!(
-                rule.scope,
+                scope,
                 Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary
             );
-            follows == local && !matches!(rule.scope, Scope::Namespaces(_))
+            follows == local && !matches!(scope, Scope::Namespaces(_))
         });
-        let resources = rules.filter_map(|rule| resources.get(&rule.kind));
+        let resources = rules.filter_map(|(kind, _)| resources.get(kind));
         resources.map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
     };
     let everywhere: BTreeSet<_> = written(false).collect();
@@ -594,6 +636,37 @@ fn check_scopes(
         return Err(Problem::lasting(
             Reason::ManifestInvalid,
             format!("{list}: {kind}: {problem}"),
+        ));
+    }
+    Ok(())
+}
+
+/// What the manifest says of the outside must be something that can be granted, and
+/// a component that declares effects must have the function that makes them.
+fn check_outside(component: &Component, manifest: &Manifest) -> Result<(), Problem> {
+    let invalid = |text: String| Problem::lasting(Reason::ManifestInvalid, text);
+    let url = |field: String, url: &str| {
+        // A query is part of what is fetched, not of what is granted.
+        let bare = url.split(['?', '#']).next().unwrap_or_default();
+        let parsed = reeve_outside::Rule::new(bare);
+        parsed
+            .map(drop)
+            .map_err(|error| invalid(format!("describe: {field}: {}", chain(&error))))
+    };
+    for (index, source) in manifest.sources.iter().enumerate() {
+        if let reeve_core::manifest::Origin::Url(text) = &source.origin {
+            url(format!("sources[{index}].origin"), text)?;
+        }
+    }
+    for (index, action) in manifest.actions.iter().enumerate() {
+        for text in &action.http {
+            url(format!("actions[{index}].http"), text)?;
+        }
+    }
+    if !manifest.actions.is_empty() && !component.has_actions() {
+        return Err(invalid(
+            "describe: actions: declared, but the component does not export `actions-api`; build it for the world `controller-with-actions`"
+                .to_owned(),
         ));
     }
     Ok(())

@@ -8,6 +8,7 @@ use crate::active::LoadKey;
 use crate::reads::Read;
 use parking_lot::Mutex;
 use reeve_core::{Desired, Digest, UnitKey};
+use reeve_engine::Fact;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -82,14 +83,16 @@ impl Answered {
 }
 
 /// Digest of all that a guest is given besides what it asks for: which component
-/// under which configuration and policy, and the primary. The generation of the
+/// under which configuration and policy, the primary, and what outside effects have
+/// reported. The generation of the
 /// contract is part of the component.
-pub(crate) fn given(key: &LoadKey, primary: &[u8]) -> Digest {
-    Digest::of_parts([
-        key.component.hex().as_bytes(),
-        key.settings.hex().as_bytes(),
-        primary,
-    ])
+pub(crate) fn given(key: &LoadKey, primary: &[u8], facts: &[Fact]) -> Digest {
+    let (component, settings) = (key.component.hex(), key.settings.hex());
+    let parts = [component.as_bytes(), settings.as_bytes(), primary];
+    let facts = facts
+        .iter()
+        .flat_map(|fact| [fact.key.as_bytes(), &*fact.value]);
+    Digest::of_parts(parts.into_iter().chain(facts))
 }
 
 impl Memo {
@@ -206,6 +209,7 @@ mod tests {
             absent: vec![],
             conditions: vec![],
             events: vec![],
+            actions: vec![],
             next: Next::OnChange,
             empty_is_meant: false,
         }

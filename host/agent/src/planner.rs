@@ -24,13 +24,16 @@ use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::OwnWatches;
+use crate::effects::EffectFeed;
 use crate::execute::{Claims, Executor, Recent};
 use crate::journal::Journal;
-use crate::load::Loader;
+use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::run::Runner;
+use crate::secrets::Secrets;
+use crate::sources::{SourceFeed, Sources};
 use reeve_cluster::{Cluster, Fence, Store, WatchHandle};
 use reeve_core::selector::Selector;
 use reeve_engine::Engine;
@@ -134,6 +137,7 @@ impl Planner {
         // Nobody needs to hear of changes: all is looked at once.
         let (store, _) = Store::new(cluster.clone());
         let own = OwnWatches::new(&store, &namespace);
+        let (sources, _) = Sources::new(SourceFeed::Outside);
         Self {
             loader: Loader {
                 engine,
@@ -142,6 +146,9 @@ impl Planner {
                 namespace: namespace.as_str().into(),
                 bounds: limits,
                 threads: GuestThreads::default(),
+                effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
+                secrets: Secrets::new(cluster.clone(), namespace.as_str().into()),
+                sources,
             },
             runner: Runner {
                 executor: Executor {
@@ -158,6 +165,7 @@ impl Planner {
                 clock,
                 rehearsal: None,
                 namespace: namespace.as_str().into(),
+                effects: EffectFeed::Outside,
             },
             own,
         }

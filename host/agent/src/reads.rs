@@ -28,6 +28,10 @@ pub(crate) enum Read {
     },
     /// The time.
     Clock,
+    /// An outside document of the plugin.
+    Source(String),
+    /// How old that is.
+    SourceAge(String),
 }
 
 /// One side of a change: what an object was, or is.
@@ -52,6 +56,9 @@ impl<'a> Side<'a> {
 pub(crate) struct ReadIndex {
     objects: HashMap<ObjectReference, HashMap<UnitKey, HashSet<Projection>>>,
     lists: HashMap<GroupVersionKind, HashMap<UnitKey, HashSet<Read>>>,
+    /// Units that have read an outside document or its age, by the document's name,
+    /// whichever plugin's it is.
+    sources: HashMap<Read, HashSet<UnitKey>>,
     of_unit: HashMap<UnitKey, HashSet<Read>>,
 }
 
@@ -88,6 +95,10 @@ impl ReadIndex {
                     let units = self.lists.entry(kind.clone()).or_default();
                     units.entry(unit.clone()).or_default().insert(read.clone());
                 }
+                Read::Source(_) | Read::SourceAge(_) => {
+                    let units = self.sources.entry(read.clone()).or_default();
+                    units.insert(unit.clone());
+                }
                 Read::Clock => {}
             }
         }
@@ -115,9 +126,28 @@ impl ReadIndex {
                         }
                     }
                 }
+                Read::Source(_) | Read::SourceAge(_) => {
+                    if let Some(units) = self.sources.get_mut(&read) {
+                        units.remove(unit);
+                        if units.is_empty() {
+                            self.sources.remove(&read);
+                        }
+                    }
+                }
                 Read::Clock => {}
             }
         }
+    }
+
+    /// The units of a plugin that have read an outside document, or its age.
+    pub(crate) fn source_readers(&self, plugin: &str, read: &Read) -> Vec<UnitKey> {
+        let readers = self.sources.get(read).into_iter().flatten();
+        let mut readers: Vec<UnitKey> = readers
+            .filter(|unit| *unit.plugin == *plugin)
+            .cloned()
+            .collect();
+        readers.sort();
+        readers
     }
 
     /// Whether anybody has read anything of this kind.
@@ -283,6 +313,25 @@ mod tests {
             let found = index.touched(&reference("a"), side(leak(old)), side(leak(new)));
             assert_eq!(!found.is_empty(), touched, "{read:?}");
         }
+    }
+
+    #[test]
+    fn a_document_wakes_those_of_its_plugin_who_read_it() {
+        let mut index = ReadIndex::default();
+        let (mine, others) = (unit(), UnitKey::new("q", reference("primary")));
+        let read = || Read::Source("prices".into());
+        index.set(&mine, [read()].into());
+        index.set(&others, [read(), Read::SourceAge("prices".into())].into());
+        assert_eq!(index.source_readers("p", &read()), [mine.clone()]);
+        assert_eq!(index.source_readers("q", &read()), [others.clone()]);
+        assert!(
+            index
+                .source_readers("p", &Read::SourceAge("prices".into()))
+                .is_empty()
+        );
+        index.remove(&mine);
+        index.remove(&others);
+        assert!(index.sources.is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod absent;
 mod approval;
 mod ask;
+mod effects;
 mod end;
 mod guarded;
 mod observe;
@@ -21,6 +22,7 @@ pub(crate) use sync::Sync;
 
 use crate::active::Active;
 use crate::clock::Clock;
+use crate::effects::{EffectFeed, Effects};
 use crate::execute::{Contested, Executor, Work};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
@@ -52,6 +54,8 @@ pub(crate) struct Runner {
     pub(crate) rehearsal: Option<Arc<Rehearsal>>,
     /// Namespace of the agent.
     pub(crate) namespace: Arc<str>,
+    /// Who makes outside effects.
+    pub(crate) effects: EffectFeed,
 }
 
 /// One run that is to be made.
@@ -86,6 +90,8 @@ pub(crate) struct Run {
     pub(crate) recalled: Arc<OnceCell<()>>,
     /// Whether deletions of the plugin were held before this agent led.
     pub(crate) was_holding: bool,
+    /// Outside effects of the unit, as they were left.
+    pub(crate) effects: Effects,
 }
 
 /// What came of a run.
@@ -103,6 +109,10 @@ pub(crate) struct Ran {
     pub(crate) desired: Option<Vec<ObjectReference>>,
     /// Version of the store that the run saw.
     pub(crate) version: u64,
+    /// Version of the outside documents that it saw.
+    pub(crate) sources: u64,
+    /// Outside effects; none when nothing was done about them.
+    pub(crate) effects: Option<Effects>,
     /// Whether the primary was found not to exist, and nothing is left of the unit.
     pub(crate) absent: bool,
     /// Whether there is more to do at once.
@@ -133,6 +143,8 @@ impl Ran {
             events: Vec::new(),
             desired: None,
             version: 0,
+            sources: 0,
+            effects: None,
             absent: false,
             again: false,
             sync: None,
@@ -159,6 +171,7 @@ impl Runner {
     pub(crate) async fn run(&self, run: Run) -> Ran {
         let Run { unit, active, .. } = &run;
         let snapshot = self.store.snapshot();
+        let sources = active.sources.version();
         let reference = &unit.primary;
         let watch = active.watches.primary.spec();
         let namespace = reference.namespace.as_deref();
@@ -173,7 +186,11 @@ impl Runner {
                 self.end(&run, &snapshot, &primary).await
             }
             Answer::Found(primary) => self.reconcile(&run, &snapshot, &primary).await,
-            Answer::Absent => self.sweep(&run).await,
+            Answer::Absent => {
+                let mut ran = self.sweep(&run).await;
+                self.end_effects(&run, &mut ran).await;
+                ran
+            }
             // Not to be seen is not to be gone.
             Answer::NotSynced(state) => Ran::failed(Problem::passing(
                 Reason::Syncing,
@@ -185,6 +202,7 @@ impl Runner {
             )),
         };
         ran.version = snapshot.version();
+        ran.sources = sources;
         let refused = ran.problems.iter_mut();
         for problem in refused.filter(|problem| problem.reason == Reason::Forbidden) {
             let command = grant::command(&unit.plugin, &self.namespace);
@@ -200,7 +218,9 @@ impl Runner {
             primary_uid: Some(primary.uid().to_owned()),
             ..Ran::empty()
         };
-        let desired = match self.ask(unit, active, snapshot, primary, &mut ran).await {
+        let facts = run.effects.facts();
+        let asked = self.ask(unit, active, snapshot, primary, facts, &mut ran);
+        let desired = match asked.await {
             Ok(desired) => desired,
             Err(problem) => {
                 ran.problems.push(problem);
@@ -213,11 +233,14 @@ impl Runner {
         let objects = desired.objects.iter();
         ran.desired = Some(objects.map(|object| object.reference.clone()).collect());
         let absent = desired.absent.clone();
+        let actions = desired.actions.clone();
         self.bring_about(run, primary, desired, &mut ran).await;
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             self.bring_to_an_end(run, &absent, &mut ran).await;
         }
+        self.bring_about_effects(run, primary.uid(), &actions, &mut ran)
+            .await;
         // Nobody watches what should not be there.
         if !absent.is_empty() {
             ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);

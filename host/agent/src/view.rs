@@ -4,11 +4,14 @@
 use crate::active::Active;
 use crate::memo::Answers;
 use crate::reads::Read;
+use crate::sources::{self, SourcesView};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use reeve_cluster::{Answer, Object, Snapshot, WatchHandle, WatchState};
-use reeve_core::manifest::ReadRule;
+use reeve_core::manifest::{ConfigMapEntry, Origin, ReadRule};
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, ObjectReference, UnitKey};
@@ -22,6 +25,8 @@ pub(crate) struct CallView {
     active: Arc<Active>,
     primary: Arc<ObjectReference>,
     now: Timestamp,
+    /// Outside documents as they were when the call began.
+    sources: SourcesView,
     reads: Mutex<Answers>,
 }
 
@@ -34,6 +39,7 @@ impl CallView {
     ) -> Self {
         Self {
             snapshot,
+            sources: active.sources.view(),
             active,
             primary: unit.primary.clone(),
             now,
@@ -63,6 +69,8 @@ impl CallView {
                 projection: None,
             } => digest_keys(&self.keys(kind, namespace.as_deref(), selector)),
             Read::Clock => Digest::of(&self.now.as_nanosecond().to_le_bytes()),
+            Read::Source(name) => sources::digest(&self.sources.document(name)),
+            Read::SourceAge(name) => digest_age(&self.sources.age(name)),
         }
     }
 
@@ -248,10 +256,71 @@ impl View for CallView {
     }
 
     fn source(&self, name: &str) -> Result<Document, SourceError> {
-        Err(SourceError::Undeclared(format!(
-            "{name}: the manifest declares no such source"
-        )))
+        match self.active.manifest.source(name).map(|rule| &rule.origin) {
+            None => Err(sources::undeclared(name)),
+            Some(Origin::ConfigMap(entry)) => self.entry(name, entry),
+            Some(Origin::Url(_) | Origin::File(_)) => {
+                let answer = self.sources.document(name);
+                self.record(Read::Source(name.to_owned()), sources::digest(&answer));
+                answer
+            }
+        }
     }
+
+    fn source_age(&self, name: &str) -> Result<u64, SourceError> {
+        match self.active.manifest.source(name).map(|rule| &rule.origin) {
+            None => Err(sources::undeclared(name)),
+            // It is watched, and so never old.
+            Some(Origin::ConfigMap(entry)) => self.entry(name, entry).map(|_| 0),
+            Some(Origin::Url(_) | Origin::File(_)) => {
+                let answer = self.sources.age(name);
+                self.record(Read::SourceAge(name.to_owned()), digest_age(&answer));
+                answer
+            }
+        }
+    }
+}
+
+impl CallView {
+    /// A document that is no entry of a ConfigMap, without a record of it.
+    pub(crate) fn source_seen(&self, name: &str) -> Result<Document, SourceError> {
+        self.sources.document(name)
+    }
+
+    /// An entry of a ConfigMap, as a document.
+    fn entry(&self, name: &str, entry: &ConfigMapEntry) -> Result<Document, SourceError> {
+        let ConfigMapEntry {
+            namespace,
+            name: map,
+            key,
+        } = entry;
+        let kind = ConfigMapEntry::kind();
+        let object = ObjectReference::new(kind, Some(namespace.clone()), map.clone());
+        // Keys have no character that a JSON Pointer would want escaped.
+        let parts = [format!("/data/{key}"), format!("/binaryData/{key}")];
+        let found = View::get(self, &object, &parts).map_err(|error| match error {
+            ReadError::Forbidden(text) => SourceError::Forbidden(text),
+            ReadError::NotSynced(text) => SourceError::NotSynced(text),
+            ReadError::Undeclared(text) | ReadError::Invalid(text) => SourceError::Undeclared(text),
+        })?;
+        let found: Option<serde_json::Value> =
+            found.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let field = |field: &str| found.as_ref()?.get(field)?.get(key)?.as_str();
+        let body = match (field("data"), field("binaryData")) {
+            (Some(text), _) => Some(Bytes::from(text.to_owned())),
+            (None, Some(text)) => STANDARD.decode(text).ok().map(Bytes::from),
+            (None, None) => None,
+        };
+        body.map(sources::plain).ok_or_else(|| {
+            SourceError::NotSynced(format!(
+                "source {name}: ConfigMap {namespace}/{map} does not exist or has no entry `{key}`"
+            ))
+        })
+    }
+}
+
+fn digest_age(answer: &Result<u64, SourceError>) -> Digest {
+    Digest::of(format!("{answer:?}").as_bytes())
 }
 
 fn digest_object(answer: &Result<Option<Bytes>, ReadError>) -> Digest {

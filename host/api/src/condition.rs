@@ -24,6 +24,9 @@ pub enum ConditionType {
     /// On a `Unit`: somebody sets a field again and again that is the plugin's.
     /// Present only while that is so.
     Contested,
+    /// On a `Plugin`: an outside document cannot be had, or is not what it is now.
+    /// Present only while that is so.
+    SourcesStale,
     /// Nothing more happens until somebody changes something. Present only while
     /// that is so, as kstatus expects of it.
     Stalled,
@@ -128,6 +131,16 @@ pub enum Reason {
     HookFailed,
     /// A deletion was held back.
     DeletionHeld,
+    /// An outside document cannot be fetched.
+    SourceFailing,
+    /// An outside document is not granted.
+    SourceForbidden,
+    /// An outside effect could not be had, looked at or taken away.
+    ActionFailed,
+    /// An outside effect is not there any more, and is made again.
+    EffectGone,
+    /// An outside effect is asked for no more, and stays.
+    EffectKept,
     /// The journal could not be written, and so nothing was deleted.
     JournalFailed,
 }
@@ -144,6 +157,7 @@ impl ConditionType {
             Self::Stalled => "Stalled",
             Self::DeletionsHeld => "DeletionsHeld",
             Self::Contested => "Contested",
+            Self::SourcesStale => "SourcesStale",
         }
     }
 }

@@ -3,12 +3,14 @@
 //! Types here are the API that users see; each field's doc comment is its
 //! description in the CRD.
 
+mod capabilities;
 mod condition;
 mod journal;
 mod plan;
 mod plugin;
 mod unit;
 
+pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
 pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plan::{PlanStatus, PlanStep, SyncMode};
@@ -16,7 +18,10 @@ pub use plugin::{
     AdoptionPolicy, DeletionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource,
     PluginSpec, PluginStatus, UnitCounts, WrittenKind,
 };
-pub use unit::{BlockedBy, HookStatus, PrimaryReference, SyncStatus, Unit, UnitSpec, UnitStatus};
+pub use unit::{
+    ActionStatus, BlockedBy, HookStatus, KeptSecret, PrimaryReference, SyncStatus, Unit, UnitSpec,
+    UnitStatus,
+};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;

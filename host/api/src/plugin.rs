@@ -1,5 +1,6 @@
 //! `Plugin`: status and policy of one plugin.
 
+use crate::capabilities::Capabilities;
 use crate::plan::SyncMode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -84,6 +85,9 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub ignore: Vec<IgnoreRule>,
+    /// What the plugin may reach outside of the cluster. Nothing by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
 }
 
 /// What becomes of a plugin's objects when it is removed.
@@ -232,7 +236,7 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
-    /// `Stalled` and `DeletionsHeld`.
+    /// `Stalled`, `DeletionsHeld` and `SourcesStale`.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }

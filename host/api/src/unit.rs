@@ -68,6 +68,10 @@ pub struct UnitStatus {
     /// plugin is `PlanOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStatus>,
+    /// Outside effects: those that are in place, that are to be, and that are to be
+    /// taken away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionStatus>,
     /// `Ready`, and what the plugin reports.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -141,4 +145,50 @@ pub struct HookStatus {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// How an outside effect stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionStatus {
+    /// Its key among those of the primary.
+    pub key: String,
+    /// Name of the action.
+    pub name: String,
+    /// `Pending`, `InPlace`, `Failing` or `Retiring`.
+    pub state: String,
+    /// What was asked for last, as JSON text; kept so that it can be taken away when
+    /// nobody asks any more. It holds no secret.
+    pub request: String,
+    /// Digest of what was carried out, generated values included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// What it reported, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<String>,
+    /// When it was carried out (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_at: Option<String>,
+    /// When it was last found to be in place (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_at: Option<String>,
+    /// Failures in a row.
+    #[serde(default)]
+    pub failures: u32,
+    /// What went wrong last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Secrets that were generated for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<KeptSecret>,
+}
+
+/// Names a generated Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptSecret {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }

@@ -152,6 +152,7 @@ fn call(call: &Call) -> Value {
                     },
                     "fields": fields,
                 }),
+                Question::Source { name } => json!({"source": name}),
                 Question::Time(time) => json!({"time": time.to_string()}),
             };
             match &read.answer {

@@ -1,6 +1,7 @@
 //! Reading one object live, past the store.
 
 use crate::cluster::Cluster;
+use crate::identity::Identity;
 use crate::object::{Object, ObjectError};
 use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
@@ -9,11 +10,13 @@ use reeve_core::ObjectReference;
 /// Why an object could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The agent's own account may not read it.
-    #[error("the agent may not get {reference}: {message}")]
+    /// The account may not read it.
+    #[error("{} may not get {reference}: {message}", account.as_deref().unwrap_or("the agent"))]
     Forbidden {
         /// The object.
         reference: ObjectReference,
+        /// The account; none for the agent's own.
+        account: Option<String>,
         /// In the API server's words.
         message: String,
     },
@@ -60,8 +63,20 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Object>, ReadError> {
+        self.get_as(resource, namespace, name, None).await
+    }
+
+    /// As [`Cluster::get`], with the rights of another account.
+    pub async fn get_as(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        identity: Option<&Identity>,
+    ) -> Result<Option<Object>, ReadError> {
         let reference = || resource.reference(namespace, name);
-        let answer = self.call(Call::get(resource.object_path(namespace, name)));
+        let call = Call::get(resource.object_path(namespace, name));
+        let answer = self.call(call.impersonate(identity));
         let status = match answer.await {
             Ok(body) => {
                 let object = Object::parse(resource, &body);
@@ -87,6 +102,7 @@ impl Cluster {
             }),
             403 => Err(ReadError::Forbidden {
                 reference: reference(),
+                account: identity.map(ToString::to_string),
                 message: status.message,
             }),
             code => Err(ReadError::Refused {

@@ -4,6 +4,7 @@
 //! object is refused whole, because a desired set that lacks an object is a
 //! request to delete it.
 
+mod actions;
 mod checks;
 mod error;
 mod hook_names;
@@ -12,7 +13,8 @@ pub use error::{DesiredError, Entry};
 
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::manifest::Manifest;
-use crate::outcome::{Absence, Condition, Event, Next, Outcome};
+use crate::outcome::{Absence, Action, Condition, Event, Next, Outcome};
+use actions::check_actions;
 use checks::{check_metadata, check_names, check_remarks, check_scope, reference_of};
 use hook_names::HookNames;
 use serde_json::Value;
@@ -29,6 +31,8 @@ pub struct Desired {
     pub conditions: Vec<Condition>,
     /// Events on the primary.
     pub events: Vec<Event>,
+    /// Outside effects, each declared.
+    pub actions: Vec<Action>,
     /// When to run again.
     pub next: Next,
     /// Whether an empty set is meant.
@@ -60,13 +64,11 @@ impl Desired {
         namespaced: impl Fn(&GroupVersionKind) -> bool,
     ) -> Result<Self, DesiredError> {
         let unsupported = |field, what| Err(DesiredError::Unsupported { field, what });
-        if !outcome.actions.is_empty() {
-            return unsupported("actions", "actions");
-        }
         if outcome.status.is_some() {
             return unsupported("status", "a status of the primary");
         }
         check_remarks(&outcome)?;
+        check_actions(&outcome.actions, manifest, primary)?;
         let mut seen: HashSet<(String, String, Option<String>, String)> = HashSet::new();
         let mut objects: Vec<DesiredObject> = Vec::with_capacity(outcome.objects.len());
         let names = HookNames::of(&outcome.objects);
@@ -131,6 +133,7 @@ impl Desired {
             objects,
             conditions: outcome.conditions,
             events: outcome.events,
+            actions: outcome.actions,
             next: outcome.next.bounded(),
             empty_is_meant: outcome.empty_is_meant,
         })

@@ -16,7 +16,7 @@ pub use admission::admission_policy;
 pub use base::agent_base;
 pub use cautions::cautions;
 pub use objects::objects;
-pub use rules::{Rule, Served, WRITE_VERBS, account_rules, agent_rules, in_words};
+pub use rules::{Rule, SECRET_VERBS, Served, WRITE_VERBS, account_rules, agent_rules, in_words};
 
 use crate::ownership::plugin_label;
 use serde_json::{Value, json};

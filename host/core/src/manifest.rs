@@ -3,7 +3,13 @@
 use crate::kind::GroupVersionKind;
 use crate::projection::{Projection, ProjectionError};
 use crate::selector::{Selector, SelectorError};
+use outside::{check_actions, check_sources};
 use serde::Serialize;
+
+mod outside;
+
+pub(crate) use outside::is_data_key;
+pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule};
 
 /// Who a plugin is, as the component says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +31,10 @@ pub struct RawManifest {
     pub reads: Vec<RawRead>,
     /// Declared writes.
     pub writes: Vec<WriteRule>,
-    /// Names of declared sources.
-    pub sources: Vec<String>,
-    /// Names of declared actions.
-    pub actions: Vec<String>,
+    /// Declared sources.
+    pub sources: Vec<RawSource>,
+    /// Declared actions.
+    pub actions: Vec<ActionRule>,
 }
 
 /// The primary rule as it came.
@@ -64,6 +70,10 @@ pub struct Manifest {
     pub reads: Vec<ReadRule>,
     /// What it may write.
     pub writes: Vec<WriteRule>,
+    /// Outside documents that it may read.
+    pub sources: Vec<SourceRule>,
+    /// Outside effects that it may ask for.
+    pub actions: Vec<ActionRule>,
 }
 
 /// When a plugin runs.
@@ -174,6 +184,36 @@ pub enum ManifestError {
         /// What is not served.
         what: &'static str,
     },
+    /// A number is out of its range.
+    #[error("{field}: {value} is not from {least} to {most}")]
+    Range {
+        /// Which entry of the manifest.
+        field: String,
+        /// What stands there.
+        value: u32,
+        /// The least that may stand there.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+    /// The same name is declared twice.
+    #[error("{field}: `{name}` is declared twice; give each its own name")]
+    SameName {
+        /// Which entry of the manifest.
+        field: String,
+        /// The name.
+        name: String,
+    },
+    /// More entries than anybody would grant.
+    #[error("{field}: {got} entries, more than {limit}; declare fewer")]
+    TooMany {
+        /// Which list of the manifest.
+        field: &'static str,
+        /// How many there are.
+        got: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// The same kind and scope is declared twice.
     #[error("{field}: {kind} is declared twice for one scope; remove one of the entries")]
     Duplicate {
@@ -191,12 +231,6 @@ impl TryFrom<RawManifest> for Manifest {
         let Some(primary) = raw.primary else {
             return Err(unsupported("role", "packs"));
         };
-        if !raw.sources.is_empty() {
-            return Err(unsupported("sources", "sources"));
-        }
-        if !raw.actions.is_empty() {
-            return Err(unsupported("actions", "actions"));
-        }
         check_kind("role.controller.kind", &primary.kind)?;
         let role = Role::Controller(PrimaryRule {
             kind: primary.kind,
@@ -231,10 +265,15 @@ impl TryFrom<RawManifest> for Manifest {
                 });
             }
         }
+        let sources = check_sources(raw.sources)?;
+        check_actions(&raw.actions)?;
+        reads.extend(sources.iter().filter_map(SourceRule::read_rule));
         Ok(Self {
             role,
             reads,
             writes: raw.writes,
+            sources,
+            actions: raw.actions,
         })
     }
 }
@@ -246,15 +285,40 @@ impl Manifest {
         rule
     }
 
+    /// Whether any action has Secrets generated.
+    pub fn generates_secrets(&self) -> bool {
+        self.actions.iter().any(|action| !action.secrets.is_empty())
+    }
+
+    /// The rule for a source.
+    pub fn source(&self, name: &str) -> Option<&SourceRule> {
+        self.sources.iter().find(|source| source.name == name)
+    }
+
+    /// The rule for an action.
+    pub fn action(&self, name: &str) -> Option<&ActionRule> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+
     /// All kinds that the manifest names, each once.
     pub fn kinds(&self) -> Vec<&GroupVersionKind> {
         let mut kinds = vec![&self.primary().kind];
         kinds.extend(self.reads.iter().map(|rule| &rule.kind));
         kinds.extend(self.writes.iter().map(|rule| &rule.kind));
+        if self.generates_secrets() {
+            kinds.push(secret_kind());
+        }
         kinds.sort();
         kinds.dedup();
         kinds
     }
+}
+
+/// The kind of a Secret.
+pub fn secret_kind() -> &'static GroupVersionKind {
+    static KIND: std::sync::LazyLock<GroupVersionKind> =
+        std::sync::LazyLock::new(|| GroupVersionKind::new("", "v1", "Secret"));
+    &KIND
 }
 
 fn unsupported(field: &'static str, what: &'static str) -> ManifestError {
@@ -377,10 +441,8 @@ mod tests {
     #[test]
     fn each_error_names_its_entry() {
         type Spoil = fn(&mut RawManifest);
-        let cases: [(Spoil, &str); 10] = [
+        let cases: [(Spoil, &str); 8] = [
             (|m| m.primary = None, "role: this version"),
-            (|m| m.sources = vec!["a".into()], "sources: this version"),
-            (|m| m.actions = vec!["a".into()], "actions: this version"),
             (
                 |m| m.writes[0].kind.kind = "*".into(),
                 "writes[0].kind.kind: `*` is not a kind",

@@ -7,13 +7,15 @@ use crate::fault::{Fault, FaultKind, frames};
 use crate::generation::{Generation, Guest, Prepared};
 use crate::limits::Limits;
 use crate::meter::Breach;
+use crate::outside::{Actuation, Outside};
 use crate::settings;
-use crate::state::State;
+use crate::state::{Given, State};
 use crate::ticker::Running;
 use crate::view::View;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use reeve_core::manifest::RawManifest;
+use reeve_core::outcome::Completion;
 use reeve_core::{Digest, Failure, Metadata, Outcome};
 use std::collections::HashMap;
 use std::fmt;
@@ -121,7 +123,7 @@ impl Component {
     ///
     /// When the guest traps or goes beyond a limit.
     pub async fn metadata(&self, limits: &Limits) -> Result<Called<Metadata>, Fault> {
-        let mut call = self.start("metadata", limits, None).await?;
+        let mut call = self.start("metadata", limits, Given::Nothing).await?;
         let answer = call.guest.metadata(&mut call.store).await;
         call.finish(answer)
     }
@@ -138,7 +140,7 @@ impl Component {
         config: Bytes,
         limits: &Limits,
     ) -> Result<Called<Result<RawManifest, ConfigError>>, Fault> {
-        let mut call = self.start("describe", limits, None).await?;
+        let mut call = self.start("describe", limits, Given::Nothing).await?;
         let answer = call.guest.describe(&mut call.store, &config).await;
         call.finish(answer)
     }
@@ -158,8 +160,36 @@ impl Component {
         view: Arc<dyn View>,
         limits: &Limits,
     ) -> Result<Called<Result<Outcome, Failure>>, Fault> {
-        let mut call = self.start("reconcile", limits, Some(view)).await?;
+        let mut call = self.start("reconcile", limits, Given::View(view)).await?;
         let answer = call.guest.reconcile(&mut call.store, &request).await;
+        call.finish(answer)
+    }
+
+    /// Whether it has outside effects: whether it exports `actions-api`.
+    pub fn has_actions(&self) -> bool {
+        self.inner.prepared.has_actions()
+    }
+
+    /// Has the component do something about an outside effect. The fact is not
+    /// checked.
+    ///
+    /// Time in which the guest waits for an answer from outside does not count as its
+    /// run time. When the future is dropped the guest ends, and what it has sent stays
+    /// sent.
+    ///
+    /// # Errors
+    ///
+    /// When the guest traps or goes beyond a limit, or has no outside effects. A guest
+    /// that reports a failure has answered: that is in the value.
+    pub async fn actuate(
+        &self,
+        actuation: Actuation,
+        outside: Arc<dyn Outside>,
+        limits: &Limits,
+    ) -> Result<Called<Result<Completion, Failure>>, Fault> {
+        let given = Given::Outside(outside);
+        let mut call = self.start("actuate", limits, given).await?;
+        let answer = call.guest.actuate(&mut call.store, &actuation).await;
         call.finish(answer)
     }
 
@@ -168,14 +198,14 @@ impl Component {
         &self,
         function: &'static str,
         limits: &Limits,
-        view: Option<Arc<dyn View>>,
+        given: Given,
     ) -> Result<Call, Fault> {
         let inner = &*self.inner;
         let running = inner.engine.ticker().start();
         let unknown = |reason| FaultKind::Host { reason };
         let stack = settings::stack_for(limits.stack_bytes);
         if stack == settings::STACK_BYTES {
-            let state = State::new(limits, view.clone(), inner.digest);
+            let state = State::new(function, limits, given.clone(), inner.digest);
             let mut store = new_store(inner.engine.primary(), state);
             match inner.prepared.instantiate(&mut store).await {
                 Ok(guest) => return Ok(Call::new(function, store, guest, running)),
@@ -185,7 +215,7 @@ impl Component {
                 Err(error) => return Err(fault(function, &error, store.into_data(), unknown)),
             }
         }
-        let state = State::new(limits, view, inner.digest);
+        let state = State::new(function, limits, given, inner.digest);
         let (runtime, prepared) = match inner.spare(stack) {
             Ok(spare) => spare,
             Err(error) => return Err(fault(function, &error, state, unknown)),

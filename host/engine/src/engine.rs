@@ -288,6 +288,7 @@ impl Runtime {
         let wasm = wasmtime::Engine::new(config)?;
         let mut linker = Linker::new(&wasm);
         capabilities::wasi::link(&mut linker)?;
+        capabilities::http::link(&mut linker)?;
         for generation in Generation::ALL {
             generation.link(&mut linker)?;
         }

@@ -6,7 +6,7 @@ use crate::capabilities;
 use crate::fault::FaultKind;
 use crate::limits::Limits;
 use crate::meter::Breach;
-use crate::state::State;
+use crate::state::{Given, State};
 use crate::view::{Document, ListQuery, ReadError, SourceError, View};
 use bytes::Bytes;
 use reeve_core::{Digest, ObjectReference};
@@ -24,8 +24,9 @@ pub struct HostCalls {
 impl HostCalls {
     /// A call of `reconcile` with this view, or of another function without one.
     pub fn new(limits: &Limits, view: Option<Arc<dyn View>>) -> Self {
+        let given = view.map_or(Given::Nothing, Given::View);
         Self {
-            state: State::new(limits, view, Digest::of(b"")),
+            state: State::new("reconcile", limits, given, Digest::of(b"")),
         }
     }
 
@@ -87,6 +88,15 @@ impl HostCalls {
     /// When a limit ends the call.
     pub fn source(&mut self, name: &str) -> Result<Result<Document, SourceError>, FaultKind> {
         self.call(|state| capabilities::sources::read(state, name))
+    }
+
+    /// `sources.age`.
+    ///
+    /// # Errors
+    ///
+    /// When a limit ends the call.
+    pub fn source_age(&mut self, name: &str) -> Result<Result<u64, SourceError>, FaultKind> {
+        self.call(|state| Ok(capabilities::sources::age(state, name)))
     }
 
     /// `clock.now`.

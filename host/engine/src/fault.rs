@@ -162,6 +162,9 @@ pub enum FaultKind {
         /// What it called.
         what: &'static str,
     },
+    /// The component has no outside effects.
+    #[error("the component does not export `actions-api`, and so has no outside effects")]
+    NoActions,
     /// This machine could not run the guest.
     #[error("the host could not run the plugin: {reason}")]
     Host {
@@ -187,6 +190,7 @@ impl FaultKind {
             | Self::Exit { .. }
             | Self::MalformedResult { .. }
             | Self::Refused { .. }
+            | Self::NoActions
             | Self::Host { .. } => None,
         }
     }

@@ -7,8 +7,10 @@
 pub(crate) mod v0_1;
 
 use crate::component::{ConfigError, Request};
+use crate::outside::Actuation;
 use crate::state::State;
 use reeve_core::manifest::RawManifest;
+use reeve_core::outcome::Completion;
 use reeve_core::{Failure, Metadata, Outcome};
 use std::fmt;
 use wasmtime::Store;
@@ -58,20 +60,26 @@ impl fmt::Display for Generation {
 
 /// A component that can be instantiated without further checks.
 pub(crate) enum Prepared {
-    V0_1(v0_1::ControllerPre<State>),
+    V0_1(v0_1::Pre),
 }
 
 impl Prepared {
+    pub(crate) fn has_actions(&self) -> bool {
+        match self {
+            Self::V0_1(pre) => pre.has_actions(),
+        }
+    }
+
     pub(crate) async fn instantiate(&self, store: &mut Store<State>) -> wasmtime::Result<Guest> {
         match self {
-            Self::V0_1(pre) => pre.instantiate_async(store).await.map(Guest::V0_1),
+            Self::V0_1(pre) => pre.instantiate(store).await.map(Guest::V0_1),
         }
     }
 }
 
 /// An instance, used for one call.
 pub(crate) enum Guest {
-    V0_1(v0_1::Controller),
+    V0_1(v0_1::Guest),
 }
 
 impl Guest {
@@ -98,6 +106,16 @@ impl Guest {
     ) -> wasmtime::Result<Result<Outcome, Failure>> {
         match self {
             Self::V0_1(guest) => v0_1::reconcile(guest, store, request).await,
+        }
+    }
+
+    pub(crate) async fn actuate(
+        &self,
+        store: &mut Store<State>,
+        actuation: &Actuation,
+    ) -> wasmtime::Result<Result<Completion, Failure>> {
+        match self {
+            Self::V0_1(guest) => v0_1::actuate(guest, store, actuation).await,
         }
     }
 }

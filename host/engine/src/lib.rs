@@ -2,16 +2,17 @@
 //! a call may see and nothing else.
 //!
 //! ```text
-//! Engine ──load(bytes)──▶ Component ──metadata | describe | reconcile──▶ Called | Fault
-//!                                            ▲
-//!                                     View (the caller's)
+//! Engine ──load(bytes)──▶ Component ──metadata | describe | reconcile | actuate──▶ Called | Fault
+//!                                                               ▲         ▲
+//!                                                             View     Outside (the caller's)
 //! ```
 //!
 //! Every call runs on a fresh instance with its own store, so nothing is
 //! remembered and nothing leaks from one call to the next. The guest's only
 //! inputs are the request and what it reads through the caller's [`View`]; WASI
 //! is linked but empty. That is what makes a call a pure
-//! function, which the rest of the project builds on.
+//! function, which the rest of the project builds on. `actuate` is the one function
+//! that is not pure: what it reaches is the caller's [`Outside`].
 //!
 //! Components are compiled in short-lived processes, see [`compiler`].
 //!
@@ -34,6 +35,7 @@ mod interfaces;
 mod limits;
 mod load;
 mod meter;
+mod outside;
 mod settings;
 mod state;
 mod ticker;
@@ -52,5 +54,6 @@ pub use generation::Generation;
 pub use interfaces::{Interfaces, InterfacesError, interfaces};
 pub use limits::{ByteSize, Limits};
 pub use load::{Counted, LoadError};
+pub use outside::{Actuation, Answering, Outside};
 pub use view::{Document, ListQuery, ReadError, SourceError, View};
 pub use world::{Found, WorldProblem};

@@ -4,6 +4,7 @@ use crate::called::{Level, LogLine, Usage};
 use crate::capabilities::wasi::Wasi;
 use crate::limits::Limits;
 use crate::meter::Meter;
+use crate::outside::Outside;
 use crate::view::View;
 use reeve_core::Digest;
 use std::sync::Arc;
@@ -12,6 +13,10 @@ use std::sync::Arc;
 pub(crate) struct State {
     /// What the guest may read; none outside of `reconcile`.
     pub(crate) view: Option<Arc<dyn View>>,
+    /// What it may reach; none outside of `actuate`.
+    pub(crate) outside: Option<Arc<dyn Outside>>,
+    /// The function that is called.
+    pub(crate) function: &'static str,
     pub(crate) meter: Meter,
     pub(crate) log: Log,
     /// What the guest said before it trapped.
@@ -22,10 +27,28 @@ pub(crate) struct State {
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
+/// What a call is given besides its arguments.
+#[derive(Clone)]
+pub(crate) enum Given {
+    /// Nothing.
+    Nothing,
+    /// Something to read.
+    View(Arc<dyn View>),
+    /// Something to reach.
+    Outside(Arc<dyn Outside>),
+}
+
 impl State {
-    pub(crate) fn new(limits: &Limits, view: Option<Arc<dyn View>>, seed: Digest) -> Self {
+    pub(crate) fn new(function: &'static str, limits: &Limits, given: Given, seed: Digest) -> Self {
+        let (view, outside) = match given {
+            Given::Nothing => (None, None),
+            Given::View(view) => (Some(view), None),
+            Given::Outside(outside) => (None, Some(outside)),
+        };
         Self {
             view,
+            outside,
+            function,
             log: Log::new(limits.log_bytes),
             meter: Meter::new(limits.clone()),
             fault_message: None,

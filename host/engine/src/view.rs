@@ -45,6 +45,14 @@ pub trait View: Send + Sync + 'static {
     ///
     /// When the document may not be read or has never been fetched.
     fn source(&self, name: &str) -> Result<Document, SourceError>;
+
+    /// Seconds since a declared outside document was last confirmed to be current, in
+    /// whole intervals.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::source`].
+    fn source_age(&self, name: &str) -> Result<u64, SourceError>;
 }
 
 /// Which objects to list.
@@ -83,10 +91,8 @@ pub enum ReadError {
 pub struct Document {
     /// Its body.
     pub body: Bytes,
-    /// Its media type, as the server said it.
+    /// Its media type, as the server said it; empty if nobody did.
     pub media_type: String,
-    /// Seconds since it was last confirmed to be current.
-    pub age_seconds: u64,
 }
 
 /// Why there is no document. The text is for the plugin's author.

@@ -66,14 +66,6 @@ pub enum WorldProblem {
         /// The interface that it exports.
         found: String,
     },
-    /// It has outside effects, which this host does not serve.
-    #[error(
-        "it exports `{name}`: this version of reeve does not serve actions; build it for the world `controller`"
-    )]
-    Actions {
-        /// The interface.
-        name: String,
-    },
     /// It imports something that the host does not have.
     #[error("it imports `{name}`, which a plugin cannot have{}", hint(name))]
     UnknownImport {
@@ -98,11 +90,15 @@ const WASI: [&str; 6] = [
     "wasi:sockets/",
 ];
 
+/// Interfaces of `wasi:http` 0.2 that a plugin may import: it asks, and serves nobody.
+const HTTP: [&str; 2] = ["wasi:http/outgoing-handler", "wasi:http/types"];
+
 /// Interfaces of ours that a plugin may import, without their version.
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
     "reeve:plugin/types",
     "reeve:plugin/cluster",
     "reeve:plugin/sources",
+    "reeve:plugin/sql",
     "reeve:plugin/clock",
     "reeve:plugin/log",
 ];
@@ -237,12 +233,6 @@ pub(crate) fn expected_export() -> &'static str {
 
 /// What is wrong with the exports, if anything is.
 fn export_problem(exports: Vec<String>) -> Option<WorldProblem> {
-    if let Some(name) = exports
-        .iter()
-        .find(|name| is(name, "reeve:plugin/actions-api"))
-    {
-        return Some(WorldProblem::Actions { name: name.clone() });
-    }
     if generation(exports.iter().map(String::as_str)).is_some() {
         return None;
     }
@@ -258,11 +248,11 @@ fn export_problem(exports: Vec<String>) -> Option<WorldProblem> {
 }
 
 fn is_known_import(name: &str) -> bool {
+    let (interface, version) = split(name);
     let wasi = WASI.iter().any(|package| name.starts_with(package));
-    if wasi {
-        return split(name).1.starts_with("0.2.");
+    if wasi || HTTP.contains(&interface) {
+        return version.starts_with("0.2.");
     }
-    let (interface, _) = split(name);
     OURS.contains(&interface)
         && Generation::ALL
             .iter()
@@ -295,9 +285,9 @@ fn generations() -> String {
 
 fn hint(name: &str) -> &'static str {
     if name.starts_with("wasi:http/") {
-        "; this version of reeve does not serve outgoing HTTP"
+        "; of `wasi:http` 0.2 it may import `outgoing-handler` and `types`"
     } else if name.starts_with("wasi:") {
-        "; WASI 0.2 without HTTP is there, other versions are not"
+        "; WASI 0.2 is there, other versions are not"
     } else if name.starts_with("reeve:plugin/") {
         "; it belongs to a version of the contract that this reeve does not speak"
     } else {

@@ -40,6 +40,7 @@ mod junit;
 mod kinds;
 mod log;
 mod matching;
+mod outside;
 mod play;
 mod print;
 mod reference;

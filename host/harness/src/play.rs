@@ -156,6 +156,8 @@ impl<'a> Player<'a> {
         let from_files = case.objects.iter().filter(|object| !object.is_definition());
         let given: Vec<&Object> = from_files.chain(own).collect();
         self.world.give(&given).await?;
+        self.world.give_sources(&case.scenario.given.sources);
+        self.world.give_effects(&case.scenario.given.actions);
         self.world.start_agent().await;
         Ok(())
     }
@@ -197,6 +199,8 @@ impl<'a> Player<'a> {
             }
             Action::Restart => self.world.start_agent().await,
             Action::Faults(faults) => self.world.set_faults(faults).await,
+            Action::Sources(sources) => self.world.give_sources(sources),
+            Action::Actions(effects) => self.world.give_effects(effects),
             Action::Outage(outage) => self.world.set_outage(*outage).await,
         }
         Ok(())

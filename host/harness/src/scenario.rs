@@ -1,5 +1,6 @@
 //! The form of a scenario file.
 
+use crate::outside::{Effects, Sources};
 use crate::reference::Reference;
 use crate::time::{Span, Wait};
 use serde::Deserialize;
@@ -39,6 +40,12 @@ pub(crate) struct Given {
     /// What the cluster does by itself.
     #[serde(default)]
     pub(crate) cluster: Cluster,
+    /// Outside documents.
+    #[serde(default)]
+    pub(crate) sources: Sources,
+    /// What comes of outside effects.
+    #[serde(default)]
+    pub(crate) actions: Effects,
 }
 
 /// What the cluster does by itself.
@@ -150,6 +157,10 @@ pub(crate) enum Action {
     Outage(Outage),
     /// Some of what the API server does goes wrong, or nothing any more.
     Faults(Vec<Fault>),
+    /// Outside documents are others.
+    Sources(Sources),
+    /// Something else comes of outside effects.
+    Actions(Effects),
 }
 
 /// Something that goes wrong: a text or a map.
@@ -219,6 +230,8 @@ struct RawStep {
     restart: Option<Restart>,
     outage: Option<Outage>,
     faults: Option<Vec<Fault>>,
+    sources: Option<Sources>,
+    actions: Option<Effects>,
     #[serde(default)]
     expect: Expect,
 }
@@ -227,7 +240,8 @@ struct RawStep {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a step has exactly one of `apply`, `create`, `edit`, `label`, `delete`, `advance`, \
-     `config`, `component`, `restart`, `outage`, `faults`; this one has {found}"
+     `config`, `component`, `restart`, `outage`, `faults`, `sources`, `actions`; this one has \
+     {found}"
 )]
 struct NotOneAction {
     found: usize,
@@ -249,6 +263,8 @@ impl TryFrom<RawStep> for Step {
             raw.restart.map(|Restart::Agent| Action::Restart),
             raw.outage.map(Action::Outage),
             raw.faults.map(Action::Faults),
+            raw.sources.map(Action::Sources),
+            raw.actions.map(Action::Actions),
         ];
         let mut actions = actions.into_iter().flatten();
         let Some(action) = actions.next() else {

@@ -1,6 +1,7 @@
 //! The world of one scenario: a cluster, the plugin in it, an agent, a clock.
 
 use crate::kinds::Kinds;
+use crate::outside::{Effects, Sources};
 use crate::reference::Reference;
 use crate::scenario::{Fault, Object, Outage};
 use crate::suite::Case;
@@ -9,7 +10,9 @@ use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use parking_lot::Mutex;
-use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_agent::{
+    Agent, AgentConfig, EffectFeed, GivenEffects, GivenSources, SourceFeed, VirtualClock,
+};
 use reeve_api::{APPROVE_ASKS_ANNOTATION, Plugin};
 use reeve_core::backoff::Backoff;
 use reeve_core::grant::{self, Grantee, Served, Subject};
@@ -21,6 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
 
 /// Where the agent works.
 pub(crate) const NAMESPACE: &str = "reeve-system";
@@ -98,6 +102,9 @@ pub(crate) struct World {
     clock: VirtualClock,
     agent: Option<Agent>,
     outage: Outage,
+    /// Nothing outside is ever reached: this is all that there is.
+    sources: watch::Sender<GivenSources>,
+    effects: watch::Sender<GivenEffects>,
 }
 
 /// Why there can be no world at all.
@@ -244,6 +251,8 @@ impl World {
             clock: VirtualClock::new(start()),
             agent: None,
             outage: Outage::None,
+            sources: watch::Sender::default(),
+            effects: watch::Sender::default(),
         }
     }
 
@@ -390,7 +399,33 @@ impl World {
         let client = self.server.client_as(&user, [] as [&str; 0]);
         let mut config = AgentConfig::new(client, self.engine.clone(), NAMESPACE);
         config.clock = Arc::new(self.clock);
+        config.sources = SourceFeed::Given(self.sources.subscribe());
+        config.effects = EffectFeed::Given(self.effects.subscribe());
         self.agent = Some(Agent::start(config));
+    }
+
+    /// Puts these outside documents in place of those of the same names.
+    pub(crate) fn give_sources(&self, sources: &Sources) {
+        self.sources.send_modify(|given| {
+            let given = Arc::make_mut(given);
+            given.extend(
+                sources
+                    .iter()
+                    .map(|(name, one)| (name.clone(), one.0.clone())),
+            );
+        });
+    }
+
+    /// Says what comes of outside effects from now on.
+    pub(crate) fn give_effects(&self, effects: &Effects) {
+        self.effects.send_modify(|given| {
+            let given = Arc::make_mut(given);
+            given.extend(
+                effects
+                    .iter()
+                    .map(|(name, one)| (name.clone(), one.0.clone())),
+            );
+        });
     }
 
     /// Starts or ends an outage. After its end, time passes until the agent has

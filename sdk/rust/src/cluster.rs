@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::backend::Backend;
 use crate::json::{self, JsonError};
+use crate::source::Document;
 use crate::{Kind, ObjectReference};
 
 /// What a call may ask about: the cluster and the time.
@@ -75,6 +76,34 @@ impl Context {
     /// When the host gives no answer.
     pub fn list_references(&self, query: &Query) -> Result<Vec<ObjectReference>, ReadError> {
         self.backend.list_references(query)
+    }
+
+    /// The last good version of an outside document that the manifest declares. The
+    /// plugin runs again when its content changes.
+    ///
+    /// # Errors
+    ///
+    /// When it is not declared or not granted, or has never been fetched.
+    pub fn source(&self, name: &str) -> Result<Document, ReadError> {
+        self.backend.source(name)
+    }
+
+    /// How long ago the document was confirmed to be current, in whole intervals: zero
+    /// as long as looking at it succeeds. Asking makes the age an input of the call, so
+    /// that the plugin runs again as it grows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::source`].
+    pub fn source_age(&self, name: &str) -> Result<Duration, ReadError> {
+        self.backend.source_age(name).map(Duration::from_secs)
+    }
+
+    /// What the outside effect of this key reported when it was carried out last; none
+    /// before that, or when the fact does not fit the type. It stays while the effect
+    /// is carried out again.
+    pub fn fact<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        json::from_slice(self.backend.fact(key)?).ok()
     }
 
     /// The time, the same throughout one call.

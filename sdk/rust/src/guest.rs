@@ -1,14 +1,19 @@
 //! Inside a component: the contract's imports and exports.
 
+pub(crate) mod actions;
+
 use std::panic::{self, PanicHookInfo};
 
+pub(crate) use actions::OutsideBackend;
 use bindings::exports::reeve::plugin::controller_api as api;
-use bindings::reeve::plugin::{clock, cluster, log as host_log, types};
+use bindings::reeve::plugin::{clock, cluster, log as host_log, sources, types};
 
+use crate::action::{Action, ActionRule, GeneratedSecret, SecretPart};
 use crate::log::Level;
 use crate::manifest::{ReadRule, Scope};
 use crate::outcome::{Absence, Condition, Event, Precondition};
 use crate::plugin::Plugin;
+use crate::source::{Document, Origin, SourceRule};
 use crate::{
     ConfigError, Context, Failure, Kind, Manifest, ObjectReference, Outcome, Query, ReadError,
 };
@@ -43,7 +48,11 @@ impl<P: Plugin> api::Guest for P {
 
     fn reconcile(request: api::Request) -> Result<api::Outcome, api::Failure> {
         report_panics();
-        let cx = Context { backend: Backend };
+        let facts = request.facts.into_iter();
+        let facts = facts.map(|fact| (fact.key, fact.value)).collect();
+        let cx = Context {
+            backend: Backend { facts },
+        };
         match P::reconcile(&request.primary, &request.config, &cx) {
             Ok(outcome) => Ok(outcome.into()),
             Err(Failure::Retry(text)) => Err(api::Failure::Retry(text)),
@@ -66,7 +75,10 @@ fn report_panics() {
 
 /// The imports of the contract.
 #[derive(Debug)]
-pub(crate) struct Backend;
+pub(crate) struct Backend {
+    /// What finished actions reported, by key.
+    facts: Vec<(String, Vec<u8>)>,
+}
 
 impl Backend {
     pub(crate) fn get(
@@ -95,6 +107,23 @@ impl Backend {
 
     pub(crate) fn now(&self) -> u64 {
         clock::now()
+    }
+
+    pub(crate) fn source(&self, name: &str) -> Result<Document, ReadError> {
+        let document = sources::read(name)?;
+        Ok(Document {
+            body: document.body,
+            media_type: document.media_type,
+        })
+    }
+
+    pub(crate) fn source_age(&self, name: &str) -> Result<u64, ReadError> {
+        Ok(sources::age(name)?)
+    }
+
+    pub(crate) fn fact(&self, key: &str) -> Option<&[u8]> {
+        let found = self.facts.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value.as_slice())
     }
 }
 
@@ -168,8 +197,85 @@ impl From<Manifest> for types::Manifest {
                     scope: scope.into(),
                 })
                 .collect(),
-            sources: Vec::new(),
-            actions: Vec::new(),
+            sources: manifest.sources.into_iter().map(Into::into).collect(),
+            actions: manifest.actions.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<sources::SourceError> for ReadError {
+    fn from(error: sources::SourceError) -> Self {
+        match error {
+            sources::SourceError::Forbidden(text) => Self::Forbidden(text),
+            sources::SourceError::Undeclared(text) => Self::Undeclared(text),
+            sources::SourceError::NotSynced(text) => Self::NotSynced(text),
+        }
+    }
+}
+
+impl From<SourceRule> for types::SourceRule {
+    fn from(rule: SourceRule) -> Self {
+        Self {
+            name: rule.name,
+            description: rule.description,
+            origin: match rule.origin {
+                Origin::Url(url) => types::SourceOrigin::Url(url),
+                Origin::File(path) => types::SourceOrigin::File(path),
+                Origin::ConfigMap {
+                    namespace,
+                    name,
+                    key,
+                } => types::SourceOrigin::ConfigMap(types::ConfigMapEntry {
+                    namespace,
+                    name,
+                    key,
+                }),
+            },
+            interval_seconds: u32::try_from(rule.interval.as_secs()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl From<ActionRule> for types::ActionRule {
+    fn from(rule: ActionRule) -> Self {
+        Self {
+            name: rule.name,
+            description: rule.description,
+            http: rule.http,
+            sql: rule.sql,
+            secrets: rule.secrets.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Action> for types::Action {
+    fn from(action: Action) -> Self {
+        Self {
+            key: action.key,
+            name: action.name,
+            input: action.input,
+            secrets: action.secrets.into_iter().map(Into::into).collect(),
+            verify_seconds: u32::try_from(action.verify.as_secs()).unwrap_or(u32::MAX),
+            retire: action.retire,
+        }
+    }
+}
+
+impl From<GeneratedSecret> for types::GeneratedSecret {
+    fn from(secret: GeneratedSecret) -> Self {
+        let part = |part| match part {
+            SecretPart::Text(text) => types::SecretPart::Text(text),
+            SecretPart::Generated => types::SecretPart::Generated,
+        };
+        let entry = |(key, parts): (String, Vec<SecretPart>)| types::SecretEntry {
+            key,
+            parts: parts.into_iter().map(part).collect(),
+        };
+        Self {
+            name: secret.name,
+            namespace: secret.namespace,
+            secret: secret.secret,
+            entries: secret.entries.into_iter().map(entry).collect(),
         }
     }
 }
@@ -204,7 +310,7 @@ impl From<Outcome> for types::Outcome {
             conditions: outcome.conditions.into_iter().map(Into::into).collect(),
             events: outcome.events.into_iter().map(Into::into).collect(),
             status: outcome.status,
-            actions: Vec::new(),
+            actions: outcome.actions.into_iter().map(Into::into).collect(),
             next: match outcome.next {
                 None => types::Next::OnChange,
                 Some(time) => {

@@ -82,6 +82,7 @@
 #[cfg(test)]
 extern crate self as reeve_sdk;
 
+mod action;
 mod boolean;
 mod cluster;
 mod failure;
@@ -92,10 +93,12 @@ mod manifest;
 pub mod names;
 mod object;
 mod outcome;
+mod outside;
 mod plugin;
 mod problems;
 mod quantity;
 pub mod schema;
+mod source;
 
 #[cfg(target_arch = "wasm32")]
 mod guest;
@@ -107,6 +110,7 @@ use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]
 use testing as backend;
 
+pub use action::{Action, ActionRule, Actuation, Completion, GeneratedSecret, SecretPart, Verb};
 pub use boolean::{NotABoolean, parse_bool};
 pub use cluster::{Context, Query, ReadError};
 pub use failure::{Failure, OrFail};
@@ -115,11 +119,13 @@ pub use kind::{Kind, Metadata, ObjectReference, Strings};
 pub use manifest::{ConfigError, IntoManifest, Manifest, ReadRule, Scope};
 pub use object::{Object, ObjectMeta, OwnerReference};
 pub use outcome::{Absence, Condition, Event, Outcome};
-pub use plugin::{Plugin, PluginMetadata};
+pub use outside::{HttpError, Outside, Request, Response, Rows, Sql, SqlError, SqlValue};
+pub use plugin::{Actuates, Plugin, PluginMetadata};
 pub use problems::{BadLabel, Problems};
 pub use quantity::{NotAQuantity, Quantity};
 /// Any JSON, as [`json!`](serde_json::json) makes it.
 pub use serde_json::Value;
+pub use source::{Document, SourceRule};
 
 /// Makes a type the configuration of a plugin, or a part of it.
 ///
@@ -198,9 +204,11 @@ pub use reeve_sdk_macros::output;
 pub mod prelude {
     pub use crate::log;
     pub use crate::{
-        Absence, Condition, ConfigError, Context, Event, Failure, Kind, Manifest, Metadata, Object,
-        ObjectMeta, ObjectReference, OrFail, Outcome, OwnerReference, Problems, Quantity, Query,
-        ReadError, ReadRule, Scope, Value, config, input, output,
+        Absence, Action, ActionRule, Actuation, Completion, Condition, ConfigError, Context,
+        Document, Event, Failure, GeneratedSecret, HttpError, Kind, Manifest, Metadata, Object,
+        ObjectMeta, ObjectReference, OrFail, Outcome, Outside, OwnerReference, Problems, Quantity,
+        Query, ReadError, ReadRule, Request, Response, Rows, Scope, SecretPart, SourceRule, Sql,
+        SqlError, SqlValue, Value, Verb, config, input, output,
     };
     pub use serde_json::json;
 }
@@ -211,8 +219,10 @@ pub mod __private {
     pub use serde;
 
     #[cfg(target_arch = "wasm32")]
+    pub use crate::guest::actions::bindings as action_bindings;
+    #[cfg(target_arch = "wasm32")]
     pub use crate::guest::bindings;
-    pub use crate::plugin::{describe, metadata, reconcile};
+    pub use crate::plugin::{actuate, describe, metadata, reconcile};
 }
 
 /// Makes a crate a plugin, from two functions:
@@ -232,10 +242,43 @@ pub mod __private {
 /// `Result<Manifest, ConfigError>`, to refuse configuration that fits its schema
 /// but makes no sense. `reconcile` says what should exist for one primary.
 ///
+/// A plugin with outside effects has a third function, which makes them:
+///
+/// ```
+/// # use reeve_sdk::prelude::*;
+/// # #[input] struct Primary { metadata: Metadata }
+/// # #[config] #[derive(Default)] struct Config {}
+/// # fn manifest(config: &Config) -> Manifest
+/// # { Manifest::controller(Kind::new("v1", "Namespace")) }
+/// # fn reconcile(primary: Primary, config: &Config, cx: &Context) -> Result<Outcome, Failure>
+/// # { Ok(Outcome::new()) }
+/// fn actuate(call: &Actuation, config: &Config, outside: &Outside) -> Result<Completion, Failure>
+/// # { Ok(Completion::done()) }
+/// reeve_sdk::plugin!(manifest, reconcile, actuate);
+/// ```
+///
 /// The macro defines `ReevePlugin`, which implements [`Plugin`] for tests, and in
 /// a component the exports of the contract.
 #[macro_export]
 macro_rules! plugin {
+    ($manifest:path, $reconcile:path, $actuate:path $(,)?) => {
+        $crate::plugin!($manifest, $reconcile);
+
+        impl $crate::Actuates for ReevePlugin {
+            fn actuate(
+                call: &$crate::Actuation,
+                config: &[u8],
+                outside: &$crate::Outside,
+            ) -> ::std::result::Result<$crate::Completion, $crate::Failure> {
+                $crate::__private::actuate($actuate, call, config, outside)
+            }
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        $crate::__private::action_bindings::export_actions!(
+            ReevePlugin with_types_in $crate::__private::action_bindings
+        );
+    };
     ($manifest:path, $reconcile:path $(,)?) => {
         /// The plugin of this crate.
         pub struct ReevePlugin;

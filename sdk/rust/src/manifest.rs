@@ -1,6 +1,8 @@
 //! What a plugin is and all that it may touch.
 
 use crate::Kind;
+use crate::action::ActionRule;
+use crate::source::SourceRule;
 
 /// What a plugin is and all that it may touch, for one configuration.
 ///
@@ -20,6 +22,8 @@ pub struct Manifest {
     pub(crate) primary: PrimaryRule,
     pub(crate) reads: Vec<ReadRule>,
     pub(crate) writes: Vec<(Kind, Scope)>,
+    pub(crate) sources: Vec<SourceRule>,
+    pub(crate) actions: Vec<ActionRule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,8 @@ impl Manifest {
             },
             reads: Vec::new(),
             writes: Vec::new(),
+            sources: Vec::new(),
+            actions: Vec::new(),
         }
     }
 
@@ -84,6 +90,19 @@ impl Manifest {
     /// May return objects of this kind, in this scope.
     pub fn writes(mut self, kind: Kind, scope: Scope) -> Self {
         self.writes.push((kind, scope));
+        self
+    }
+
+    /// Reads an outside document through [`Context`](crate::Context).
+    pub fn source(mut self, rule: SourceRule) -> Self {
+        self.sources.push(rule);
+        self
+    }
+
+    /// May ask for outside effects of this kind. The plugin then needs a third
+    /// function, see [`plugin!`](crate::plugin).
+    pub fn action(mut self, rule: ActionRule) -> Self {
+        self.actions.push(rule);
         self
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ObjectReference;
+use crate::action::Action;
 
 /// The whole desired state for one primary.
 ///
@@ -38,6 +39,7 @@ pub struct Outcome {
     pub(crate) conditions: Vec<Condition>,
     pub(crate) events: Vec<Event>,
     pub(crate) status: Option<Vec<u8>>,
+    pub(crate) actions: Vec<Action>,
     pub(crate) next: Option<Duration>,
     pub(crate) empty_is_meant: bool,
 }
@@ -113,6 +115,15 @@ impl Outcome {
         self
     }
 
+    /// This outside effect should be in place, too.
+    pub fn action(mut self, action: Action) -> Self {
+        if let Some(problem) = &action.unwritable {
+            self.unwritable.get_or_insert_with(|| problem.clone());
+        }
+        self.actions.push(action);
+        self
+    }
+
     /// Run again after this time at the latest, although nothing that was read
     /// has changed.
     pub fn next_after(mut self, time: Duration) -> Self {
@@ -147,6 +158,11 @@ impl Outcome {
     /// What must not exist, so far.
     pub fn absences(&self) -> &[Absence] {
         &self.absent
+    }
+
+    /// The outside effects so far.
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
     }
 
     /// The conditions so far.

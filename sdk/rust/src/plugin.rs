@@ -2,8 +2,10 @@
 
 use serde::de::DeserializeOwned;
 
+use crate::action::{Actuation, Completion};
 use crate::json;
 use crate::manifest::IntoManifest;
+use crate::outside::Outside;
 use crate::schema::ConfigSchema;
 use crate::{ConfigError, Context, Failure, Manifest, Outcome};
 
@@ -28,6 +30,17 @@ pub trait Plugin {
     /// As the plugin says, and terminal when the primary or the configuration
     /// does not fit its type.
     fn reconcile(primary: &[u8], config: &[u8], cx: &Context) -> Result<Outcome, Failure>;
+}
+
+/// A plugin with outside effects. [`plugin!`](crate::plugin) with three functions
+/// implements it.
+pub trait Actuates: Plugin {
+    /// Does something about an outside effect; the configuration is one JSON text.
+    ///
+    /// # Errors
+    ///
+    /// As the plugin says, and terminal when the configuration does not fit its type.
+    fn actuate(call: &Actuation, config: &[u8], outside: &Outside) -> Result<Completion, Failure>;
 }
 
 /// Who a plugin is.
@@ -90,5 +103,26 @@ pub fn reconcile<P: DeserializeOwned, C: DeserializeOwned>(
     match outcome.unwritable {
         Some(problem) => Err(Failure::Terminal(problem)),
         None => Ok(outcome),
+    }
+}
+
+/// [`Actuates::actuate`] for a plugin whose `actuate` is this function.
+///
+/// # Errors
+///
+/// Those of [`Actuates::actuate`].
+pub fn actuate<C: DeserializeOwned>(
+    actuate: fn(&Actuation, &C, &Outside) -> Result<Completion, Failure>,
+    call: &Actuation,
+    config: &[u8],
+    outside: &Outside,
+) -> Result<Completion, Failure> {
+    let config = json::from_slice(config).map_err(|error| {
+        Failure::Terminal(format!("the configuration has an unexpected form: {error}"))
+    })?;
+    let completion = actuate(call, &config, outside)?;
+    match completion.unwritable {
+        Some(problem) => Err(Failure::Terminal(problem)),
+        None => Ok(completion),
     }
 }

@@ -4,8 +4,11 @@
 //! stripped and projected, reads that a manifest does not declare fail, and so do
 //! kinds that are not granted or not synced.
 
+mod outside;
 mod selector;
 mod view;
+
+pub(crate) use outside::OutsideBackend;
 
 use std::time::SystemTime;
 
@@ -13,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::log::Level;
+use crate::source::Document;
 use crate::{Context, Kind, Manifest, ObjectReference, Query, ReadError, Scope};
 
 /// The answers that a test prepared.
@@ -22,6 +26,8 @@ pub(crate) struct Backend {
     now: u64,
     forbidden: Vec<Kind>,
     unsynced: Vec<Kind>,
+    documents: Vec<(String, Document, u64)>,
+    facts: Vec<(String, Vec<u8>)>,
     /// Without one, every read is declared.
     manifest: Option<Manifest>,
 }
@@ -79,6 +85,35 @@ impl Context {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         self.backend.now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The outside document of this name has this body.
+    #[must_use]
+    pub fn with_source(self, name: &str, body: impl Into<Vec<u8>>) -> Self {
+        self.with_old_source(name, body, 0)
+    }
+
+    /// The outside document of this name has this body, and was last confirmed to be
+    /// current so many seconds ago.
+    #[must_use]
+    pub fn with_old_source(mut self, name: &str, body: impl Into<Vec<u8>>, age: u64) -> Self {
+        let document = Document {
+            body: body.into(),
+            media_type: String::new(),
+        };
+        self.backend.documents.retain(|(known, _, _)| known != name);
+        self.backend
+            .documents
+            .push((name.to_owned(), document, age));
+        self
+    }
+
+    /// The outside effect of this key has reported this fact.
+    #[must_use]
+    pub fn with_fact(mut self, key: &str, fact: impl Serialize) -> Self {
+        let fact = serde_json::to_vec(&fact).unwrap_or_default();
+        self.backend.facts.push((key.to_owned(), fact));
         self
     }
 
@@ -143,6 +178,37 @@ impl Backend {
 
     pub(crate) fn now(&self) -> u64 {
         self.now
+    }
+
+    pub(crate) fn source(&self, name: &str) -> Result<Document, ReadError> {
+        self.document(name).map(|(document, _)| document)
+    }
+
+    pub(crate) fn source_age(&self, name: &str) -> Result<u64, ReadError> {
+        self.document(name).map(|(_, age)| age)
+    }
+
+    fn document(&self, name: &str) -> Result<(Document, u64), ReadError> {
+        let declares = |manifest: &Manifest| manifest.sources.iter().any(|rule| rule.name == name);
+        if self
+            .manifest
+            .as_ref()
+            .is_some_and(|manifest| !declares(manifest))
+        {
+            return Err(ReadError::Undeclared(format!(
+                "the manifest declares no source {name}"
+            )));
+        }
+        let found = self.documents.iter().find(|(known, _, _)| known == name);
+        let (_, document, age) = found.ok_or_else(|| {
+            ReadError::NotSynced(format!("source {name} has not been fetched yet"))
+        })?;
+        Ok((document.clone(), *age))
+    }
+
+    pub(crate) fn fact(&self, key: &str) -> Option<&[u8]> {
+        let found = self.facts.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value.as_slice())
     }
 
     fn matching(&self, query: &Query) -> Result<Vec<(ObjectReference, &Value)>, ReadError> {

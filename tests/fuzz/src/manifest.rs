@@ -2,7 +2,10 @@
 
 use reeve_core::grant::{self, Served};
 use reeve_core::kind::GroupVersionKind;
-use reeve_core::manifest::{Manifest, RawManifest, RawPrimary, RawRead, Scope, WriteRule};
+use reeve_core::manifest::{
+    ActionRule, ConfigMapEntry, Manifest, Origin, RawManifest, RawPrimary, RawRead, RawSource,
+    Scope, WriteRule,
+};
 use serde_json::{Value, json};
 
 /// The input is a manifest as JSON: `primary`, `reads`, `writes`, `sources` and
@@ -69,9 +72,41 @@ fn raw(json: &Value) -> RawManifest {
                 scope: scope(&write["scope"]),
             })
             .collect(),
-        sources: texts(&json["sources"]),
-        actions: texts(&json["actions"]),
+        sources: items(&json["sources"])
+            .map(|source| RawSource {
+                name: text(&source["name"]),
+                description: String::new(),
+                origin: origin(source),
+                interval_seconds: number(&source["interval"]),
+            })
+            .collect(),
+        actions: items(&json["actions"])
+            .map(|action| ActionRule {
+                name: text(&action["name"]),
+                description: String::new(),
+                http: texts(&action["http"]),
+                sql: texts(&action["sql"]),
+                secrets: items(&action["secrets"]).map(scope).collect(),
+            })
+            .collect(),
     }
+}
+
+fn origin(json: &Value) -> Origin {
+    match (&json["url"], &json["file"]) {
+        (Value::String(url), _) => Origin::Url(url.clone()),
+        (_, Value::String(file)) => Origin::File(file.clone()),
+        _ => Origin::ConfigMap(ConfigMapEntry {
+            namespace: text(&json["namespace"]),
+            name: text(&json["map"]),
+            key: text(&json["key"]),
+        }),
+    }
+}
+
+fn number(json: &Value) -> u32 {
+    let number = json.as_u64().unwrap_or_default();
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn kind(json: &Value) -> GroupVersionKind {

@@ -6,9 +6,10 @@ use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::problem::Problem;
-use crate::reads::Side;
+use crate::reads::{Read, Side};
 use crate::request::Ask;
 use crate::run::is_held;
+use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
@@ -411,6 +412,25 @@ impl Controller {
         for unit in self.state.reads.touched(&change.reference, old, new) {
             self.state.queue.add(unit);
         }
+    }
+}
+
+impl Controller {
+    /// Runs those who read an outside document that has changed.
+    pub(super) fn on_source(&mut self, change: &SourceChange) {
+        let SourceChange {
+            plugin,
+            name,
+            content,
+        } = change;
+        let mut reads = vec![Read::SourceAge(name.clone())];
+        reads.extend(content.then(|| Read::Source(name.clone())));
+        for read in reads {
+            for unit in self.state.reads.source_readers(plugin, &read) {
+                self.state.queue.add(unit);
+            }
+        }
+        self.mark_stale(plugin);
     }
 }
 

@@ -171,7 +171,7 @@ impl Controller {
 
 pub(super) const UNIT_LABEL_LENGTH: usize = 20;
 
-pub(super) fn unit_object_prefix(plugin: &str) -> String {
+pub(crate) fn unit_object_prefix(plugin: &str) -> String {
     format!("{}-", plugin_label(plugin).to_lowercase())
 }
 
@@ -306,6 +306,7 @@ pub(super) fn unit_report(
         status: UnitStatus {
             digest,
             failures: state.failures,
+            actions: state.effects.write(),
             sync: sync_status::write(
                 &state.sync,
                 state.blocked_since.as_ref().map(|(_, since)| *since),

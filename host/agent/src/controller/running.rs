@@ -231,7 +231,10 @@ impl Controller {
             let new = self.state.reads.set(unit, reads);
             // What was read for the first time was not listened for while the call
             // ran. If the store has moved since, look again.
-            if new && self.runner.store.snapshot().version() != ran.version {
+            let moved = self.runner.store.snapshot().version() != ran.version;
+            let active = plugin.active.as_ref();
+            let turned = active.is_some_and(|active| active.sources.version() != ran.sources);
+            if new && (moved || turned) {
                 self.state.queue.add(unit.clone());
             }
         }
@@ -247,6 +250,9 @@ impl Controller {
             plugin
                 .contributions
                 .want(&unit.primary, &before, &state.contributing);
+        }
+        if let Some(effects) = ran.effects {
+            state.effects = effects;
         }
         let now = self.clock.now();
         if let Some(sync) = ran.sync {
@@ -321,6 +327,7 @@ impl Controller {
         let says_something = !ran.problems.is_empty()
             || !ran.conditions.is_empty()
             || state.fight.is_some()
+            || !state.effects.is_empty()
             || (state.sync.is_durable() && !gone);
         if says_something {
             let now = self.clock.now();

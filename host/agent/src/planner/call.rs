@@ -53,6 +53,11 @@ pub enum Question {
         /// Which fields; none when only names were asked for.
         fields: Option<Vec<String>>,
     },
+    /// For an outside document, or how old it is.
+    Source {
+        /// Name of the source.
+        name: String,
+    },
     /// For the time.
     Time(Timestamp),
 }
@@ -107,6 +112,13 @@ fn report(view: &CallView, read: &Read, now: Timestamp) -> ReadReport {
         Read::Clock => ReadReport {
             question: Question::Time(now),
             answer: Ok(1),
+        },
+        Read::Source(name) | Read::SourceAge(name) => ReadReport {
+            question: Question::Source { name: name.clone() },
+            answer: view
+                .source_seen(name)
+                .map(|_| 1)
+                .map_err(|error| error.to_string()),
         },
     }
 }

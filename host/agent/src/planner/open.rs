@@ -14,6 +14,7 @@ use reeve_cluster::{Answer, Object};
 use reeve_core::ObjectReference;
 use reeve_core::selector::Selector;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A component that is not installed, or not yet.
 #[derive(Clone, Debug)]
@@ -24,6 +25,9 @@ pub struct Given {
     /// the same name, if there is one.
     pub config: Option<String>,
 }
+
+/// Outside documents that take longer than this are as good as absent.
+const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A plugin whose units can be planned.
 pub struct Opened<'a> {
@@ -98,6 +102,8 @@ impl Planner {
         }
         let active = self.loader.open(plugin, prepared).await.map_err(failed)?;
         let active = Arc::new(active);
+        active.sources.looked_at(SOURCE_PATIENCE).await;
+        warnings.extend(active.sources.problem().map(|(_, text)| text));
         let snapshot = self.runner.store.snapshot();
         let spec = active.watches.primary.spec();
         let primaries = snapshot.list_in(spec, None, &Selector::default());

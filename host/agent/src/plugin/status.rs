@@ -164,6 +164,24 @@ impl PluginState {
         }
     }
 
+    /// What is wrong with its outside documents.
+    fn set_sources(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let kind = ConditionType::SourcesStale;
+        let active = self.active.as_ref();
+        let Some((forbidden, message)) = active.and_then(|active| active.sources.problem()) else {
+            remove_condition(conditions, kind);
+            return;
+        };
+        let reason = match forbidden {
+            true => Reason::SourceForbidden,
+            false => Reason::SourceFailing,
+        };
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let reason = reason.to_string();
+        let new = condition(kind.as_str(), "True", reason, message, generation, now);
+        set_condition(conditions, new);
+    }
+
     /// What of all units waits for a person's word.
     fn set_held(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
         let Some(hold) = self.guard.lock().hold() else {
@@ -214,6 +232,7 @@ impl PluginState {
             None => None,
         };
         self.set_held(conditions, now);
+        self.set_sources(conditions, now);
         for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
             match &progress {
                 Some((holds, reason, message)) if *holds == kind => {

@@ -1,5 +1,6 @@
 //! The state of one unit.
 
+use crate::effects::Effects;
 use crate::event_limit::EventLimit;
 use crate::execute::Contested;
 use crate::problem::Problem;
@@ -55,6 +56,8 @@ pub(crate) struct UnitState {
     pub(crate) retry: bool,
     /// Whether it has run since the guard was made.
     pub(crate) heard: bool,
+    /// Outside effects.
+    pub(crate) effects: Effects,
 }
 
 /// How a unit is.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::{Desired, Failure, UnitKey};
-use reeve_engine::{Fault, FaultKind, Level, LogLine, Request};
+use reeve_engine::{Fact, Fault, FaultKind, Level, LogLine, Request};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ impl Runner {
         active: &Arc<Active>,
         snapshot: &Snapshot,
         primary: &Object,
+        facts: Vec<Fact>,
         ran: &mut Ran,
     ) -> Result<Desired, Problem> {
         let mut whole = primary.value();
@@ -38,7 +39,7 @@ impl Runner {
             unit,
             self.clock.now(),
         ));
-        let given = memo::given(&active.key, &seen);
+        let given = memo::given(&active.key, &seen, &facts);
         if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
             self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());
@@ -47,7 +48,7 @@ impl Runner {
         let request = Request {
             primary: seen,
             config: active.config.clone(),
-            facts: Vec::new(),
+            facts,
         };
         let call = {
             let (active, view) = (active.clone(), view.clone());
@@ -106,7 +107,7 @@ impl Runner {
     }
 }
 
-fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {
+pub(super) fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {
     for line in lines {
         let (plugin, primary) = (&unit.plugin, &unit.primary);
         let text = &line.message;
@@ -130,12 +131,12 @@ fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {
     }
 }
 
-fn fault_problem(fault: &Fault) -> Problem {
+pub(super) fn fault_problem(fault: &Fault) -> Problem {
     let reason = match *fault.kind {
         FaultKind::Trap { .. } | FaultKind::Exit { .. } | FaultKind::MalformedResult { .. } => {
             Reason::Trapped
         }
-        FaultKind::Refused { .. } => Reason::OutcomeRefused,
+        FaultKind::Refused { .. } | FaultKind::NoActions => Reason::OutcomeRefused,
         FaultKind::Host { .. } => Reason::Retrying,
         _ => Reason::LimitExceeded,
     };

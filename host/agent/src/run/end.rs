@@ -173,7 +173,9 @@ impl Runner {
         let Run { unit, active, .. } = run;
         let hooks = of(primary).contains(&hook_finalizer(&unit.plugin));
         let (wanted, revision) = if hooks {
-            let desired = self.ask(unit, active, snapshot, primary, ran).await?;
+            let facts = run.effects.facts();
+            let asked = self.ask(unit, active, snapshot, primary, facts, ran);
+            let desired = asked.await?;
             let manager = &active.field_manager;
             let prepared = prepare(owner, manager, desired.objects, &active.policy, &|_| None);
             let prepared = prepared

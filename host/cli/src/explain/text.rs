@@ -139,6 +139,7 @@ fn of_read(read: &ReadReport) -> String {
             };
             (format!("every {kind} {place}{labels}{fields}"), answer)
         }
+        Question::Source { name } => (format!("the outside document {name}"), String::new()),
         Question::Time(time) => ("the time".to_owned(), time.to_string()),
     };
     format!("{question}: {answer}")

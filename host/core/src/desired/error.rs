@@ -94,6 +94,18 @@ pub enum DesiredError {
         /// Its beginning.
         value: String,
     },
+    /// An outside effect that cannot be asked for.
+    #[error("actions[{index}] ({key}): {field}: {problem}")]
+    Action {
+        /// Position in the outcome.
+        index: usize,
+        /// Its key, as far as it can be shown.
+        key: String,
+        /// Field of the action.
+        field: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
     /// The outcome uses a part of the contract that this host does not carry out.
     #[error("{field}: this version of reeve does not carry out {what} yet; return none")]
     Unsupported {

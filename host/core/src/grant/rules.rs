@@ -1,7 +1,7 @@
 //! What a manifest asks for, as verbs on resources in places.
 
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Scope};
+use crate::manifest::{Manifest, Scope, secret_kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kind as the cluster serves it, as far as a grant needs it.
@@ -30,6 +30,8 @@ pub struct Rule {
 
 /// What writing needs: server-side apply is a `patch` that may `create`.
 pub const WRITE_VERBS: [&str; 3] = ["create", "delete", "patch"];
+/// What a generated Secret needs: it is looked for, made, and mended.
+pub const SECRET_VERBS: [&str; 3] = ["create", "get", "patch"];
 /// What being shown objects needs.
 pub(super) const READ_VERBS: [&str; 3] = ["get", "list", "watch"];
 
@@ -51,6 +53,10 @@ pub fn account_rules(
             &[],
             &WRITE_VERBS,
         );
+    }
+    for scope in manifest.actions.iter().flat_map(|action| &action.secrets) {
+        let kind = secret_kind();
+        rules.add(&served(kind), kind, scope, &[], &SECRET_VERBS);
     }
     rules.minimal()
 }

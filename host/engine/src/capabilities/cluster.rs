@@ -57,10 +57,10 @@ fn size(reference: &ObjectReference) -> usize {
     kind.group.len() + kind.version.len() + kind.kind.len() + namespace + reference.name.len()
 }
 
-/// What a plugin is must not depend on the cluster.
+/// What a plugin is, and what it does outside, must not depend on the cluster.
 fn outside() -> ReadError {
     ReadError::Undeclared(
-        "the cluster can be read in `reconcile` only, not while a plugin describes itself"
+        "the cluster can be read in `reconcile` only; pass what an action needs in its `input`"
             .to_owned(),
     )
 }

@@ -7,6 +7,7 @@
 //! they write to standard output and error becomes lines of the log. No answer
 //! depends on the machine, so none of this is an input.
 
+use super::http::HttpState;
 use crate::called::Level;
 use crate::state::State;
 use bytes::Bytes;
@@ -48,8 +49,9 @@ const MAX_LINE_BYTES: usize = 4 << 10;
 /// WASI's state within one call.
 pub(crate) struct Wasi {
     ctx: WasiCtx,
-    table: ResourceTable,
+    pub(super) table: ResourceTable,
     output: [Output; 2],
+    pub(super) http: HttpState,
 }
 
 /// Links every interface of WASI 0.2.
@@ -74,11 +76,7 @@ pub(crate) fn collect_output(state: &mut State) {
 impl WasiView for State {
     /// Called once for each call of a WASI function.
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.meter.count_host_call();
-        let (seed, room) = (self.seed, self.log.room());
-        let wasi = self
-            .wasi
-            .get_or_insert_with(|| Box::new(Wasi::new(seed, room)));
+        let wasi = self.wasi();
         WasiCtxView {
             ctx: &mut wasi.ctx,
             table: &mut wasi.table,
@@ -86,8 +84,21 @@ impl WasiView for State {
     }
 }
 
+impl State {
+    /// WASI's state, for one call of one of its functions.
+    pub(super) fn wasi(&mut self) -> &mut Wasi {
+        self.meter.count_host_call();
+        let (seed, room) = (self.seed, self.log.room());
+        let (outside, function) = (&self.outside, self.function);
+        self.wasi.get_or_insert_with(|| {
+            let http = HttpState::new(outside.clone(), function);
+            Box::new(Wasi::new(seed, room, http))
+        })
+    }
+}
+
 impl Wasi {
-    fn new(seed: Digest, room: u64) -> Self {
+    fn new(seed: Digest, room: u64, http: HttpState) -> Self {
         let output = [
             Output::new(Level::Info, room),
             Output::new(Level::Warn, room),
@@ -108,7 +119,12 @@ impl Wasi {
             .allow_udp(false)
             .allow_ip_name_lookup(false)
             .build();
-        Self { ctx, table, output }
+        Self {
+            ctx,
+            table,
+            output,
+            http,
+        }
     }
 }
 

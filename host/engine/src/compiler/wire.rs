@@ -165,9 +165,8 @@ fn encode_problems(problems: &[WorldProblem]) -> Vec<u8> {
         let (sort, name) = match problem {
             WorldProblem::MissingExport { .. } => (0, ""),
             WorldProblem::OtherGeneration { found } => (1, found.as_str()),
-            WorldProblem::Actions { name } => (2, name.as_str()),
-            WorldProblem::UnknownImport { name } => (3, name.as_str()),
-            WorldProblem::WrongType { detail } => (4, detail.as_str()),
+            WorldProblem::UnknownImport { name } => (2, name.as_str()),
+            WorldProblem::WrongType { detail } => (3, detail.as_str()),
         };
         let name = cut(name);
         if !bytes.is_empty() && bytes.len() + name.len() > TEXT_BYTES {
@@ -191,9 +190,8 @@ fn decode_problems(mut bytes: &[u8]) -> Option<Vec<WorldProblem>> {
                 name: expected_export(),
             },
             1 => WorldProblem::OtherGeneration { found: name },
-            2 => WorldProblem::Actions { name },
-            3 => WorldProblem::UnknownImport { name },
-            4 => WorldProblem::WrongType { detail: name },
+            2 => WorldProblem::UnknownImport { name },
+            3 => WorldProblem::WrongType { detail: name },
             _ => return None,
         });
         bytes = rest;
@@ -251,7 +249,6 @@ mod tests {
                         name: expected_export(),
                     },
                     WorldProblem::OtherGeneration { found: name() },
-                    WorldProblem::Actions { name: name() },
                     WorldProblem::UnknownImport { name: name() },
                     WorldProblem::WrongType { detail: name() },
                 ],

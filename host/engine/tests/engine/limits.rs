@@ -102,6 +102,9 @@ async fn time_in_the_host_is_not_counted() {
             0
         }
 
+        fn source_age(&self, name: &str) -> Result<u64, reeve_engine::SourceError> {
+            Err(reeve_engine::SourceError::Undeclared(name.to_owned()))
+        }
         fn source(&self, name: &str) -> Result<reeve_engine::Document, reeve_engine::SourceError> {
             Err(reeve_engine::SourceError::Undeclared(name.to_owned()))
         }

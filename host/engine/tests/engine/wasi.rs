@@ -47,6 +47,17 @@ async fn random_numbers_are_the_same_at_every_call() {
 }
 
 #[tokio::test]
+async fn sql_answers_in_actuate_only() {
+    let called = look(json!({ "look": "sql" }), &limits()).await.unwrap();
+    let answer = data(&called.value.unwrap())["sql"].to_string();
+    let expected = "SQL answers in `actuate` only, not in `reconcile`";
+    assert!(
+        answer.contains("Forbidden") && answer.contains(expected),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
 async fn exit_ends_the_call() {
     let fault = look(json!({ "look": "exit" }), &limits())
         .await

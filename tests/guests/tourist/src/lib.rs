@@ -10,6 +10,7 @@
 //! | `print` | writes lines to standard output and error |
 //! | `litter` | opens handles and never closes them |
 //! | `gamble` | asks for a megabyte of random bytes at once |
+//! | `sql` | runs a statement, which answers in `actuate` only |
 
 // The contract's export names are no symbols that a native linker takes.
 #![cfg(target_arch = "wasm32")]
@@ -27,7 +28,7 @@ mod contract {
 
     pub(crate) use super::Tourist;
     pub(crate) use exports::reeve::plugin::controller_api::Guest;
-    pub(crate) use reeve::plugin::types;
+    pub(crate) use reeve::plugin::{sql, types};
     pub(crate) use wasi::{cli, clocks, filesystem, random, sockets};
 }
 
@@ -35,7 +36,7 @@ use contract::types::{
     ConfigError, Failure, GroupVersionKind, Manifest, Next, Outcome, PluginMetadata, PrimaryRule,
     Request, Role, Scope, WriteRule,
 };
-use contract::{Guest, cli, clocks, filesystem, random, sockets};
+use contract::{Guest, cli, clocks, filesystem, random, sockets, sql};
 use serde_json::{Value, json};
 
 pub(crate) struct Tourist;
@@ -89,6 +90,14 @@ impl Guest for Tourist {
             Some("gamble") => {
                 let bytes = random::random::get_random_bytes(1 << 20).len();
                 Ok(outcome(&json!({ "bytes": bytes.to_string() })))
+            }
+            Some("sql") => {
+                let statement = sql::Statement {
+                    parts: vec![sql::Part::Text("SELECT 1".to_owned())],
+                    parameters: Vec::new(),
+                };
+                let answer = sql::query("main", &statement).map(|_| ());
+                Ok(outcome(&json!({ "sql": format!("{answer:?}") })))
             }
             Some(other) => Err(Failure::Terminal(format!("cannot look at {other}"))),
         }

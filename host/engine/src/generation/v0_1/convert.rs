@@ -1,9 +1,14 @@
 //! Requests, manifests and outcomes, from one set of types to the other.
 
-use super::bindings::reeve::plugin::types;
+use super::actions_api;
+use super::bindings::reeve::plugin::{sql, types};
 use crate::component::{ConfigError, Request};
-use reeve_core::manifest::{RawManifest, RawPrimary, RawRead};
-use reeve_core::outcome::{self, Outcome};
+use crate::outside::Actuation;
+use reeve_core::manifest::{
+    ActionRule, ConfigMapEntry, Origin, RawManifest, RawPrimary, RawRead, RawSource,
+};
+use reeve_core::outcome::{self, Outcome, Verb};
+use reeve_core::sql as core_sql;
 use reeve_core::{Failure, GroupVersionKind, Metadata, ObjectReference, Scope, WriteRule};
 use std::time::Duration;
 
@@ -19,6 +24,45 @@ pub(super) fn request(request: &Request) -> types::Request {
                 value: fact.value.to_vec(),
             })
             .collect(),
+    }
+}
+
+pub(super) fn actuation(actuation: &Actuation) -> actions_api::Actuation {
+    actions_api::Actuation {
+        action: action_back(&actuation.action),
+        verb: match actuation.verb {
+            Verb::Apply => actions_api::Verb::Apply,
+            Verb::Verify => actions_api::Verb::Verify,
+            Verb::Retire => actions_api::Verb::Retire,
+        },
+        config: actuation.config.to_vec(),
+        fact: actuation.fact.as_ref().map(|fact| fact.to_vec()),
+    }
+}
+
+fn action_back(action: &outcome::Action) -> types::Action {
+    let part = |part: &outcome::SecretPart| match part {
+        outcome::SecretPart::Text(text) => types::SecretPart::Text(text.clone()),
+        outcome::SecretPart::Generated => types::SecretPart::Generated,
+    };
+    let entry = |entry: &outcome::SecretEntry| types::SecretEntry {
+        key: entry.key.clone(),
+        parts: entry.parts.iter().map(part).collect(),
+    };
+    let secret = |secret: &outcome::GeneratedSecret| types::GeneratedSecret {
+        name: secret.name.clone(),
+        namespace: secret.namespace.clone(),
+        secret: secret.secret.clone(),
+        entries: secret.entries.iter().map(entry).collect(),
+    };
+    let verify = action.verify.map_or(0, |time| time.as_secs());
+    types::Action {
+        key: action.key.clone(),
+        name: action.name.clone(),
+        input: action.input.clone().into_bytes(),
+        secrets: action.secrets.iter().map(secret).collect(),
+        verify_seconds: u32::try_from(verify).unwrap_or(u32::MAX),
+        retire: action.retire,
     }
 }
 
@@ -39,7 +83,10 @@ pub(super) fn size(outcome: &types::Outcome) -> usize {
     let actions: usize = outcome
         .actions
         .iter()
-        .map(|a| a.key.len() + a.name.len() + a.input.len())
+        .map(|a| {
+            let secrets: usize = a.secrets.iter().map(size_of_secret).sum();
+            a.key.len() + a.name.len() + a.input.len() + secrets
+        })
         .sum();
     let status = outcome.status.as_ref().map_or(0, Vec::len);
     objects + absent + conditions + events + actions + status
@@ -68,7 +115,42 @@ pub(super) fn size_of_manifest(manifest: &RawManifest) -> usize {
         .iter()
         .map(|rule| kind(&rule.kind) + scope(&rule.scope))
         .sum();
-    primary + reads + writes + texts(&manifest.sources) + texts(&manifest.actions)
+    let sources: usize = manifest
+        .sources
+        .iter()
+        .map(|rule| rule.name.len() + rule.description.len() + size_of_origin(&rule.origin))
+        .sum();
+    let actions: usize = manifest
+        .actions
+        .iter()
+        .map(|rule| {
+            let secrets: usize = rule.secrets.iter().map(scope).sum();
+            rule.name.len()
+                + rule.description.len()
+                + texts(&rule.http)
+                + texts(&rule.sql)
+                + secrets
+        })
+        .sum();
+    primary + reads + writes + sources + actions
+}
+
+fn size_of_origin(origin: &Origin) -> usize {
+    match origin {
+        Origin::Url(text) | Origin::File(text) => text.len(),
+        Origin::ConfigMap(entry) => entry.namespace.len() + entry.name.len() + entry.key.len(),
+    }
+}
+
+fn size_of_secret(secret: &types::GeneratedSecret) -> usize {
+    let part = |part: &types::SecretPart| match part {
+        types::SecretPart::Text(text) => text.len(),
+        types::SecretPart::Generated => 0,
+    };
+    let entry =
+        |entry: &types::SecretEntry| entry.key.len() + entry.parts.iter().map(part).sum::<usize>();
+    let entries: usize = secret.entries.iter().map(entry).sum();
+    secret.name.len() + secret.namespace.len() + secret.secret.len() + entries
 }
 
 fn size_of_absence(absence: &types::Absence) -> usize {
@@ -163,14 +245,41 @@ impl From<types::Manifest> for RawManifest {
                     scope: rule.scope.into(),
                 })
                 .collect(),
-            sources: names(manifest.sources, |rule| rule.name),
-            actions: names(manifest.actions, |rule| rule.name),
+            sources: manifest.sources.into_iter().map(Into::into).collect(),
+            actions: manifest.actions.into_iter().map(Into::into).collect(),
         }
     }
 }
 
-fn names<T>(rules: Vec<T>, name: impl Fn(T) -> String) -> Vec<String> {
-    rules.into_iter().map(name).collect()
+impl From<types::SourceRule> for RawSource {
+    fn from(rule: types::SourceRule) -> Self {
+        Self {
+            name: rule.name,
+            description: rule.description,
+            origin: match rule.origin {
+                types::SourceOrigin::Url(url) => Origin::Url(url),
+                types::SourceOrigin::File(path) => Origin::File(path),
+                types::SourceOrigin::ConfigMap(entry) => Origin::ConfigMap(ConfigMapEntry {
+                    namespace: entry.namespace,
+                    name: entry.name,
+                    key: entry.key,
+                }),
+            },
+            interval_seconds: rule.interval_seconds,
+        }
+    }
+}
+
+impl From<types::ActionRule> for ActionRule {
+    fn from(rule: types::ActionRule) -> Self {
+        Self {
+            name: rule.name,
+            description: rule.description,
+            http: rule.http,
+            sql: rule.sql,
+            secrets: rule.secrets.into_iter().map(Into::into).collect(),
+        }
+    }
 }
 
 impl From<types::Scope> for Scope {
@@ -210,20 +319,104 @@ impl From<types::Outcome> for Outcome {
                 })
                 .collect(),
             status: outcome.status,
-            actions: outcome
-                .actions
-                .into_iter()
-                .map(|action| outcome::Action {
-                    key: action.key,
-                    name: action.name,
-                    input: action.input,
-                })
-                .collect(),
+            actions: outcome.actions.into_iter().map(Into::into).collect(),
             next: match outcome.next {
                 types::Next::OnChange => outcome::Next::OnChange,
                 types::Next::After(millis) => outcome::Next::After(Duration::from_millis(millis)),
             },
             empty_is_meant: outcome.empty_is_meant,
+        }
+    }
+}
+
+impl From<types::Action> for outcome::Action {
+    fn from(action: types::Action) -> Self {
+        let seconds = u64::from(action.verify_seconds);
+        Self {
+            key: action.key,
+            name: action.name,
+            // What is no UTF-8 becomes what is no JSON, and is refused as that.
+            input: String::from_utf8(action.input)
+                .unwrap_or_else(|_| char::REPLACEMENT_CHARACTER.to_string()),
+            secrets: action.secrets.into_iter().map(Into::into).collect(),
+            verify: (seconds > 0).then(|| Duration::from_secs(seconds)),
+            retire: action.retire,
+        }
+    }
+}
+
+impl From<types::GeneratedSecret> for outcome::GeneratedSecret {
+    fn from(secret: types::GeneratedSecret) -> Self {
+        let part = |part| match part {
+            types::SecretPart::Text(text) => outcome::SecretPart::Text(text),
+            types::SecretPart::Generated => outcome::SecretPart::Generated,
+        };
+        let entry = |entry: types::SecretEntry| outcome::SecretEntry {
+            key: entry.key,
+            parts: entry.parts.into_iter().map(part).collect(),
+        };
+        Self {
+            name: secret.name,
+            namespace: secret.namespace,
+            secret: secret.secret,
+            entries: secret.entries.into_iter().map(entry).collect(),
+        }
+    }
+}
+
+impl From<sql::Statement> for core_sql::Statement {
+    fn from(statement: sql::Statement) -> Self {
+        let part = |part| match part {
+            sql::Part::Text(text) => core_sql::Part::Text(text),
+            sql::Part::Identifier(name) => core_sql::Part::Identifier(name),
+            sql::Part::Literal(value) => core_sql::Part::Literal(value),
+            sql::Part::Password(name) => core_sql::Part::Password(name),
+        };
+        let value = |value| match value {
+            sql::Value::Null => core_sql::Value::Null,
+            sql::Value::Boolean(value) => core_sql::Value::Boolean(value),
+            sql::Value::Integer(value) => core_sql::Value::Integer(value),
+            sql::Value::Float(value) => core_sql::Value::Float(value),
+            sql::Value::Text(value) => core_sql::Value::Text(value),
+            sql::Value::Bytes(value) => core_sql::Value::Bytes(value),
+        };
+        Self {
+            parts: statement.parts.into_iter().map(part).collect(),
+            parameters: statement.parameters.into_iter().map(value).collect(),
+        }
+    }
+}
+
+impl From<core_sql::Rows> for sql::Rows {
+    fn from(rows: core_sql::Rows) -> Self {
+        let value = |value| match value {
+            core_sql::Value::Null => sql::Value::Null,
+            core_sql::Value::Boolean(value) => sql::Value::Boolean(value),
+            core_sql::Value::Integer(value) => sql::Value::Integer(value),
+            core_sql::Value::Float(value) => sql::Value::Float(value),
+            core_sql::Value::Text(value) => sql::Value::Text(value),
+            core_sql::Value::Bytes(value) => sql::Value::Bytes(value),
+        };
+        let row = |row: Vec<core_sql::Value>| row.into_iter().map(value).collect();
+        Self {
+            columns: rows.columns,
+            rows: rows.rows.into_iter().map(row).collect(),
+            affected: rows.affected,
+        }
+    }
+}
+
+impl From<core_sql::SqlError> for sql::SqlError {
+    fn from(error: core_sql::SqlError) -> Self {
+        match error {
+            core_sql::SqlError::Forbidden(text) => Self::Forbidden(text),
+            core_sql::SqlError::Connection(text) => Self::Connection(text),
+            core_sql::SqlError::Refused { state, message } => {
+                Self::Refused(sql::Refusal { state, message })
+            }
+            core_sql::SqlError::Timeout(text) => Self::Timeout(text),
+            core_sql::SqlError::TooLarge(text) => Self::TooLarge(text),
+            core_sql::SqlError::Invalid(text) => Self::Invalid(text),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The imports of the world, handed on to the capabilities.
 
-use super::bindings::reeve::plugin::{clock, cluster, log, sources, types};
+use super::bindings::reeve::plugin::{clock, cluster, log, sources, sql, types};
 use crate::called::Level;
 use crate::capabilities;
 use crate::state::State;
@@ -58,8 +58,34 @@ impl sources::Host for State {
             .map(|document| sources::Document {
                 body: document.body.into(),
                 media_type: document.media_type,
-                age_seconds: document.age_seconds,
             })
+            .map_err(Into::into))
+    }
+
+    fn age(&mut self, name: String) -> Result<Result<u64, sources::SourceError>> {
+        Ok(capabilities::sources::age(self, &name).map_err(Into::into))
+    }
+}
+
+impl sql::Host for State {
+    async fn query(
+        &mut self,
+        connection: String,
+        statement: sql::Statement,
+    ) -> Result<Result<sql::Rows, sql::SqlError>> {
+        let answer = capabilities::sql::query(self, connection, statement.into()).await?;
+        Ok(answer.map(Into::into).map_err(Into::into))
+    }
+
+    async fn transaction(
+        &mut self,
+        connection: String,
+        statements: Vec<sql::Statement>,
+    ) -> Result<Result<Vec<sql::Rows>, sql::SqlError>> {
+        let statements = statements.into_iter().map(Into::into).collect();
+        let answer = capabilities::sql::transaction(self, connection, statements).await?;
+        Ok(answer
+            .map(|all| all.into_iter().map(Into::into).collect())
             .map_err(Into::into))
     }
 }

@@ -1,0 +1,378 @@
+//! Outside effects of one unit: what is asked for, what was carried out, what is due.
+//!
+//! An effect is carried out once for what stands in the request, generated values
+//! included, and again when that changes or it is reported gone. It is remembered in
+//! the `Unit` object when it has been carried out and not before: a crash in between
+//! repeats it. What is in here decides and does nothing; `run/effects.rs` acts.
+
+mod door;
+mod secret;
+mod status;
+
+pub(crate) use door::Door;
+pub(crate) use secret::{Keeper, Kept};
+
+use k8s_openapi::jiff::Timestamp;
+use reeve_core::Digest;
+use reeve_core::backoff::Backoff;
+use reeve_core::outcome::Action;
+use reeve_engine::Fact;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Who makes outside effects.
+#[derive(Clone, Debug, Default)]
+pub enum EffectFeed {
+    /// The plugins, as far as it is granted.
+    #[default]
+    Outside,
+    /// Nobody: what comes of them is given by whoever runs the agent, as in a
+    /// scenario.
+    Given(watch::Receiver<GivenEffects>),
+}
+
+/// What comes of effects, by the names of actions.
+pub type GivenEffects = Arc<BTreeMap<String, GivenEffect>>;
+
+/// What comes of one kind of effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenEffect {
+    /// It is made, and reports this fact, one JSON text.
+    Fact(String),
+    /// It fails, for this reason.
+    Failing(String),
+}
+
+/// Whether an effect is in place is asked this often, unless the plugin says.
+const VERIFY: Duration = Duration::from_secs(600);
+
+/// Outside effects of one unit, by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Effects(BTreeMap<String, Effect>);
+
+/// One outside effect.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Effect {
+    /// As it was asked for last.
+    pub(crate) action: Action,
+    /// Whether it is asked for. If not, it is to be taken away.
+    pub(crate) wanted: bool,
+    /// What was carried out last.
+    pub(crate) done: Option<Carried>,
+    /// Whether anything may have been carried out: an attempt that failed may have
+    /// left something behind.
+    pub(crate) begun: bool,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// What went wrong last.
+    pub(crate) message: Option<String>,
+    /// Whether that is no failure, but something to wait for.
+    pub(crate) waits: bool,
+    /// No attempt is made before this time.
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+/// What was carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Carried {
+    /// Of the request and the generated values.
+    pub(crate) fingerprint: String,
+    /// What was reported, one JSON text.
+    pub(crate) fact: String,
+    pub(crate) at: Timestamp,
+    /// When it was last found to be in place.
+    pub(crate) verified: Timestamp,
+}
+
+/// What is to be done about an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing before this time.
+    At(Timestamp),
+    /// It is to be put in place, or looked at.
+    Now,
+}
+
+impl Effects {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes in what is asked for now. Returns what is asked for no more and stays.
+    pub(crate) fn want(&mut self, actions: &[Action]) -> Vec<Effect> {
+        for effect in self.0.values_mut() {
+            effect.wanted = false;
+        }
+        for action in actions {
+            let effect = self.0.entry(action.key.clone());
+            let effect = effect.or_insert_with(|| Effect::new(action.clone()));
+            effect.wanted = true;
+            if effect.action != *action {
+                effect.action = action.clone();
+                // What failed before is another request now.
+                effect.failures = 0;
+                effect.not_before = None;
+            }
+        }
+        let stays = |effect: &Effect| !effect.wanted && !(effect.action.retire && effect.begun);
+        let keys: Vec<String> = self
+            .0
+            .iter()
+            .filter(|(_, effect)| stays(effect))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let gone = keys.iter().filter_map(|key| self.0.remove(key));
+        gone.filter(|effect| effect.begun).collect()
+    }
+
+    /// Their keys, in order.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Effect> {
+        self.0.get_mut(key)
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
+    /// What later calls are told.
+    pub(crate) fn facts(&self) -> Vec<Fact> {
+        let done = self.0.iter();
+        done.filter_map(|(key, effect)| {
+            let fact = &effect.done.as_ref()?.fact;
+            Some(Fact {
+                key: key.clone(),
+                value: fact.clone().into(),
+            })
+        })
+        .collect()
+    }
+
+    /// When the next of them is due.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.0.values().filter_map(Effect::next).min()
+    }
+
+    /// Forgets delays, since a person asked for a new attempt.
+    pub(crate) fn try_anew(&mut self) {
+        for effect in self.0.values_mut() {
+            effect.failures = 0;
+            effect.not_before = None;
+        }
+    }
+}
+
+impl Effect {
+    fn new(action: Action) -> Self {
+        Self {
+            action,
+            wanted: true,
+            done: None,
+            begun: false,
+            failures: 0,
+            message: None,
+            waits: false,
+            not_before: None,
+        }
+    }
+
+    /// Whether anything is to be done about it. Whether it was carried out for what is
+    /// asked now, generated values aside, is told by the request alone.
+    pub(crate) fn due(&self, now: Timestamp) -> Due {
+        match self.next() {
+            Some(at) if at > now => Due::At(at),
+            _ => Due::Now,
+        }
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        if let Some(at) = self.not_before {
+            return Some(at);
+        }
+        if !self.wanted {
+            return Some(Timestamp::UNIX_EPOCH);
+        }
+        match &self.done {
+            Some(done) if done.fingerprint.starts_with(&self.request()) => {
+                later(done.verified, self.action.verify.unwrap_or(VERIFY))
+            }
+            _ => Some(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    /// Digest of what is asked for: the first half of a fingerprint.
+    fn request(&self) -> String {
+        // Serialising our own type cannot fail; an empty text would only mean that the
+        // effect is carried out once more.
+        let text = serde_json::to_vec(&self.action).unwrap_or_default();
+        Digest::of(&text).hex()[..32].to_owned()
+    }
+
+    /// Of what is asked for, with these generated values. They are 256 bits of chance,
+    /// which no digest gives away.
+    pub(crate) fn fingerprint(&self, values: &BTreeMap<String, Kept>) -> String {
+        let parts = values
+            .iter()
+            .flat_map(|(name, kept)| [name.as_bytes(), kept.value.expose().as_bytes()]);
+        let values = Digest::of_parts(parts);
+        format!("{}{}", self.request(), &values.hex()[..32])
+    }
+
+    /// Notes that it has been carried out.
+    pub(crate) fn carried_out(&mut self, fingerprint: String, fact: String, now: Timestamp) {
+        self.done = Some(Carried {
+            fingerprint,
+            fact,
+            at: now,
+            verified: now,
+        });
+        self.settled();
+    }
+
+    /// Notes that it is in place.
+    pub(crate) fn verified(&mut self, now: Timestamp) {
+        if let Some(done) = &mut self.done {
+            done.verified = now;
+        }
+        self.settled();
+    }
+
+    fn settled(&mut self) {
+        self.failures = 0;
+        self.message = None;
+        self.waits = false;
+        self.not_before = None;
+    }
+
+    /// Notes that an attempt failed, and when the next one is.
+    pub(crate) fn failed(&mut self, message: String, now: Timestamp) {
+        self.failures = self.failures.saturating_add(1);
+        self.message = Some(message);
+        self.not_before = later(now, Backoff::UNIT.delay(self.failures, 1.0));
+    }
+
+    /// Notes that no attempt can be made just now.
+    pub(crate) fn postponed(&mut self, time: Duration, now: Timestamp) {
+        self.not_before = later(now, time);
+    }
+}
+
+fn later(time: Timestamp, by: Duration) -> Option<Timestamp> {
+    // Beyond what the calendar can express is never.
+    time.checked_add(by).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Effects {
+        fn get(&self, key: &str) -> Option<&Effect> {
+            self.0.get(key)
+        }
+    }
+
+    fn action(input: &str, retire: bool) -> Action {
+        Action {
+            key: "db".into(),
+            name: "database".into(),
+            input: input.into(),
+            secrets: vec![],
+            verify: None,
+            retire,
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Effects of which the one asked for was carried out at 1000.
+    fn carried(retire: bool) -> Effects {
+        let mut effects = Effects::default();
+        effects.want(&[action("1", retire)]);
+        let effect = effects.get_mut("db").unwrap();
+        effect.begun = true;
+        let fingerprint = effect.fingerprint(&BTreeMap::new());
+        effect.carried_out(fingerprint, r#"{"a":1}"#.into(), at(1000));
+        effects
+    }
+
+    #[test]
+    fn an_effect_is_carried_out_once_and_then_looked_at() {
+        let mut effects = Effects::default();
+        effects.want(&[action("1", false)]);
+        assert_eq!(effects.get("db").unwrap().due(at(1000)), Due::Now);
+        let mut effects = carried(false);
+        effects.want(&[action("1", false)]);
+        let effect = effects.get("db").unwrap();
+        assert_eq!(effect.due(at(1001)), Due::At(at(1600)));
+        assert_eq!(effect.due(at(1600)), Due::Now);
+        assert_eq!(effects.next(), Some(at(1600)));
+        effects.want(&[action("2", false)]);
+        assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::Now);
+        assert_eq!(
+            effects.facts()[0].value,
+            r#"{"a":1}"#,
+            "a fact stays meanwhile"
+        );
+    }
+
+    #[test]
+    fn failures_are_tried_again_with_growing_delays() {
+        let mut effects = Effects::default();
+        effects.want(&[action("1", false)]);
+        let effect = effects.get_mut("db").unwrap();
+        let mut delays = Vec::new();
+        for _ in 0..4 {
+            effect.failed("no".into(), at(1000));
+            let delay = effect.not_before.unwrap().duration_since(at(1000));
+            delays.push(delay.as_millis());
+        }
+        assert_eq!(delays, [500, 1000, 2000, 4000]);
+        assert_eq!(effects.get("db").unwrap().due(at(1000)), Due::At(at(1004)));
+        // Another request is another attempt.
+        effects.want(&[action("2", false)]);
+        assert_eq!(effects.get("db").unwrap().due(at(1000)), Due::Now);
+        effects.get_mut("db").unwrap().failed("no".into(), at(1000));
+        effects.try_anew();
+        assert_eq!(effects.get("db").unwrap().due(at(1000)), Due::Now);
+    }
+
+    #[test]
+    fn what_is_asked_for_no_more_stays_or_is_taken_away() {
+        let mut effects = carried(false);
+        let kept = effects.want(&[]);
+        assert_eq!((kept.len(), effects.is_empty()), (1, true));
+
+        let mut effects = carried(true);
+        assert!(effects.want(&[]).is_empty());
+        assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::Now);
+        // Asked for again before it was taken away.
+        effects.want(&[action("1", true)]);
+        assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::At(at(1600)));
+
+        // What was never begun leaves nothing.
+        let mut effects = Effects::default();
+        effects.want(&[action("1", true)]);
+        assert!(effects.want(&[]).is_empty());
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn what_a_restart_needs_survives_it() {
+        let mut effects = carried(true);
+        effects.want(&[]);
+        effects.get_mut("db").unwrap().failed("no".into(), at(1001));
+        let mut read = Effects::read(&effects.write());
+        // A restart is a new attempt.
+        assert_eq!(read.get("db").unwrap().due(at(1001)), Due::Now);
+        read.get_mut("db").unwrap().not_before = effects.get("db").unwrap().not_before;
+        assert_eq!(read, effects);
+    }
+}

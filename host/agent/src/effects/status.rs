@@ -1,0 +1,78 @@
+//! How effects are written in a `Unit` object, and read back after a restart.
+
+use super::{Carried, Effect, Effects};
+use reeve_api::{ActionStatus, KeptSecret};
+
+impl Effects {
+    /// For a `Unit` object.
+    pub(crate) fn write(&self) -> Vec<ActionStatus> {
+        self.0.values().map(write).collect()
+    }
+
+    /// From a `Unit` object. What cannot be read is as good as absent: it is carried
+    /// out once more.
+    pub(crate) fn read(statuses: &[ActionStatus]) -> Self {
+        let read = statuses.iter().filter_map(read);
+        Self(
+            read.map(|effect| (effect.action.key.clone(), effect))
+                .collect(),
+        )
+    }
+}
+
+const PENDING: &str = "Pending";
+const IN_PLACE: &str = "InPlace";
+const FAILING: &str = "Failing";
+const RETIRING: &str = "Retiring";
+
+fn write(effect: &Effect) -> ActionStatus {
+    let state = match (&effect.done, effect.wanted) {
+        (_, false) => RETIRING,
+        _ if effect.failures > 0 => FAILING,
+        (None, true) => PENDING,
+        (Some(_), true) => IN_PLACE,
+    };
+    let done = effect.done.as_ref();
+    let secrets = effect.action.secrets.iter();
+    ActionStatus {
+        key: effect.action.key.clone(),
+        name: effect.action.name.clone(),
+        state: state.to_owned(),
+        // Serialising our own type cannot fail.
+        request: serde_json::to_string(&effect.action).unwrap_or_default(),
+        fingerprint: done.map(|done| done.fingerprint.clone()),
+        fact: done.map(|done| done.fact.clone()),
+        applied_at: done.map(|done| done.at.to_string()),
+        verified_at: done.map(|done| done.verified.to_string()),
+        failures: effect.failures,
+        message: effect.message.clone(),
+        secrets: secrets
+            .map(|secret| KeptSecret {
+                namespace: secret.namespace.clone(),
+                name: secret.secret.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn read(status: &ActionStatus) -> Option<Effect> {
+    let carried = || {
+        Some(Carried {
+            fingerprint: status.fingerprint.clone()?,
+            fact: status.fact.clone()?,
+            at: status.applied_at.as_ref()?.parse().ok()?,
+            verified: status.verified_at.as_ref()?.parse().ok()?,
+        })
+    };
+    Some(Effect {
+        action: serde_json::from_str(&status.request).ok()?,
+        wanted: status.state != RETIRING,
+        done: carried(),
+        // Something may have been carried out that was not written down.
+        begun: true,
+        failures: status.failures,
+        message: status.message.clone(),
+        waits: false,
+        not_before: None,
+    })
+}

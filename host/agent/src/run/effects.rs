@@ -1,0 +1,354 @@
+//! Making outside effects, looking whether they are there, and taking them away.
+
+use super::ask::{fault_problem, log_lines};
+use super::{Ran, Run, Runner};
+use crate::active::Active;
+use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
+use crate::problem::Problem;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{Reason, SyncMode};
+use reeve_core::outcome::{Action, Completion, Event, Verb};
+use reeve_core::{Failure, UnitKey};
+use reeve_engine::Actuation;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The largest fact: a name, an address, an id. It is kept in the `Unit` object.
+const FACT_BYTES: usize = 4 << 10;
+
+/// For how long a run waits until the plugin has room for one more effect: others
+/// that wait as long would take the room of units that have none.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// When it has none, it looks again after this time.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How one attempt ended.
+enum Tried {
+    /// The effect stands.
+    Done,
+    /// It was taken away.
+    Retired,
+    /// It is not there any more.
+    Gone,
+    /// There is no room just now.
+    Busy,
+    /// It failed.
+    Failed(Problem),
+}
+
+impl Runner {
+    /// Does what is due about the effects of a unit.
+    pub(super) async fn bring_about_effects(
+        &self,
+        run: &Run,
+        uid: &str,
+        actions: &[Action],
+        ran: &mut Ran,
+    ) {
+        // Plans make no effects, and what waits for a person waits with all of it.
+        let waits = run.mode == SyncMode::PlanOnly || ran.plan.is_some();
+        let nothing = actions.is_empty() && run.effects.is_empty();
+        if self.rehearsal.is_some() || waits || nothing {
+            return;
+        }
+        let mut effects = run.effects.clone();
+        if run.retry {
+            effects.try_anew();
+        }
+        let facts = effects.facts();
+        let kept = effects.want(actions);
+        for effect in &kept {
+            let (unit, Action { key, name, .. }) = (&run.unit, &effect.action);
+            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect kept, though it is asked for no more");
+        }
+        ran.events.extend(kept.iter().map(kept_event));
+        for key in effects.keys() {
+            self.attend(run, uid, &key, &mut effects, ran).await;
+        }
+        ran.again |= effects.facts() != facts;
+        let now = self.clock.now();
+        if let Some(next) = effects.next() {
+            let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+            ran.next = ran.next.at_the_latest(wait).bounded();
+        }
+        ran.effects = Some(effects);
+    }
+
+    /// Takes away the effects of a primary that is gone, as far as they are to be.
+    pub(super) async fn end_effects(&self, run: &Run, ran: &mut Ran) {
+        if run.effects.is_empty() || !ran.absent || self.rehearsal.is_some() {
+            return;
+        }
+        // Not to be told of is not to be gone.
+        match self.executor.live(&run.active, &run.unit.primary).await {
+            Ok(Some(primary)) if !primary.is_deleting() => {
+                let selected = run.active.manifest.primary().selector.is_empty();
+                if selected {
+                    ran.absent = false;
+                    ran.problems.push(Problem::passing(
+                        Reason::Syncing,
+                        format!(
+                            "{} exists, but the watch has not told of it yet",
+                            run.unit.primary
+                        ),
+                    ));
+                    return;
+                }
+            }
+            Ok(_) => {}
+            Err(problem) => {
+                ran.absent = false;
+                ran.problems.push(problem);
+                return;
+            }
+        }
+        self.bring_about_effects(run, "", &[], ran).await;
+        ran.absent = ran.effects.as_ref().is_none_or(Effects::is_empty);
+    }
+
+    /// Does what is due about one effect, if anything is.
+    async fn attend(&self, run: &Run, uid: &str, key: &str, effects: &mut Effects, ran: &mut Ran) {
+        let now = self.clock.now();
+        let Some(effect) = effects.get_mut(key) else {
+            return;
+        };
+        if let Due::At(_) = effect.due(now) {
+            ran.problems.extend(standing_problem(effect));
+            return;
+        }
+        let mut tried = self.attempt(run, uid, effect, now).await;
+        if matches!(tried, Tried::Gone) {
+            ran.events.push(gone_event(effect));
+            effect.done = None;
+            tried = self.attempt(run, uid, effect, now).await;
+        }
+        match tried {
+            Tried::Done => {}
+            Tried::Retired => effects.remove(key),
+            // It was just made; whether it stays is looked at in its time.
+            Tried::Gone => effect.failed("it is gone as soon as it is made".to_owned(), now),
+            Tried::Busy => effect.postponed(AGAIN, now),
+            Tried::Failed(problem) => {
+                let unit = &run.unit;
+                tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, action = %effect.action.name, key, message = problem.message, "action failed");
+                effect.failed(problem.message.clone(), now);
+                effect.waits = problem.waits();
+                ran.problems.push(problem);
+            }
+        }
+    }
+
+    async fn attempt(&self, run: &Run, uid: &str, effect: &mut Effect, now: Timestamp) -> Tried {
+        let action = &effect.action;
+        let failed = |reason, text: String| {
+            Tried::Failed(Problem::passing(
+                reason,
+                format!("action {} ({}): {text}", action.name, action.key),
+            ))
+        };
+        let mut values: BTreeMap<String, Kept> = BTreeMap::new();
+        if effect.wanted {
+            let keeper = Keeper {
+                cluster: &self.executor.cluster,
+                active: &run.active,
+                unit: &run.unit,
+                uid,
+                key: &action.key,
+            };
+            for secret in &action.secrets {
+                match keeper.keep(secret).await {
+                    Ok(kept) => values.insert(secret.name.clone(), kept),
+                    Err(refused) => return failed(refused.reason, refused.message),
+                };
+            }
+        }
+        let fingerprint = effect.fingerprint(&values);
+        let verb = match &effect.done {
+            _ if !effect.wanted => Verb::Retire,
+            Some(done) if done.fingerprint == fingerprint => Verb::Verify,
+            _ => Verb::Apply,
+        };
+        effect.begun = true;
+        let completion = match self.actuate(run, effect, verb, values).await {
+            None => return Tried::Busy,
+            Some(Err(problem)) => {
+                let action = &effect.action;
+                return Tried::Failed(Problem {
+                    message: format!(
+                        "action {} ({}), {}: {}",
+                        action.name,
+                        action.key,
+                        verb.as_str(),
+                        problem.message
+                    ),
+                    ..problem
+                });
+            }
+            Some(Ok(completion)) => completion,
+        };
+        match verb {
+            Verb::Retire => Tried::Retired,
+            Verb::Verify if !completion.in_place => Tried::Gone,
+            Verb::Verify => {
+                effect.verified(now);
+                Tried::Done
+            }
+            Verb::Apply => match fact(completion.fact) {
+                Ok(fact) => {
+                    effect.carried_out(fingerprint, fact, now);
+                    Tried::Done
+                }
+                Err(text) => Tried::Failed(Problem::passing(
+                    Reason::OutcomeRefused,
+                    format!(
+                        "action {} ({}): {text}",
+                        effect.action.name, effect.action.key
+                    ),
+                )),
+            },
+        }
+    }
+
+    /// Calls `actuate`; none when the plugin has no room for it just now.
+    async fn actuate(
+        &self,
+        run: &Run,
+        effect: &Effect,
+        verb: Verb,
+        values: BTreeMap<String, Kept>,
+    ) -> Option<Result<Completion, Problem>> {
+        let Run { unit, active, .. } = run;
+        if let EffectFeed::Given(given) = &self.effects {
+            let given = given.borrow().get(&effect.action.name).cloned();
+            return Some(pretend(given, effect));
+        }
+        let Some(rule) = active.manifest.action(&effect.action.name) else {
+            return Some(Err(Problem::lasting(
+                Reason::ActionFailed,
+                "this version of the plugin declares no such action any more; it is to be taken away by hand, or by a version that does".to_owned(),
+            )));
+        };
+        let room = tokio::time::timeout(PATIENCE, active.effects.acquire());
+        // Nobody closes it; without it the call still runs.
+        let _room = room.await.ok()?;
+        let passwords = values
+            .into_iter()
+            .map(|(name, kept)| (name, kept.value))
+            .collect();
+        let door = Arc::new(Door::new(active.granted.clone(), rule, passwords));
+        let actuation = Actuation {
+            action: effect.action.clone(),
+            verb,
+            config: active.config.clone(),
+            fact: effect.done.as_ref().map(|done| done.fact.clone().into()),
+        };
+        let call = {
+            let active = active.clone();
+            async move {
+                let component = &active.component;
+                component.actuate(actuation, door, &active.limits).await
+            }
+        };
+        let called = active.effect_threads.run(call).await;
+        self.count(unit, active, &called);
+        Some(match called {
+            Ok(called) => {
+                log_lines(unit, &called.logs, called.logs_dropped);
+                called.value.map_err(failure_problem)
+            }
+            Err(fault) => {
+                log_lines(unit, &fault.logs, fault.logs_dropped);
+                Err(fault_problem(&fault))
+            }
+        })
+    }
+
+    fn count(
+        &self,
+        unit: &UnitKey,
+        _: &Active,
+        called: &Result<reeve_engine::Called<Result<Completion, Failure>>, reeve_engine::Fault>,
+    ) {
+        match called {
+            Ok(called) => self.metrics.called(&unit.plugin, &called.usage, None),
+            Err(fault) => self
+                .metrics
+                .called(&unit.plugin, &fault.usage, fault.kind.limit()),
+        }
+    }
+}
+
+/// What a scenario says comes of an effect.
+fn pretend(given: Option<GivenEffect>, effect: &Effect) -> Result<Completion, Problem> {
+    match given {
+        Some(GivenEffect::Fact(fact)) => Ok(Completion {
+            in_place: true,
+            fact: fact.into_bytes(),
+        }),
+        Some(GivenEffect::Failing(text)) => Err(Problem::passing(Reason::ActionFailed, text)),
+        None => Err(Problem::passing(
+            Reason::ActionFailed,
+            format!(
+                "outside effects are not made in a scenario; say under `actions` what comes of `{}`",
+                effect.action.name
+            ),
+        )),
+    }
+}
+
+fn fact(bytes: Vec<u8>) -> Result<String, String> {
+    if bytes.len() > FACT_BYTES {
+        return Err(format!(
+            "its fact has {} bytes, more than {FACT_BYTES}; report less",
+            bytes.len()
+        ));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "its fact is no UTF-8".to_owned())?;
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("its fact is no JSON: {error}")),
+    }
+}
+
+/// What is outside is not watched, so that even what cannot work now is tried again.
+fn failure_problem(failure: Failure) -> Problem {
+    match failure {
+        Failure::NotReady(message) => Problem::lasting(Reason::NotReady, message),
+        Failure::Retry(message) | Failure::Terminal(message) => {
+            Problem::passing(Reason::ActionFailed, message)
+        }
+    }
+}
+
+/// What is still wrong with an effect that is not tried just now.
+fn standing_problem(effect: &Effect) -> Option<Problem> {
+    let message = effect.message.clone()?;
+    Some(match effect.waits {
+        true => Problem::lasting(Reason::NotReady, message),
+        false => Problem::passing(Reason::ActionFailed, message),
+    })
+}
+
+fn kept_event(effect: &Effect) -> Event {
+    let Action { key, name, .. } = &effect.action;
+    Event {
+        warning: false,
+        reason: Reason::EffectKept.to_string(),
+        message: format!(
+            "the outside effect {name} ({key}) is asked for no more; it stays as it is, to be taken away by hand"
+        ),
+    }
+}
+
+fn gone_event(effect: &Effect) -> Event {
+    let Action { key, name, .. } = &effect.action;
+    Event {
+        warning: true,
+        reason: Reason::EffectGone.to_string(),
+        message: format!(
+            "the outside effect {name} ({key}) is not there any more and is made again"
+        ),
+    }
+}

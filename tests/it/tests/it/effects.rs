@@ -1,0 +1,289 @@
+//! Outside effects: made once, looked at, made again, taken away.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::routing::any;
+use parking_lot::Mutex;
+use reeve_it::{NAMESPACE, World, core_reference, guest, plugin_reference, profile_reference};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What nobody but the service may ever see.
+const TOKEN: &str = "canary-7c9e6679-7425-40de";
+
+/// A service whose resources exist or not.
+#[derive(Clone, Default)]
+struct Service {
+    there: Arc<Mutex<BTreeSet<String>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    broken: Arc<Mutex<bool>>,
+}
+
+impl Service {
+    async fn serve(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = Router::new()
+            .route("/v1/{name}", any(answer))
+            .with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        format!("http://127.0.0.1:{port}/v1/")
+    }
+
+    /// What it was asked since this was last called.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock())
+    }
+}
+
+async fn answer(
+    State(service): State<Service>,
+    method: Method,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> (StatusCode, &'static str) {
+    service.asked.lock().push(format!("{method} {name}"));
+    let authorized = headers
+        .get("authorization")
+        .is_some_and(|value| *value == *format!("Bearer {TOKEN}"));
+    if !authorized {
+        return (StatusCode::UNAUTHORIZED, "who are you?");
+    }
+    if *service.broken.lock() {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "broken");
+    }
+    let mut there = service.there.lock();
+    match method.as_str() {
+        "PUT" => {
+            there.insert(name);
+            (StatusCode::CREATED, "made")
+        }
+        "DELETE" => {
+            there.remove(&name);
+            (StatusCode::OK, "gone")
+        }
+        _ if there.contains(&name) => (StatusCode::OK, "there"),
+        _ => (StatusCode::NOT_FOUND, "absent"),
+    }
+}
+
+fn capabilities(url: &str) -> Value {
+    json!({
+        "http": [{"url": url, "key": "service"}],
+        "keys": [{"name": "service", "type": "Bearer", "secret": {"name": "token"}}],
+    })
+}
+
+async fn grant(world: &World, capabilities: Value) {
+    let mut plugin = plugin_reference("envoy");
+    plugin["spec"] = json!({"capabilities": capabilities});
+    world.apply(&plugin).await;
+}
+
+/// A world with the service, the key to it, and one tenant.
+async fn world(config: Value) -> (World, Service, String) {
+    let service = Service::default();
+    let url = service.serve().await;
+    let world = World::started().await;
+    let mut token = core_reference("Secret", NAMESPACE, "token");
+    token["stringData"] = json!({"token": TOKEN});
+    world.apply(&token).await;
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["token"], "verbs": ["get"],
+    }]);
+    let agent = json!({
+        "kind": "User", "name": reeve_it::AGENT, "apiGroup": "rbac.authorization.k8s.io",
+    });
+    world.role("agent-token", &rules, &agent).await;
+    let mut config = config;
+    config["service"] = json!(url);
+    let component = vec![("plugin.wasm", guest("envoy"))];
+    world.install("envoy", &component, Some(config)).await;
+    world.tenant("alice", &[]).await;
+    (world, service, url)
+}
+
+async fn fact(world: &World) -> Value {
+    let report = world
+        .get(&core_reference("ConfigMap", "alice", "report"))
+        .await;
+    report.unwrap_or_default()["data"]["service"].clone()
+}
+
+async fn action(world: &World) -> Value {
+    let unit = world.unit("envoy", "alice").await.unwrap_or_default();
+    unit["status"]["actions"][0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_is_made_once_and_remembered() {
+    let (mut world, service, url) = world(json!({})).await;
+    world.settle().await;
+    let refused = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(refused.reason, "ActionFailed");
+    assert!(
+        refused
+            .message
+            .contains("is not granted; grant it in Plugin spec.capabilities.http"),
+        "{refused:?}"
+    );
+    assert!(service.asked().is_empty(), "nothing was sent");
+
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
+    let done = action(&world).await;
+    assert_eq!(
+        (&done["state"], &done["failures"]),
+        (&json!("InPlace"), &json!(0))
+    );
+    let ready = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(ready.status, "True", "{ready:?}");
+
+    // Neither time nor a change of something else nor a restart makes it again.
+    world
+        .edit(
+            &profile_reference("alice"),
+            json!({"metadata": {"labels": {"a": "b"}}}),
+        )
+        .await;
+    world.settle().await;
+    world.stop().await;
+    world.start();
+    world.settle().await;
+    assert_eq!(service.asked(), [""; 0]);
+    assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
+    assert_eq!(action(&world).await, done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_request_makes_it_again() {
+    let (world, service, url) = world(json!({})).await;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    world
+        .deliver(
+            "envoy",
+            &[("plugin.wasm", guest("envoy"))],
+            Some(json!({"service": url, "revision": 2})),
+        )
+        .await;
+    world.settle().await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_tried_again_with_growing_delays() {
+    let (world, service, url) = world(json!({})).await;
+    *service.broken.lock() = true;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(120)).await;
+    let ready = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(ready.reason, "ActionFailed");
+    let expected = "action service (service), apply: the service answers 500";
+    assert!(ready.message.contains(expected), "{ready:?}");
+    assert_eq!(action(&world).await["state"], "Failing");
+    let tries = service.asked().len();
+    assert!((4..=12).contains(&tries), "{tries} in two minutes");
+    *service.broken.lock() = false;
+    world.wait(Duration::from_secs(301)).await;
+    assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
+    assert_eq!(action(&world).await["failures"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_is_made_again() {
+    let (world, service, url) = world(json!({})).await;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    world.wait(Duration::from_secs(601)).await;
+    assert_eq!(
+        service.asked(),
+        ["GET alice"],
+        "looked at every ten minutes"
+    );
+    service.there.lock().clear();
+    world.wait(Duration::from_secs(601)).await;
+    assert_eq!(service.asked(), ["GET alice", "PUT alice"]);
+    let events = world.events("alice").await;
+    let gone = events.iter().find(|event| event["reason"] == "EffectGone");
+    assert!(gone.is_some(), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_no_more_is_taken_away_or_kept() {
+    for retire in [true, false] {
+        let (mut world, service, url) = world(json!({"retire": retire})).await;
+        grant(&world, capabilities(&url)).await;
+        world.wait(Duration::from_secs(60)).await;
+        assert_eq!(service.asked(), ["PUT alice"]);
+        // The service is away when the primary goes, and the agent ends meanwhile.
+        *service.broken.lock() = true;
+        world.delete(&profile_reference("alice")).await;
+        world.settle().await;
+        if retire {
+            assert_eq!(action(&world).await["state"], "Retiring");
+            world.stop().await;
+            world.start();
+            world.settle().await;
+            *service.broken.lock() = false;
+            world.wait(Duration::from_secs(301)).await;
+            assert!(service.there.lock().is_empty());
+        } else {
+            assert_eq!(service.asked(), [""; 0]);
+            assert_eq!(service.there.lock().len(), 1);
+        }
+        assert_eq!(world.unit("envoy", "alice").await, None, "retire: {retire}");
+    }
+}
+
+/// Everything that anybody can read, but the Secret itself.
+async fn everything(world: &World) -> String {
+    let mut all = String::new();
+    for (api, kind) in [
+        ("reeve.dev/v1alpha1", "Plugin"),
+        ("reeve.dev/v1alpha1", "Unit"),
+        ("reeve.dev/v1alpha1", "JournalEntry"),
+        ("v1", "ConfigMap"),
+        ("v1", "Event"),
+    ] {
+        let like = json!({"apiVersion": api, "kind": kind, "metadata": {"name": ""}});
+        for mut object in world.list(&like).await {
+            // The component itself.
+            object["binaryData"] = json!(null);
+            all.push_str(&object.to_string());
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_are_seen_nowhere() {
+    let (world, service, url) = world(json!({"retire": true})).await;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    *service.broken.lock() = true;
+    service.there.lock().clear();
+    world.wait(Duration::from_secs(1300)).await;
+    world.delete(&profile_reference("alice")).await;
+    world.settle().await;
+    // A key whose Secret is no key says so, and not what it is.
+    let mut token = core_reference("Secret", NAMESPACE, "token");
+    token["stringData"] = json!({"token": format!("{TOKEN}\nx")});
+    world.apply(&token).await;
+    world.wait(Duration::from_secs(400)).await;
+    let all = everything(&world).await;
+    assert!(
+        all.contains("has characters that no header can hold"),
+        "it was looked for"
+    );
+    for part in [TOKEN, &TOKEN[..12]] {
+        assert!(!all.contains(part));
+    }
+}
