@@ -8,6 +8,7 @@ use crate::http::negotiate;
 use crate::registry::custom::Custom;
 use crate::resource::{Nature, Resource};
 use crate::status::ApiError;
+use crate::typed::Typed;
 
 impl Resource {
     /// Reads an object that was sent for this resource.
@@ -16,34 +17,21 @@ impl Resource {
     ///
     /// When it is of another type, or a value in it is of the wrong one.
     pub(crate) fn read(&self, document: Document, body: &[u8]) -> Result<Decoded, ApiError> {
-        let text = |field: &str| match document.get(field) {
-            Some(Document::Text(text)) => text.clone(),
-            _ => String::new(),
+        let has_kind = match document.get("kind") {
+            Some(Document::Text(kind)) => !kind.is_empty(),
+            _ => false,
         };
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        if self.is_custom() && kind.is_empty() {
+        if self.is_custom() && !has_kind {
             let (shown, body) = (negotiate::summary(body), String::from_utf8_lossy(body));
             return Err(ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{body}' ({shown})",
                 self.kind
             )));
         }
-        let unreadable = |why: String| {
-            ApiError::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {why}",
-                self.kind, self.version, self.kind
-            ))
-        };
         let mut decoded = if self.is_custom() {
-            decode::custom(document).map_err(unreadable)?
+            decode::custom(document).map_err(|why| self.typed().unreadable(&why))?
         } else {
-            if let Err(why) = self.check_builtin_type(&api_version, &kind) {
-                // It is read as what it is before it is found to be something else.
-                let read = decode::builtin(&api_version, &kind, document);
-                let why = read.err().unwrap_or(why);
-                return Err(unconvertible(&api_version, &kind, self, &why));
-            }
-            decode::builtin(&self.api_version, &self.kind, document).map_err(unreadable)?
+            self.typed().read(document)?
         };
         self.check_type(&mut decoded.object)?;
         Ok(decoded)
@@ -69,34 +57,23 @@ impl Resource {
         if self.is_custom() {
             self.check_custom_type(fields, api_version, kind)?;
         } else {
-            self.check_builtin_type(api_version, kind)
-                .map_err(|why| unconvertible(api_version, kind, self, &why))?;
+            let typed = self.typed();
+            typed
+                .check(api_version, kind)
+                .map_err(|why| typed.unconvertible(api_version, kind, &why))?;
         }
         fields.insert("apiVersion".to_owned(), json!(self.api_version));
         fields.insert("kind".to_owned(), json!(self.kind));
         Ok(())
     }
 
-    /// Says why an object of another type is none of this resource.
-    pub(crate) fn check_builtin_type(&self, api_version: &str, kind: &str) -> Result<(), String> {
-        let version = version_in(api_version);
-        if !kind.is_empty() && kind != self.kind {
-            let package = match self.group.as_str() {
-                "" => "core",
-                group => group.split('.').next().unwrap_or_default(),
-            };
-            return Err(format!(
-                "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
-                self.kind
-            ));
+    /// The type of its objects, where that is built in.
+    pub(crate) fn typed(&self) -> Typed<'_> {
+        Typed {
+            group: &self.group,
+            api_version: &self.api_version,
+            kind: &self.kind,
         }
-        if !api_version.is_empty() && api_version != self.api_version {
-            return Err(format!(
-                "no kind \"{}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
-                self.kind
-            ));
-        }
-        Ok(())
     }
 
     fn check_custom_type(
@@ -279,27 +256,6 @@ fn empty_lists_are_none(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(empty_lists_are_none),
         _ => {}
     }
-}
-
-/// `v1` of `apps/v1`.
-fn version_in(api_version: &str) -> &str {
-    api_version
-        .rsplit_once('/')
-        .map_or(api_version, |(_, version)| version)
-}
-
-/// 400: an object of another type than the resource's.
-fn unconvertible(api_version: &str, kind: &str, resource: &Resource, why: &str) -> ApiError {
-    let kind = if kind.is_empty() {
-        &resource.kind
-    } else {
-        kind
-    };
-    ApiError::bad_request(format!(
-        "{kind} in version \"{}\" cannot be handled as a {}: {why}",
-        version_in(api_version),
-        resource.kind
-    ))
 }
 
 /// What of a custom resource counts for its generation.

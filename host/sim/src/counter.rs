@@ -20,7 +20,7 @@ pub struct Call {
 
 /// Counts of requests since the server was made, or since
 /// [`crate::Server::reset_requests`]. Refused requests count too; those to paths
-/// that are no resource do not.
+/// that are no served resource do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests(BTreeMap<Call, u64>);
 

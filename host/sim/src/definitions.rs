@@ -1,8 +1,10 @@
 //! The life of CustomResourceDefinitions: served at once, established, and at
 //! the end gone with all objects of their kind.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::crd::{self, Names};
@@ -11,7 +13,7 @@ use crate::rest::meta;
 use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
-use crate::store::{Object, Range};
+use crate::store::{Object, Range, Store};
 
 /// The table of definitions.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -25,27 +27,114 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
     *resource.table == *TABLE
 }
 
-/// Serves what a definition that was just written defines.
-pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
-    if removed {
-        shared.registry.forget(object.name());
-        return;
-    }
-    let value = object.value();
-    if meta::is_terminating(&value) {
-        return;
-    }
-    establish(shared, object.key());
-    if let Some(established) = shared.store.get(TABLE, object.key()) {
-        let value = established.value();
-        let conditions = value
+/// The names that definitions were given, read from the store when they are first
+/// asked for and kept up with every write from then on.
+#[derive(Debug, Default)]
+pub(crate) struct Accepted(Mutex<Option<BTreeMap<String, Given>>>);
+
+/// What one definition was given.
+#[derive(Debug, PartialEq)]
+struct Given {
+    group: String,
+    /// `status.acceptedNames`.
+    names: Value,
+    /// Whether these are all that it wants.
+    all: bool,
+}
+
+impl Given {
+    fn of(definition: &Value) -> Self {
+        let conditions = definition
             .pointer("/status/conditions")
             .and_then(Value::as_array);
-        let served = conditions.into_iter().flatten().any(is_established);
-        // A definition that has lost a name to another one goes on as it was.
-        if served {
-            shared.registry.serve(object.name(), &value);
+        let mut conditions = conditions.into_iter().flatten();
+        let group = definition.pointer("/spec/group").and_then(Value::as_str);
+        Given {
+            group: group.unwrap_or_default().to_owned(),
+            names: definition
+                .pointer("/status/acceptedNames")
+                .cloned()
+                .unwrap_or_default(),
+            all: conditions.any(|c| c["type"] == "NamesAccepted" && c["status"] == "True"),
         }
+    }
+
+    fn read(store: &Store) -> BTreeMap<String, Given> {
+        let page = store.list(TABLE, &Range::default(), None);
+        let definitions = page.map(|page| page.objects).unwrap_or_default();
+        let given = |definition: Arc<Object>| {
+            let given = Given::of(&definition.value());
+            (definition.name().to_owned(), given)
+        };
+        definitions.into_iter().map(given).collect()
+    }
+}
+
+impl Accepted {
+    /// The names that the others of the group have.
+    fn taken(&self, store: &Store, definition: &Value) -> Names {
+        let mut accepted = self.0.lock();
+        let accepted = accepted.get_or_insert_with(|| Given::read(store));
+        let (own, group) = (meta::text(definition, "name"), &definition["spec"]["group"]);
+        let mut names = Names::default();
+        for (name, given) in accepted {
+            if name != own && *group == *given.group {
+                names.add(&given.names);
+            }
+        }
+        names
+    }
+
+    /// Takes in what became of a definition. The answer is who of its group lacks a
+    /// name that it may have given up.
+    fn note(&self, store: &Store, definition: &Value, removed: bool) -> Vec<String> {
+        let mut accepted = self.0.lock();
+        // Of what was before, nothing is known then.
+        let is_first = accepted.is_none();
+        let accepted = accepted.get_or_insert_with(|| Given::read(store));
+        let name = meta::text(definition, "name");
+        let given = Given::of(definition);
+        let group = given.group.clone();
+        let changed = if removed {
+            accepted.remove(name).is_some()
+        } else {
+            let names = given.names.clone();
+            let before = accepted.insert(name.to_owned(), given);
+            before.is_some_and(|before| before.names != names)
+        };
+        if !changed && !is_first {
+            return Vec::new();
+        }
+        let others = accepted.iter();
+        others
+            .filter(|(other, given)| *other != name && given.group == group && !given.all)
+            .map(|(other, _)| other.clone())
+            .collect()
+    }
+}
+
+/// Serves what a definition that was just written defines. Others that waited for one
+/// of its names get it when it has that no more.
+pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
+    let mut value = object.value();
+    if removed {
+        shared.registry.forget(object.name());
+    } else if !meta::is_terminating(&value) {
+        establish(shared, object.key());
+        if let Some(established) = shared.store.get(TABLE, object.key()) {
+            value = established.value();
+            let conditions = value
+                .pointer("/status/conditions")
+                .and_then(Value::as_array);
+            let served = conditions.into_iter().flatten().any(is_established);
+            // A definition that has lost a name to another one goes on as it was.
+            if served {
+                shared.registry.serve(object.name(), &value);
+            }
+        }
+    }
+    for waiting in shared.accepted.note(&shared.store, &value, removed) {
+        establish(shared, &waiting);
     }
 }
 
@@ -105,7 +194,8 @@ fn establish(shared: &Arc<Shared>, key: &str) {
     let written = writer.update(key, |live| {
         let mut object = live.clone();
         meta::of_mut(&mut object).remove("resourceVersion");
-        crd::accept_names(&mut object, &taken(shared, live), &now);
+        let taken = shared.accepted.taken(&shared.store, live);
+        crd::accept_names(&mut object, &taken, &now);
         crd::establish(&mut object, &now);
         Ok(Proposal {
             object,
@@ -116,20 +206,6 @@ fn establish(shared: &Arc<Shared>, key: &str) {
     if let Err(error) = written {
         tracing::warn!(%error, definition = key, "definition not established");
     }
-}
-
-/// The names that the other definitions of the group have.
-fn taken(shared: &Shared, definition: &Value) -> Names {
-    let mut names = Names::default();
-    let page = shared.store.list(TABLE, &Range::default(), None);
-    for other in page.map(|page| page.objects).unwrap_or_default() {
-        let value = other.value();
-        let same_group = value["spec"]["group"] == definition["spec"]["group"];
-        if same_group && other.name() != meta::text(definition, "name") {
-            names.add_accepted(&value);
-        }
-    }
-    names
 }
 
 /// Deletes the objects of a definition that is ending, and lets it end when they

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use indexmap::IndexSet;
 use serde_json::{Value, json};
 
 /// Where a value sits in an object, as a chain of borrowed segments.
@@ -325,13 +326,8 @@ impl Errors {
 
     /// One message of all errors: repeated ones once, several in brackets.
     pub fn aggregate(&self) -> String {
-        let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
-        for error in &self.0 {
-            let text = error.to_string();
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let texts: IndexSet<String> = self.0.iter().map(FieldError::to_string).collect();
+        let texts: Vec<String> = texts.into_iter().collect();
         match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -203,7 +203,14 @@ async fn resource(
     let found = shared
         .registry
         .find(&path.group, &path.version, &path.resource);
-    count(shared, &path, verb, &query);
+    let is_served = |resource: &Arc<Resource>| {
+        let subresource = path.subresource.as_deref();
+        subresource.is_none_or(|name| resource.subresource(name).is_some())
+    };
+    // What anybody can make up is not kept.
+    if found.as_ref().is_some_and(is_served) {
+        count(shared, &path, verb, &query);
+    }
     let named = crate::status::qualified(&path.group, &path.full_resource());
     let namespace = path.namespace.clone().unwrap_or_default();
     let asked = asked(parts, &user, &query, Some(verb), &named, &namespace);
@@ -224,7 +231,10 @@ async fn resource(
     });
     let mut wanted = access::attributes(&path, verb);
     let one = match verb {
-        Verb::List | Verb::Watch => query.get("fieldSelector").and_then(FieldSelector::name_in),
+        // The older paths of watches have no such meaning.
+        Verb::List | Verb::Watch if !path.watch => {
+            query.get("fieldSelector").and_then(FieldSelector::name_in)
+        }
         _ => None,
     };
     if let Some(name) = &one {

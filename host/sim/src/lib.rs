@@ -33,6 +33,7 @@ mod counter;
 pub mod crd;
 mod decode;
 mod definitions;
+mod depth;
 mod discovery;
 mod events;
 mod faults;
@@ -61,6 +62,7 @@ mod store;
 mod strategic;
 pub mod table;
 mod tokens;
+mod typed;
 mod types;
 mod watch;
 

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
+use serde_json::Value;
 
-use crate::decode::Decoded;
+use crate::decode::{self, Decoded};
 use crate::http::negotiate::{self, Accepted, Encoding, Form};
 use crate::http::query::Query;
 use crate::http::response::{self, Answer};
@@ -34,6 +35,7 @@ use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Object;
+use crate::typed::Typed;
 
 pub(crate) use list::Listed;
 pub(crate) use write::{Part, UnknownFields, Writer};
@@ -208,11 +210,7 @@ impl Call {
             warnings: Some(&self.warnings),
             patches: self.patches,
             dry_run: self.query.dry_run(),
-            unknown_fields: match self.query.get("fieldValidation") {
-                Some("Strict") => UnknownFields::Refused,
-                Some("Ignore") => UnknownFields::Ignored,
-                _ => UnknownFields::Warned,
-            },
+            unknown_fields: self.unknown_fields(),
         })
     }
 
@@ -223,6 +221,41 @@ impl Call {
         let mut decoded = self.resource.read(document, &self.body)?;
         decoded.complaints.splice(0..0, repeated);
         Ok(decoded)
+    }
+
+    /// The object in the body, of another built-in type than the resource's.
+    /// Fields that the type does not have are refused or told of, as the caller asks.
+    pub(crate) fn read_as(&self, typed: Typed<'_>) -> Result<Value, ApiError> {
+        let (document, repeated) = negotiate::document(&self.headers, &self.body, typed.kind)?;
+        let mut decoded = typed.read(document)?;
+        decoded.complaints.splice(0..0, repeated);
+        self.complain(typed, &decoded.complaints)?;
+        Ok(decoded.object)
+    }
+
+    /// Refuses or tells of fields that a type does not have or that came twice.
+    pub(crate) fn complain(&self, typed: Typed<'_>, complaints: &[String]) -> Result<(), ApiError> {
+        match self.unknown_fields() {
+            UnknownFields::Refused if !complaints.is_empty() => {
+                let why = format!("strict decoding error: {}", complaints.join(", "));
+                return Err(typed.unreadable(&why));
+            }
+            UnknownFields::Warned => complaints
+                .iter()
+                .flat_map(|complaint| decode::warnings(complaint))
+                .for_each(|warning| self.warn(warning)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the caller asks of unknown fields.
+    pub(crate) fn unknown_fields(&self) -> UnknownFields {
+        match self.query.get("fieldValidation") {
+            Some("Strict") => UnknownFields::Refused,
+            Some("Ignore") => UnknownFields::Ignored,
+            _ => UnknownFields::Warned,
+        }
     }
 
     /// How objects of the resource are shown to this caller.

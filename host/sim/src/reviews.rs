@@ -175,7 +175,11 @@ fn token(call: &Call, review: &Value) -> Value {
         .pointer("/spec/token")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    match call.server.tokens.identify(token, call.server.clock.now()) {
+    let server = &call.server;
+    match server
+        .tokens
+        .identify(token, &server.store, server.clock.now())
+    {
         Some(identity) => json!({
             "authenticated": true,
             "user": user_info(&identity),

@@ -9,11 +9,13 @@ use crate::client::{self, InProcess};
 use crate::clock::Clock;
 use crate::controllers::Controllers;
 use crate::counter::{Counter, Requests};
+use crate::definitions::Accepted;
 use crate::faults::{Fault, Faults};
 use crate::identity::Identity;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::resource::Resource;
+use crate::services::{self, Addresses};
 use crate::store::{Object, Store};
 use crate::tokens::Tokens;
 use crate::{bootstrap, definitions};
@@ -67,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) random: Random,
     pub(crate) tokens: Tokens,
     pub(crate) rights: Rights,
+    pub(crate) addresses: Addresses,
+    pub(crate) accepted: Accepted,
     pub(crate) faults: Faults,
     pub(crate) counter: Counter,
     pub(crate) controllers: Controllers,
@@ -85,6 +89,8 @@ impl Server {
             random: Random::new(config.seed),
             tokens: Tokens::default(),
             rights: Rights::default(),
+            addresses: Addresses::default(),
+            accepted: Accepted::default(),
             faults: Faults::new(Random::new(config.seed)),
             counter: Counter::default(),
             controllers: Controllers::default(),
@@ -117,6 +123,9 @@ impl Server {
                 random: shared.random.fork(),
                 tokens: Tokens::default(),
                 rights: shared.rights.fork(),
+                // Read from the store again.
+                addresses: Addresses::default(),
+                accepted: Accepted::default(),
                 faults: Faults::new(shared.random.fork()),
                 counter: Counter::default(),
                 controllers,
@@ -149,8 +158,12 @@ impl Server {
 
     /// A new bearer token, for a client over a socket.
     pub fn token(&self, identity: Identity) -> String {
-        let token = self.shared.random.token();
-        self.shared.tokens.grant(token.clone(), identity, None);
+        let shared = &self.shared;
+        let token = shared.random.token();
+        let now = shared.clock.now();
+        shared
+            .tokens
+            .grant(token.clone(), identity, None, Vec::new(), now);
         token
     }
 
@@ -220,6 +233,7 @@ impl Shared {
     /// and a role counts from then on.
     pub(crate) fn committed(self: &Arc<Self>, resource: &Resource, object: &Object, removed: bool) {
         self.rights.committed(resource, object, removed);
+        services::committed(self, resource, object, removed);
         if definitions::is_definition(resource) {
             definitions::committed(self, object, removed);
         }

@@ -12,6 +12,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::rest::Call;
 use crate::status::{About, ApiError};
+use crate::store::Store;
 
 /// How long a token lasts when the request does not say.
 const DEFAULT_SECONDS: u64 = 3600;
@@ -19,35 +20,145 @@ const DEFAULT_SECONDS: u64 = 3600;
 const LEAST_SECONDS: u64 = 600;
 const MOST_SECONDS: u64 = 1 << 32;
 
+/// Whose life a token ends with: an object by table, key and UID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// The table of the object.
+    pub(crate) table: &'static str,
+    /// Its key in there.
+    pub(crate) key: String,
+    /// Its UID: another object of that name is not meant.
+    pub(crate) uid: String,
+}
+
+impl Bound {
+    fn is_there(&self, store: &Store) -> bool {
+        store
+            .get(self.table, &self.key)
+            .is_some_and(|object| object.uid() == self.uid)
+    }
+}
+
 /// The tokens that are known.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Mutex<HashMap<String, Grant>>);
+pub(crate) struct Tokens(Mutex<Grants>);
+
+#[derive(Debug, Default)]
+struct Grants {
+    tokens: HashMap<String, Grant>,
+    /// At how many those that have ended are looked for again.
+    sweep: usize,
+}
 
 #[derive(Debug)]
 struct Grant {
     identity: Arc<Identity>,
     expires: Option<SystemTime>,
+    bound: Vec<Bound>,
 }
 
+impl Grant {
+    fn holds(&self, now: SystemTime) -> bool {
+        self.expires.is_none_or(|expires| expires > now)
+    }
+}
+
+/// With fewer tokens than this, nobody looks for those that have ended.
+const SWEEP: usize = 256;
+
 impl Tokens {
-    /// Makes `token` mean `identity`, until it expires.
-    pub(crate) fn grant(&self, token: String, identity: Identity, expires: Option<SystemTime>) {
-        let identity = Arc::new(identity);
-        self.0.lock().insert(token, Grant { identity, expires });
+    /// Makes `token` mean `identity`, until it expires or one of the objects is gone
+    /// that it is `bound` to. `now` says which of the others have expired: those are
+    /// forgotten from time to time, so that they are never many more than the rest.
+    pub(crate) fn grant(
+        &self,
+        token: String,
+        identity: Identity,
+        expires: Option<SystemTime>,
+        bound: Vec<Bound>,
+        now: SystemTime,
+    ) {
+        let mut grants = self.0.lock();
+        if grants.tokens.len() >= grants.sweep.max(SWEEP) {
+            grants.tokens.retain(|_, grant| grant.holds(now));
+            grants.sweep = 2 * grants.tokens.len();
+        }
+        let grant = Grant {
+            identity: Arc::new(identity),
+            expires,
+            bound,
+        };
+        grants.tokens.insert(token, grant);
     }
 
     /// Whose token it is.
-    pub(crate) fn identify(&self, token: &str, now: SystemTime) -> Option<Identity> {
-        let mut tokens = self.0.lock();
-        let expires = tokens.get(token)?.expires;
-        if expires.is_some_and(|expires| expires <= now) {
-            tokens.remove(token);
+    pub(crate) fn identify(&self, token: &str, store: &Store, now: SystemTime) -> Option<Identity> {
+        let mut grants = self.0.lock();
+        let grant = grants.tokens.get(token)?;
+        // What is gone does not come back: its UID is never given again.
+        if !grant.holds(now) || !grant.bound.iter().all(|bound| bound.is_there(store)) {
+            grants.tokens.remove(token);
             return None;
         }
-        tokens
-            .get(token)
-            .map(|grant| Identity::clone(&grant.identity))
+        Some(Identity::clone(&grant.identity))
     }
+}
+
+/// What a token may be bound to besides its account: core kinds with their tables,
+/// and whether they are in the account's namespace.
+const BINDABLE: [(&str, &str, bool); 3] = [
+    ("Pod", "pods", true),
+    ("Secret", "secrets", true),
+    ("Node", "nodes", false),
+];
+
+/// The object that a `TokenRequest` asks its token to be bound to.
+fn bound_object(call: &Call, request: &Value) -> Result<Option<Bound>, ApiError> {
+    let reference = &request["spec"]["boundObjectRef"];
+    if !reference.is_object() {
+        return Ok(None);
+    }
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let (name, kind, uid) = (text("name"), text("kind"), text("uid"));
+    let known = BINDABLE
+        .iter()
+        .find(|(bindable, _, _)| *bindable == kind && !text("apiVersion").contains('/'));
+    let Some((_, table, namespaced)) = known else {
+        let version = text("apiVersion");
+        let slash = if version.contains('/') { "" } else { "/" };
+        return Err(ApiError::bad_request(format!(
+            "cannot bind token to object of type {slash}{version}, Kind={kind}"
+        )));
+    };
+    let key = if *namespaced {
+        format!("{}/{name}", call.namespace())
+    } else {
+        name.to_owned()
+    };
+    let about = |resource| About {
+        group: "",
+        resource,
+        name,
+    };
+    let found = call.server.store.get(table, &key);
+    let found = found.ok_or_else(|| ApiError::not_found(about(table)))?;
+    if kind == "Pod" && found.value()["spec"]["serviceAccountName"] != call.name() {
+        return Err(ApiError::bad_request(format!(
+            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+            call.name()
+        )));
+    }
+    if !uid.is_empty() && uid != found.uid() {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(ApiError::conflict(about(kind), &why));
+    }
+    Ok(Some(Bound {
+        table,
+        key,
+        uid: found.uid().to_owned(),
+    }))
 }
 
 /// Answers a `TokenRequest` for the service account that the path names.
@@ -61,12 +172,21 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     let server = &call.server;
     let expires = server.clock.now() + Duration::from_secs(seconds);
     let token = server.random.token();
-    if call.query.dry_run() {
-        return Ok(request);
-    }
+    let mut bound = vec![Bound {
+        table: "serviceaccounts",
+        key: account.key().to_owned(),
+        uid: account.uid().to_owned(),
+    }];
+    bound.extend(bound_object(call, &request)?);
     let mut identity = Identity::service_account(account.namespace(), account.name());
     identity.uid = account.uid().to_owned();
-    server.tokens.grant(token.clone(), identity, Some(expires));
+    if !call.query.dry_run() {
+        let now = server.clock.now();
+        let expires = Some(expires);
+        server
+            .tokens
+            .grant(token.clone(), identity, expires, bound, now);
+    }
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }
@@ -119,18 +239,40 @@ mod tests {
 
     use super::*;
 
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
     #[test]
     fn tokens_end_when_they_expire() {
-        let tokens = Tokens::default();
-        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
-        tokens.grant("a".to_owned(), Identity::admin(), Some(at(10)));
-        assert_eq!(tokens.identify("a", at(9)), Some(Identity::admin()));
-        assert_eq!(tokens.identify("a", at(10)), None);
+        let (tokens, store) = (Tokens::default(), Store::new(1));
+        let admin = Identity::admin();
+        tokens.grant(
+            "a".to_owned(),
+            admin.clone(),
+            Some(at(10)),
+            Vec::new(),
+            at(0),
+        );
+        assert_eq!(tokens.identify("a", &store, at(9)), Some(admin));
+        assert_eq!(tokens.identify("a", &store, at(10)), None);
         assert_eq!(
-            tokens.identify("a", at(9)),
+            tokens.identify("a", &store, at(9)),
             None,
             "an expired token is forgotten"
         );
-        assert_eq!(tokens.identify("b", at(0)), None);
+        assert_eq!(tokens.identify("b", &store, at(0)), None);
+    }
+
+    #[test]
+    fn expired_tokens_are_forgotten_though_nobody_brings_them() {
+        let tokens = Tokens::default();
+        for second in 0..10_000 {
+            let expires = Some(at(second + 10));
+            let token = format!("t{second}");
+            tokens.grant(token, Identity::admin(), expires, Vec::new(), at(second));
+        }
+        let kept = tokens.0.lock().tokens.len();
+        assert!(kept <= SWEEP + 1, "{kept} are kept, of which ten hold");
     }
 }

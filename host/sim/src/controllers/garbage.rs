@@ -33,32 +33,75 @@ pub(super) fn collect(shared: &Arc<Shared>, graph: &Graph, uid: &str) -> Result<
         return end(shared, graph, &resource, &object, &value);
     }
     complain(shared, graph, &resource, &object, &value);
-    match owners(shared, graph, &resource, &object, &value) {
+    attend(shared, graph, &resource, &object, &value)
+}
+
+/// Deletes an object that is not being deleted where its owners are gone or wait for
+/// that; otherwise it forgets those of them.
+fn attend(
+    shared: &Arc<Shared>,
+    graph: &Graph,
+    resource: &Resource,
+    object: &Object,
+    value: &Value,
+) -> Result<(), ApiError> {
+    match owners(shared, graph, resource, object, value) {
         Owners::None | Owners::Unknown => Ok(()),
-        Owners::Gone(policy) => {
-            let options = DeleteOptions {
-                propagation: policy,
-                uid: Some(uid.to_owned()),
-                ..DeleteOptions::default()
-            };
-            delete(shared, &resource, &object, &options)
+        Owners::Waiting => {
+            // Its dependent may be an owner that waits: somebody has to go first.
+            if waits_for_itself(shared, graph, object) {
+                unblock(shared, resource, object.key())?;
+            }
+            delete_as(shared, resource, object, Some(Propagation::Foreground))
         }
-        Owners::Some { absent } if absent.is_empty() => Ok(()),
-        Owners::Some { absent } => disown(shared, &resource, object.key(), |owner| {
-            absent.iter().any(|uid| uid == owner)
+        Owners::Gone(policy) => delete_as(shared, resource, object, policy),
+        Owners::Some { left } if left.is_empty() => Ok(()),
+        Owners::Some { left } => disown(shared, resource, object.key(), |owner| {
+            left.iter().any(|uid| uid == owner)
         }),
     }
+}
+
+fn delete_as(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    object: &Object,
+    propagation: Option<Propagation>,
+) -> Result<(), ApiError> {
+    let options = DeleteOptions {
+        propagation,
+        uid: Some(object.uid().to_owned()),
+        ..DeleteOptions::default()
+    };
+    delete(shared, resource, object, &options)
+}
+
+/// Whether a dependent of the object is itself being deleted in the foreground.
+fn waits_for_itself(shared: &Arc<Shared>, graph: &Graph, object: &Object) -> bool {
+    let dependents = graph.dependents(object.uid());
+    let nodes = dependents.filter_map(|uid| graph.node(uid));
+    nodes
+        .filter_map(|node| load(shared, node))
+        .any(|(_, dependent)| waits(&dependent))
+}
+
+/// Whether an object goes after its dependents.
+fn waits(object: &Object) -> bool {
+    object.is_terminating() && has_finalizer(&object.value(), FOREGROUND)
 }
 
 /// What is left of the owners of an object.
 enum Owners {
     /// It never had one.
     None,
-    /// At least one is there; the UIDs of those that are not.
-    Some { absent: Vec<String> },
+    /// At least one stays. The UIDs of those that do not: a reference to one that
+    /// waits for its dependents would keep it waiting.
+    Some { left: Vec<String> },
     /// A reference is to a kind that is not served, or to one in a namespace from an
     /// object that is in none: what cannot be looked up is not known to be absent.
     Unknown,
+    /// All that are there wait for it to go first, and it has dependents itself.
+    Waiting,
     /// None is there, or all that are wait for it to go first. The policy with
     /// which it is to be deleted.
     Gone(Option<Propagation>),
@@ -78,11 +121,11 @@ fn owners(
     if references.is_empty() {
         return Owners::None;
     }
-    let (mut absent, mut solid, mut waiting) = (Vec::new(), 0, 0);
+    let (mut left, mut solid, mut waiting) = (Vec::new(), 0, 0);
     for reference in references {
         let uid = reference["uid"].as_str().unwrap_or_default();
         if graph.is_gone(uid, object.namespace()) {
-            absent.push(uid.to_owned());
+            left.push(uid.to_owned());
             continue;
         }
         match kind_of(shared, reference) {
@@ -90,8 +133,9 @@ fn owners(
             _ => return Owners::Unknown,
         }
         match owner(shared, graph, resource, object, reference) {
-            None => absent.push(uid.to_owned()),
-            Some(owner) if owner.is_terminating() && has_finalizer(&owner.value(), FOREGROUND) => {
+            None => left.push(uid.to_owned()),
+            Some(owner) if waits(&owner) => {
+                left.push(uid.to_owned());
                 waiting += 1;
             }
             Some(_) => solid += 1,
@@ -101,11 +145,9 @@ fn owners(
         (0, 0) => Owners::Gone(kept_policy(value)),
         // An owner in foreground deletion goes after its dependents, and so do
         // these after theirs, where there are any.
-        (0, _) if graph.dependents(object.uid()).next().is_some() => {
-            Owners::Gone(Some(Propagation::Foreground))
-        }
+        (0, _) if graph.dependents(object.uid()).next().is_some() => Owners::Waiting,
         (0, _) => Owners::Gone(kept_policy(value)),
-        _ => Owners::Some { absent },
+        _ => Owners::Some { left },
     }
 }
 
@@ -210,16 +252,8 @@ fn end(
         let mut blocked = false;
         for (of, dependent) in dependents() {
             blocked |= blocks(&dependent.value(), object.uid());
-            if !dependent.is_terminating()
-                && let Owners::Gone(propagation) =
-                    owners(shared, graph, &of, &dependent, &dependent.value())
-            {
-                let options = DeleteOptions {
-                    propagation,
-                    uid: Some(dependent.uid().to_owned()),
-                    ..DeleteOptions::default()
-                };
-                delete(shared, &of, &dependent, &options)?;
+            if !dependent.is_terminating() {
+                attend(shared, graph, &of, &dependent, &dependent.value())?;
             }
         }
         // The end of each dependent brings this object up again.
@@ -278,6 +312,16 @@ fn disown(
     })
 }
 
+/// Lets no owner wait for an object any more.
+fn unblock(shared: &Arc<Shared>, resource: &Resource, key: &str) -> Result<(), ApiError> {
+    edit_metadata(shared, resource, key, "ownerReferences", |owner| {
+        if owner["blockOwnerDeletion"] == true {
+            owner["blockOwnerDeletion"] = false.into();
+        }
+        true
+    })
+}
+
 /// Removes a finalizer.
 pub(super) fn release(
     shared: &Arc<Shared>,
@@ -286,24 +330,24 @@ pub(super) fn release(
     finalizer: &str,
 ) -> Result<(), ApiError> {
     edit_metadata(shared, resource, key, "finalizers", |present| {
-        present != finalizer
+        *present != *finalizer
     })
 }
 
-/// Keeps of a list in the metadata only what `keep` says yes to.
+/// Keeps of a list in the metadata only what `keep` says yes to, which may change it.
 fn edit_metadata(
     shared: &Arc<Shared>,
     resource: &Resource,
     key: &str,
     field: &str,
-    keep: impl Fn(&Value) -> bool,
+    keep: impl Fn(&mut Value) -> bool,
 ) -> Result<(), ApiError> {
     let written = writer(shared, resource).update(key, |live| {
         let mut object = live.clone();
         let metadata = meta::of_mut(&mut object);
         metadata.remove("resourceVersion");
         if let Some(Value::Array(items)) = metadata.get_mut(field) {
-            items.retain(&keep);
+            items.retain_mut(&keep);
             if items.is_empty() {
                 metadata.remove(field);
             }

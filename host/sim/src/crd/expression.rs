@@ -1,33 +1,62 @@
 //! CEL rules of a schema (`x-kubernetes-validations`).
 
-use std::fmt;
+mod values;
 
-use kube_cel::cel::Program;
-use kube_cel::{CompiledSchema, ErrorKind, compile_schema, validate_compiled};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::parser::{Expression, Parser};
+use kube_cel::cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
 
+use self::values::Shape;
 use crate::field::{ErrorType, Errors, FieldError, Path, printed};
-use crate::kinds::edit::{items, text};
+use crate::kinds::edit::{flag, items, text};
 
-/// The rules of one schema, compiled.
+/// The rules of one schema, compiled. Those of the schemas below are checked where the
+/// change of a list's item can be followed.
 pub(super) struct Rules {
-    /// The schema with the rules of this level only: those below are checked
-    /// where the change of a list's item can be followed.
-    compiled: CompiledSchema,
+    shape: Shape,
     rules: Vec<Rule>,
 }
 
-/// What a rule says besides its expression.
-#[derive(Debug)]
 struct Rule {
-    expression: String,
+    /// What a message calls it: the expression, without the space around it.
+    name: String,
+    /// The expression; one that does not compile is refused with its definition.
+    program: Result<Expression, String>,
+    /// Whether it is about the change.
+    is_transition: bool,
+    /// Whether it is also checked where nothing was before.
+    is_optional: bool,
+    message: Option<String>,
+    message_program: Option<Expression>,
     reason: ErrorType,
+    /// Where the error is, below the value.
+    field: String,
 }
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.rules.fmt(f)
+        let names = self.rules.iter().map(|rule| &rule.name);
+        f.debug_list().entries(names).finish()
     }
+}
+
+const FIELD: &str = "x-kubernetes-validations";
+/// The longest message that an expression makes, in bytes.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+thread_local! {
+    /// All functions, of the language and of Kubernetes.
+    static FUNCTIONS: Context<'static> = Context::default().with_all();
+}
+
+fn compile(expression: &str) -> Result<Expression, String> {
+    let parser = Parser::new().enable_optional_syntax(true);
+    parser.parse(expression).map_err(|error| error.to_string())
 }
 
 /// Says why an expression cannot be compiled.
@@ -36,101 +65,181 @@ impl fmt::Debug for Rules {
 ///
 /// With the compiler's text.
 pub(super) fn check(expression: &str) -> Result<(), String> {
-    Program::compile(expression)
-        .map(|_| ())
-        .map_err(|error| error.to_string())
+    compile(expression).map(|_| ())
+}
+
+/// Calls that make values which there is no other way to.
+static CALLS: LazyLock<HashMap<&'static str, Expression>> = LazyLock::new(|| {
+    let compiled = |call: &'static str| Some((call, compile(call).ok()?));
+    [TIMESTAMP, DURATION, SOMETHING, NOTHING]
+        .into_iter()
+        .filter_map(compiled)
+        .collect()
+});
+const TIMESTAMP: &str = "timestamp(x)";
+const DURATION: &str = "duration(x)";
+const SOMETHING: &str = "optional.of(x)";
+const NOTHING: &str = "optional.none()";
+
+/// What one of the calls makes of `x`, where it takes it.
+fn called(call: &str, x: Cel) -> Option<Cel> {
+    let call = CALLS.get(call)?;
+    FUNCTIONS.with(|functions| {
+        let mut context = functions.new_inner_scope();
+        context.add_variable_from_value("x", x);
+        Cel::resolve(call, &context).ok()
+    })
+}
+
+/// A value that may be absent, as rules see it.
+fn optional(value: Option<Cel>) -> Cel {
+    let made = match value {
+        Some(value) => called(SOMETHING, value),
+        None => called(NOTHING, Cel::Null),
+    };
+    made.unwrap_or(Cel::Null)
+}
+
+impl Rule {
+    fn parse(rule: &Value) -> Self {
+        let expression = text(rule, "rule");
+        let program = compile(expression);
+        let message = text(rule, "message").trim();
+        Rule {
+            name: expression.trim().to_owned(),
+            is_transition: program
+                .as_ref()
+                .is_ok_and(|program| program.references().has_variable("oldSelf")),
+            program,
+            is_optional: flag(rule, "optionalOldSelf"),
+            message: (!message.is_empty()).then(|| message.to_owned()),
+            message_program: match text(rule, "messageExpression") {
+                "" => None,
+                expression => compile(expression).ok(),
+            },
+            reason: match text(rule, "reason") {
+                "FieldValueForbidden" => ErrorType::Forbidden,
+                "FieldValueRequired" => ErrorType::Required,
+                "FieldValueDuplicate" => ErrorType::Duplicate,
+                _ => ErrorType::Invalid,
+            },
+            field: text(rule, "fieldPath").trim_start_matches('.').to_owned(),
+        }
+    }
+
+    /// Why a value breaks the rule: because it is so, or because of what went wrong.
+    fn broken(&self, context: &Context<'_>) -> Option<Broken> {
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(why) => return Some(Broken::Fault(format!("compilation failed: {why}"))),
+        };
+        match Cel::resolve(program, context) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(Cel::Bool(false)) => Some(Broken::Rule(self.say(context))),
+            Ok(_) => Some(Broken::Fault(format!(
+                "rule {:?} did not evaluate to bool",
+                self.name
+            ))),
+            Err(ExecutionError::NoSuchKey(key)) => {
+                Some(Broken::Fault(format!("no such key: {key}")))
+            }
+            Err(error) => Some(Broken::Fault(format!("rule evaluation error: {error}"))),
+        }
+    }
+
+    fn say(&self, context: &Context<'_>) -> String {
+        let made = self.message_program.as_ref();
+        let made = made.and_then(|program| Cel::resolve(program, context).ok());
+        if let Some(Cel::String(made)) = made {
+            let made = made.trim();
+            let fits = made.len() <= LONGEST_MESSAGE && !made.contains(['\n', '\r']);
+            if fits && !made.is_empty() {
+                return made.to_owned();
+            }
+        }
+        match &self.message {
+            Some(message) => message.clone(),
+            None => format!("failed rule: {}", self.name),
+        }
+    }
+}
+
+enum Broken {
+    /// The rule says no, and why.
+    Rule(String),
+    /// The rule cannot be evaluated.
+    Fault(String),
 }
 
 impl Rules {
     /// The rules of a schema, if it has some.
     pub(super) fn parse(schema: &Value) -> Option<Self> {
-        let rules: Vec<Rule> = items(schema, FIELD)
-            .map(|rule| Rule {
-                expression: text(rule, "rule").to_owned(),
-                reason: match text(rule, "reason") {
-                    "FieldValueForbidden" => ErrorType::Forbidden,
-                    "FieldValueRequired" => ErrorType::Required,
-                    "FieldValueDuplicate" => ErrorType::Duplicate,
-                    _ => ErrorType::Invalid,
-                },
-            })
-            .collect();
-        if rules.is_empty() {
-            return None;
-        }
-        let mut own = schema.clone();
-        keep_types(&mut own, true);
-        Some(Rules {
-            compiled: compile_schema(&own),
+        let rules: Vec<Rule> = items(schema, FIELD).map(Rule::parse).collect();
+        (!rules.is_empty()).then(|| Rules {
+            shape: Shape::of(schema),
             rules,
         })
     }
 
-    /// Checks a value, and the change from `old`.
+    /// Checks a value, and the change from `old`. What is `unchanged` may break rules
+    /// that are not about the change: they may be newer than it.
     pub(super) fn check(
         &self,
         path: &Path<'_>,
         value: &Value,
         old: Option<&Value>,
+        unchanged: bool,
         errors: &mut Errors,
     ) {
-        let Err(found) = validate_compiled(&self.compiled, value, old) else {
-            return;
-        };
-        for error in found.into_vec() {
-            let at = if error.field_path.is_empty() {
-                path.to_string()
-            } else {
-                let sub = error.field_path.trim_start_matches('.');
-                path.child(sub).to_string()
-            };
-            let (value, detail) = match error.kind {
-                ErrorKind::ValidationFailure => (shown(value), error.message),
-                _ => (
-                    Some(format!("\"{}\"", type_of(value))),
-                    format!("{} evaluating rule: {}", error.message, error.rule),
-                ),
-            };
-            let kind = self
-                .rules
-                .iter()
-                .find(|rule| rule.expression == error.rule)
-                .map_or(ErrorType::Invalid, |rule| rule.reason);
-            errors.push(FieldError {
-                value: match kind {
-                    ErrorType::Forbidden | ErrorType::Required => None,
-                    _ => value,
-                },
-                kind,
-                field: at,
-                detail,
-            });
-        }
+        FUNCTIONS.with(|functions| {
+            let mut context = functions.new_inner_scope();
+            context.add_variable_from_value("self", self.shape.cel(value));
+            let old = old.map(|old| self.shape.cel(old));
+            for rule in &self.rules {
+                let mut context = context.new_inner_scope();
+                if rule.is_transition {
+                    let bound = match &old {
+                        old if rule.is_optional => optional(old.clone()),
+                        Some(old) => old.clone(),
+                        None => continue,
+                    };
+                    context.add_variable_from_value("oldSelf", bound);
+                }
+                match rule.broken(&context) {
+                    Some(Broken::Rule(_)) if unchanged && !rule.is_transition => {}
+                    Some(broken) => errors.push(rule.error(path, value, broken)),
+                    None => {}
+                }
+            }
+        });
     }
 }
 
-const FIELD: &str = "x-kubernetes-validations";
-
-/// Leaves of a schema what says the types of values: the rules of the lower
-/// levels, and all defaults, go.
-fn keep_types(schema: &mut Value, top: bool) {
-    let Some(fields) = schema.as_object_mut() else {
-        return;
-    };
-    if !top {
-        fields.remove(FIELD);
-    }
-    for field in ["default", "allOf", "anyOf", "oneOf", "not"] {
-        fields.remove(field);
-    }
-    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        properties
-            .values_mut()
-            .for_each(|schema| keep_types(schema, false));
-    }
-    for field in ["items", "additionalProperties"] {
-        if let Some(schema) = fields.get_mut(field) {
-            keep_types(schema, false);
+impl Rule {
+    fn error(&self, path: &Path<'_>, value: &Value, broken: Broken) -> FieldError {
+        match broken {
+            Broken::Rule(detail) => FieldError {
+                value: match self.reason {
+                    ErrorType::Forbidden | ErrorType::Required => None,
+                    _ => shown(value),
+                },
+                kind: self.reason,
+                field: if self.field.is_empty() {
+                    path.to_string()
+                } else {
+                    path.child(&self.field).to_string()
+                },
+                detail,
+            },
+            Broken::Fault(why) => {
+                let rule = self.message.as_deref().unwrap_or(&self.name);
+                FieldError {
+                    value: Some(format!("\"{}\"", type_of(value))),
+                    kind: ErrorType::Invalid,
+                    field: path.to_string(),
+                    detail: format!("{why} evaluating rule: {rule}"),
+                }
+            }
         }
     }
 }
@@ -152,5 +261,138 @@ fn type_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(rule: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "my_field": {"type": "integer"},
+                "a-b": {"type": "string"},
+                "ratio": {"type": "number"},
+                "when": {"type": "string", "format": "date-time"},
+                "long": {"type": "string", "format": "duration"},
+                "raw": {"type": "string", "format": "byte"},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "list": {"type": "array", "items": {"type": "integer"}},
+            },
+            FIELD: [rule],
+        });
+        let rules = Rules::parse(&schema).unwrap();
+        let mut errors = Errors::new();
+        rules.check(&Path::new("spec"), value, old, false, &mut errors);
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{rule} on {value}, before {old:?}");
+    }
+
+    #[test]
+    fn fields_are_called_what_go_calls_them() {
+        check(
+            &json!({"rule": "self.my_field > 0"}),
+            &json!({"my_field": 1}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "has(self.my_field)"}),
+            &json!({"my_field": 1}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "self.a__dash__b == 'x'"}),
+            &json!({"a-b": "x"}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "self.labels['a-b'] == 'x'"}),
+            &json!({"labels": {"a-b": "x"}}),
+            None,
+            &[],
+        );
+    }
+
+    #[test]
+    fn values_are_of_the_types_of_their_schema() {
+        check(
+            &json!({"rule": "self.ratio * 2.0 < 5.0"}),
+            &json!({"ratio": 1}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "self.when < timestamp('2027-01-01T00:00:00Z')"}),
+            &json!({"when": "2026-01-01T00:00:00Z"}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "self.long > duration('1m')"}),
+            &json!({"long": "1h"}),
+            None,
+            &[],
+        );
+        check(
+            &json!({"rule": "size(self.raw) == 1"}),
+            &json!({"raw": "YQ=="}),
+            None,
+            &[],
+        );
+    }
+
+    #[test]
+    fn what_may_be_absent_can_be_asked_for() {
+        let rule = json!({"rule": "self.?my_field.orValue(0) < 2", "message": "too many"});
+        check(&rule, &json!({}), None, &[]);
+        check(&rule, &json!({"my_field": 1}), None, &[]);
+        check(
+            &rule,
+            &json!({"my_field": 3}),
+            None,
+            &["spec: Invalid value: too many"],
+        );
+        check(
+            &json!({"rule": "self.list[?5].orValue(7) == 7"}),
+            &json!({"list": [1]}),
+            None,
+            &[],
+        );
+    }
+
+    #[test]
+    fn the_past_may_be_absent() {
+        let rule = json!({
+            "rule": "!oldSelf.hasValue() || oldSelf.value().my_field <= self.my_field",
+            "optionalOldSelf": true,
+        });
+        let (one, two) = (json!({"my_field": 1}), json!({"my_field": 2}));
+        check(&rule, &one, None, &[]);
+        check(&rule, &two, Some(&one), &[]);
+        check(
+            &rule,
+            &one,
+            Some(&two),
+            &[
+                "spec: Invalid value: failed rule: !oldSelf.hasValue() || oldSelf.value().my_field <= self.my_field",
+            ],
+        );
+        // Without that, a rule about the change waits for one.
+        let change = json!({"rule": "self.my_field >= oldSelf.my_field"});
+        check(&change, &one, None, &[]);
+        check(
+            &change,
+            &one,
+            Some(&two),
+            &["spec: Invalid value: failed rule: self.my_field >= oldSelf.my_field"],
+        );
     }
 }

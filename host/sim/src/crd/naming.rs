@@ -18,9 +18,13 @@ pub struct Names {
 impl Names {
     /// Adds the names that another definition of the group was given.
     pub fn add_accepted(&mut self, definition: &Value) {
-        let names = definition
-            .pointer("/status/acceptedNames")
-            .unwrap_or(&Value::Null);
+        if let Some(names) = definition.pointer("/status/acceptedNames") {
+            self.add(names);
+        }
+    }
+
+    /// Adds names as they stand in `acceptedNames`.
+    pub fn add(&mut self, names: &Value) {
         let add = |set: &mut BTreeSet<String>, name: &str| {
             if !name.is_empty() {
                 set.insert(name.to_owned());

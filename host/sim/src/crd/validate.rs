@@ -3,6 +3,7 @@
 mod types;
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Number, Value, json};
 
@@ -19,7 +20,7 @@ impl Schema {
     /// Says what is wrong with an object, and with the change from `old`.
     pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
         let mut found = Errors::new();
-        self.check(&Path::ROOT, object, &mut found);
+        self.check(&Path::ROOT, object, old, &mut found);
         self.check_whole(object, old, found, errors);
     }
 
@@ -28,7 +29,8 @@ impl Schema {
     pub fn validate_status(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
         let mut found = Errors::new();
         if let (Some(schema), Some(status)) = (self.field("status"), object.get("status")) {
-            schema.check(&Path::ROOT, status, &mut found);
+            let before = old.and_then(|old| old.get("status"));
+            schema.check(&Path::ROOT, status, before, &mut found);
         }
         let mut named = Errors::new();
         named.extend(found.into_iter().map(|mut error| {
@@ -50,7 +52,11 @@ impl Schema {
         mut found: Errors,
         errors: &mut Errors,
     ) {
-        self.check_lists(&Path::ROOT, object, &mut found);
+        let mut listed = Errors::new();
+        self.check_lists(&Path::ROOT, object, &mut listed);
+        if !listed.is_empty() && !old.is_some_and(|old| self.has_wrong_lists(old)) {
+            found.extend(listed);
+        }
         self.check_embedded(&Path::ROOT, object, &mut found);
         let blocked = found.iter().any(|error| {
             matches!(
@@ -70,7 +76,8 @@ impl Schema {
                  the existing errors to complete validation",
             ));
         } else if self.has_rules {
-            self.check_rules(&Path::ROOT, object, old, &mut found);
+            let unchanged = old == Some(object);
+            self.check_rules(&Path::ROOT, object, old, unchanged, &mut found);
         }
         // The object as a whole is no field.
         errors.extend(found.into_iter().map(|mut error| {
@@ -83,14 +90,16 @@ impl Schema {
 
     /// As [`Schema::validate`], for a part of an object.
     pub(super) fn validate_value(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
-        self.check(path, value, errors);
+        self.check(path, value, None, errors);
         self.check_lists(path, value, errors);
-        self.check_rules(path, value, None, errors);
+        self.check_rules(path, value, None, false, errors);
     }
 
-    /// Checks a value and what is in it.
-    fn check(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
-        if value.is_null() && self.nullable {
+    /// Checks a value and what is in it. What was so before, in a place that can be
+    /// told from others, is not held against who changes something else: the schema
+    /// may have become stricter since.
+    fn check(&self, path: &Path<'_>, value: &Value, old: Option<&Value>, errors: &mut Errors) {
+        if old == Some(value) || (value.is_null() && self.nullable) {
             return;
         }
         if !self.is_of_type(value) {
@@ -119,8 +128,9 @@ impl Schema {
             Value::Array(list) => {
                 self.check_list(path, list, errors);
                 if let Some(schema) = &self.items {
+                    let past = Past::of(self, old);
                     for (index, item) in list.iter().enumerate() {
-                        schema.check(&path.index(index), item, errors);
+                        schema.check(&path.index(index), item, past.item(self, item), errors);
                     }
                 }
             }
@@ -128,7 +138,8 @@ impl Schema {
                 self.check_object(path, fields.len(), errors);
                 for (name, value) in fields {
                     if let Some(schema) = self.field(name) {
-                        schema.check(&path.child(name), value, errors);
+                        let old = old.and_then(|old| old.get(name));
+                        schema.check(&path.child(name), value, old, errors);
                     }
                 }
                 self.check_required(path, value, errors);
@@ -288,7 +299,7 @@ impl Schema {
     fn check_junctors(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
         let fails = |schema: &Schema| {
             let mut found = Errors::new();
-            schema.check(path, value, &mut found);
+            schema.check(path, value, None, &mut found);
             found
         };
         let complain = |errors: &mut Errors, why: &str| {
@@ -359,6 +370,12 @@ impl Schema {
             )
     }
 
+    fn has_wrong_lists(&self, object: &Value) -> bool {
+        let mut found = Errors::new();
+        self.check_lists(&Path::ROOT, object, &mut found);
+        !found.is_empty()
+    }
+
     /// Checks that items of sets and maps are there once.
     fn check_lists(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
         match value {
@@ -371,13 +388,11 @@ impl Schema {
             }
             Value::Array(list) => {
                 if self.list_type != ListType::Atomic {
-                    let mut seen: Vec<Value> = Vec::new();
+                    let mut seen = HashSet::new();
                     for (index, item) in list.iter().enumerate() {
                         let identity = self.identity(item);
-                        if seen.contains(&identity) {
+                        if !seen.insert(identity.to_string()) {
                             errors.push(FieldError::duplicate(&path.index(index), &identity));
-                        } else {
-                            seen.push(identity);
                         }
                     }
                 }
@@ -426,49 +441,67 @@ impl Schema {
         }
     }
 
-    /// Checks the rules of this schema and of those below.
+    /// Checks the rules of this schema and of those below. `unchanged` says that the
+    /// value is as it was, or is in one that is.
     fn check_rules(
         &self,
         path: &Path<'_>,
         value: &Value,
         old: Option<&Value>,
+        unchanged: bool,
         errors: &mut Errors,
     ) {
         if !self.has_rules || (value.is_null() && self.nullable) {
             return;
         }
         if let Some(rules) = &self.rules {
-            rules.check(path, value, old, errors);
+            rules.check(path, value, old, unchanged, errors);
         }
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     if let Some(schema) = self.field(name) {
                         let old = old.and_then(|old| old.get(name));
-                        schema.check_rules(&path.child(name), value, old, errors);
+                        let unchanged = unchanged || old == Some(value);
+                        schema.check_rules(&path.child(name), value, old, unchanged, errors);
                     }
                 }
             }
             Value::Array(list) => {
                 let Some(schema) = &self.items else { return };
+                let past = Past::of(self, old);
                 for (index, item) in list.iter().enumerate() {
-                    let old = old.and_then(|old| self.counterpart(item, old));
-                    schema.check_rules(&path.index(index), item, old, errors);
+                    let old = past.item(self, item);
+                    let unchanged = unchanged || old == Some(item);
+                    schema.check_rules(&path.index(index), item, old, unchanged, errors);
                 }
             }
             _ => {}
         }
     }
+}
 
-    /// What an item of this list was before; only items of maps have a past.
-    fn counterpart<'a>(&self, item: &Value, old: &'a Value) -> Option<&'a Value> {
-        if !matches!(self.list_type, ListType::Map(_)) {
+/// What the items of a list were before, by what tells them apart; only items of
+/// maps have a past.
+struct Past<'a>(HashMap<String, &'a Value>);
+
+impl<'a> Past<'a> {
+    fn of(schema: &Schema, old: Option<&'a Value>) -> Self {
+        let is_map = matches!(schema.list_type, ListType::Map(_));
+        let items = old.filter(|_| is_map).and_then(Value::as_array);
+        let items = items.into_iter().flatten();
+        // Of several that are alike, the first.
+        let items = items
+            .rev()
+            .map(|item| (schema.identity(item).to_string(), item));
+        Past(items.collect())
+    }
+
+    fn item(&self, schema: &Schema, item: &Value) -> Option<&'a Value> {
+        if self.0.is_empty() {
             return None;
         }
-        let identity = self.identity(item);
-        old.as_array()?
-            .iter()
-            .find(|old| self.identity(old) == identity)
+        self.0.get(&schema.identity(item).to_string()).copied()
     }
 }
 

@@ -4,11 +4,14 @@
 //! The rules of plain scalars are those of `go.yaml.in/yaml/v2`, of conversion to
 //! JSON those of `sigs.k8s.io/yaml`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use indexmap::IndexMap;
 use serde_json::{Map, Number, Value};
 
+use crate::depth::READABLE;
 use crate::field::quoted;
 
 /// How many values may come out of aliases: a document of a kilobyte could
@@ -41,6 +44,9 @@ pub(super) enum YamlError {
     /// Aliases of aliases of aliases.
     #[error("yaml: document contains excessive aliasing")]
     Aliasing,
+    /// More lists and maps inside of one another than are read.
+    #[error("yaml: exceeded max depth of {READABLE} levels")]
+    Depth,
 }
 
 /// The first document of a text.
@@ -65,7 +71,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, YamlError> {
         match reader.next()? {
             Event::DocumentStart(..) => {
                 let first = reader.next()?;
-                let value = reader.node(first)?.into_json()?;
+                let value = reader.node(first, 0)?.node.to_json()?;
                 return Ok(Parsed {
                     value,
                     repeated: reader.repeated,
@@ -77,24 +83,38 @@ pub(super) fn parse(text: &str) -> Result<Parsed, YamlError> {
     }
 }
 
-/// A value before it is known whether JSON has it.
+/// A value before it is known whether JSON has it. What an anchor names is shared
+/// by all that mean it, not copied.
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Null,
     Bool(bool),
     Int(Number),
     Float(f64),
-    Text(String),
-    List(Vec<Node>),
+    Text(Rc<str>),
+    List(Rc<Vec<Node>>),
     /// In order; a key that comes again has replaced the earlier value.
-    Map(Vec<(Node, Node)>),
+    Map(Rc<Vec<(Node, Node)>>),
     /// The key of a merge.
     Merge,
 }
 
+/// A value with what the limits look at.
+#[derive(Debug, Clone)]
+struct Found {
+    node: Node,
+    /// How many values it is.
+    size: usize,
+    /// How deep it nests; 0 for a scalar.
+    depth: usize,
+}
+
+/// The entries of a map by the identity of their keys, in order.
+type Entries = IndexMap<String, (Node, Node)>;
+
 struct Reader<'a> {
     parser: Parser<'a, granit_parser::StrInput<'a>>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Found>,
     aliased: usize,
     /// Where the last event begins, counted from one.
     line: usize,
@@ -117,123 +137,161 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The node that begins with `event`. The parser limits how deep they nest.
-    fn node(&mut self, event: Event<'a>) -> Result<Node, YamlError> {
-        let (node, anchor) = match event {
+    /// The node that begins with `event`, inside of so many others. An alias is as
+    /// deep as what it names.
+    fn node(&mut self, event: Event<'a>, level: usize) -> Result<Found, YamlError> {
+        let (found, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                (scalar(&text, style, tag.as_deref())?, anchor)
+                let found = Found {
+                    node: scalar(&text, style, tag.as_deref())?,
+                    size: 1,
+                    depth: 0,
+                };
+                (found, anchor)
             }
-            Event::SequenceStart(_, anchor, _) => {
-                let mut items = Vec::new();
-                loop {
-                    match self.next()? {
-                        Event::SequenceEnd => break,
-                        event => items.push(self.node(event)?),
-                    }
-                }
-                (Node::List(items), anchor)
-            }
-            Event::MappingStart(_, anchor, _) => (self.map()?, anchor),
+            Event::SequenceStart(_, anchor, _) => (self.list(deeper(level)?)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.map(deeper(level)?)?, anchor),
             Event::Alias(id) => {
-                let node = self.anchors.get(&id).cloned();
-                let node =
-                    node.ok_or_else(|| YamlError::Syntax("anchor contains itself".to_owned()))?;
-                self.aliased += node.size();
+                let found = self.anchors.get(&id).cloned();
+                let found =
+                    found.ok_or_else(|| YamlError::Syntax("anchor contains itself".to_owned()))?;
+                self.aliased += found.size;
                 if self.aliased > ALIASED {
                     return Err(YamlError::Aliasing);
                 }
-                (node, 0)
+                if level + found.depth > READABLE {
+                    return Err(YamlError::Depth);
+                }
+                (found, 0)
             }
             _ => return Err(YamlError::Syntax("unexpected end".to_owned())),
         };
         if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
+            self.anchors.insert(anchor, found.clone());
         }
-        Ok(node)
+        Ok(found)
     }
 
-    fn map(&mut self) -> Result<Node, YamlError> {
-        let mut entries = Vec::new();
+    fn list(&mut self, level: usize) -> Result<Found, YamlError> {
+        let (mut items, mut size, mut depth) = (Vec::new(), 1, 0);
+        loop {
+            match self.next()? {
+                Event::SequenceEnd => {
+                    return Ok(Found {
+                        node: Node::List(Rc::new(items)),
+                        size,
+                        depth: depth + 1,
+                    });
+                }
+                event => {
+                    let item = self.node(event, level)?;
+                    size += item.size;
+                    depth = depth.max(item.depth);
+                    items.push(item.node);
+                }
+            }
+        }
+    }
+
+    fn map(&mut self, level: usize) -> Result<Found, YamlError> {
+        let (mut entries, mut size, mut depth) = (Entries::new(), 1, 0);
         // What a merge sets may be set again.
-        let mut own: Vec<Node> = Vec::new();
+        let mut own = HashSet::new();
         loop {
             let event = self.next()?;
             let line = self.line;
             let key = match event {
-                Event::MappingEnd => return Ok(Node::Map(entries)),
-                event => self.node(event)?,
+                Event::MappingEnd => {
+                    let entries = entries.into_values().collect();
+                    return Ok(Found {
+                        node: Node::Map(Rc::new(entries)),
+                        size,
+                        depth: depth + 1,
+                    });
+                }
+                event => self.node(event, level)?,
             };
-            if own.contains(&key) {
-                let shown = match &key {
+            let identity = key.node.identity();
+            if own.contains(&identity) {
+                let shown = match &key.node {
                     Node::Text(text) => quoted(text),
-                    other => other.clone().into_key()?,
+                    other => other.to_key()?,
                 };
                 self.repeated
                     .push(format!("line {line}: key {shown} already set in map"));
             } else {
-                own.push(key.clone());
+                own.insert(identity.clone());
             }
             let event = self.next()?;
-            let value = self.node(event)?;
-            if key == Node::Merge {
-                merge(&mut entries, value)?;
+            let value = self.node(event, level)?;
+            size += key.size + value.size;
+            depth = depth.max(key.depth).max(value.depth);
+            if key.node == Node::Merge {
+                merge(&mut entries, &value.node)?;
             } else {
-                put(&mut entries, key, value);
+                put(&mut entries, identity, key.node, value.node);
             }
         }
+    }
+}
+
+/// One level further in, where that can be read.
+fn deeper(level: usize) -> Result<usize, YamlError> {
+    if level < READABLE {
+        Ok(level + 1)
+    } else {
+        Err(YamlError::Depth)
     }
 }
 
 /// Sets what the map at `<<`, or each map of the list there, has. Of a list the
 /// earlier maps count.
-fn merge(entries: &mut Vec<(Node, Node)>, value: Node) -> Result<(), YamlError> {
+fn merge(entries: &mut Entries, value: &Node) -> Result<(), YamlError> {
     let maps = match value {
-        Node::List(items) => items,
-        one => vec![one],
+        Node::List(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
     };
-    for map in maps.into_iter().rev() {
+    for map in maps.iter().rev() {
         let Node::Map(more) = map else {
             return Err(YamlError::Merge);
         };
-        more.into_iter()
-            .for_each(|(key, value)| put(entries, key, value));
+        for (key, value) in more.iter() {
+            put(entries, key.identity(), key.clone(), value.clone());
+        }
     }
     Ok(())
 }
 
-fn put(entries: &mut Vec<(Node, Node)>, key: Node, value: Node) {
-    match entries.iter_mut().find(|(present, _)| *present == key) {
-        Some(entry) => entry.1 = value,
-        None => entries.push((key, value)),
-    }
+/// Sets one entry; one that is there keeps its place.
+fn put(entries: &mut Entries, identity: String, key: Node, value: Node) {
+    entries.insert(identity, (key, value));
 }
 
 impl Node {
-    /// How many values it is.
-    fn size(&self) -> usize {
-        1 + match self {
-            Node::List(items) => items.iter().map(Node::size).sum(),
-            Node::Map(entries) => entries.iter().map(|(k, v)| k.size() + v.size()).sum(),
-            _ => 0,
+    /// What tells a key from others.
+    fn identity(&self) -> String {
+        match self {
+            Node::Text(text) => format!("={text}"),
+            other => format!("{other:?}"),
         }
     }
 
-    fn into_json(self) -> Result<Value, YamlError> {
+    fn to_json(&self) -> Result<Value, YamlError> {
         Ok(match self {
             Node::Null => Value::Null,
-            Node::Bool(value) => Value::Bool(value),
-            Node::Int(number) => Value::Number(number),
-            Node::Float(number) => Value::Number(json_number(number)?),
-            Node::Text(text) => Value::String(text),
+            Node::Bool(value) => Value::Bool(*value),
+            Node::Int(number) => Value::Number(number.clone()),
+            Node::Float(number) => Value::Number(json_number(*number)?),
+            Node::Text(text) => Value::String(text.as_ref().to_owned()),
             Node::Merge => Value::String("<<".to_owned()),
             Node::List(items) => {
-                let items = items.into_iter().map(Node::into_json);
+                let items = items.iter().map(Node::to_json);
                 Value::Array(items.collect::<Result<_, _>>()?)
             }
             Node::Map(entries) => {
                 let mut object = Map::new();
-                for (key, value) in entries {
-                    object.insert(key.into_key()?, value.into_json()?);
+                for (key, value) in entries.iter() {
+                    object.insert(key.to_key()?, value.to_json()?);
                 }
                 Value::Object(object)
             }
@@ -241,13 +299,13 @@ impl Node {
     }
 
     /// The text that stands for it as a key.
-    fn into_key(self) -> Result<String, YamlError> {
+    fn to_key(&self) -> Result<String, YamlError> {
         Ok(match self {
-            Node::Text(text) => text,
+            Node::Text(text) => text.as_ref().to_owned(),
             Node::Int(number) => number.to_string(),
             Node::Bool(value) => value.to_string(),
             Node::Float(number) if number.is_nan() => ".nan".to_owned(),
-            Node::Float(number) if number.is_infinite() && number > 0.0 => ".inf".to_owned(),
+            Node::Float(number) if number.is_infinite() && *number > 0.0 => ".inf".to_owned(),
             Node::Float(number) if number.is_infinite() => "-.inf".to_owned(),
             Node::Float(number) => number.to_string(),
             other => return Err(YamlError::Key(format!("{other:?}"))),
@@ -271,7 +329,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, Yam
         return Ok(if plain {
             resolve(text)
         } else {
-            Node::Text(text.to_owned())
+            Node::Text(text.into())
         });
     };
     let found = resolve(text);
@@ -286,7 +344,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, Yam
         | (Some("null"), found @ Node::Null) => Ok(found),
         (Some("float"), Node::Int(number)) => Ok(Node::Float(number.as_f64().unwrap_or_default())),
         (Some("int" | "float" | "bool" | "null"), _) => Err(wrong()),
-        _ => Ok(Node::Text(text.to_owned())),
+        _ => Ok(Node::Text(text.into())),
     }
 }
 
@@ -318,7 +376,7 @@ fn resolve(text: &str) -> Node {
         }
         _ => None,
     };
-    number.unwrap_or_else(|| Node::Text(text.to_owned()))
+    number.unwrap_or_else(|| Node::Text(text.into()))
 }
 
 /// An integer, in the base that its prefix says.
@@ -495,5 +553,50 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [*a{below}, *a{below}]\n");
         }
         assert_eq!(parse(&bomb), Err(YamlError::Aliasing));
+    }
+
+    #[test]
+    fn nothing_is_read_deeper_than_it_can_be_stored() {
+        let nested = |levels: usize, inner: &str| {
+            format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels))
+        };
+        assert!(parse(&nested(READABLE, "1")).is_ok());
+        assert_eq!(parse(&nested(READABLE + 1, "1")), Err(YamlError::Depth));
+        // Each anchor is as deep as the one before and its own lists.
+        let mut tower = format!("- &a0 {}\n", nested(100, "x"));
+        for level in 1..56 {
+            let alias = nested(100, &format!("*a{}", level - 1));
+            tower += &format!("- &a{level} {alias}\n");
+        }
+        assert_eq!(parse(&tower), Err(YamlError::Depth));
+        let level = nested(READABLE - 2, "x");
+        assert!(parse(&format!("- &a {level}\n- [*a]\n")).is_ok());
+        assert_eq!(
+            parse(&format!("- &a {level}\n- [[*a]]\n")),
+            Err(YamlError::Depth)
+        );
+        assert_eq!(
+            parse(&format!("- &a {level}\n- {{? *a : 1, b: {{c: *a}}}}\n")),
+            Err(YamlError::Depth)
+        );
+    }
+
+    #[test]
+    fn many_keys_and_nested_anchors_cost_what_they_hold() {
+        let start = std::time::Instant::now();
+        let keys: String = (0..100_000).map(|n| format!("k{n}: 1\n")).collect();
+        assert_eq!(
+            parse(&keys).unwrap().value.as_object().unwrap().len(),
+            100_000
+        );
+        // Were an anchor a copy, these would be a hundred of all items.
+        let open: String = (0..100).map(|n| format!("&a{n} [")).collect();
+        let items = "1,".repeat(100_000);
+        parse(&format!("{open}{items}{}", "]".repeat(100))).unwrap();
+        assert!(
+            start.elapsed().as_secs() < 30,
+            "took {:?}, which is more than linear",
+            start.elapsed()
+        );
     }
 }

@@ -28,7 +28,9 @@ pub(super) fn authenticate(
         Caller::Known(identity) => identity,
         Caller::Socket => {
             let token = bearer(headers).ok_or_else(ApiError::unauthorized)?;
-            let known = shared.tokens.identify(token, shared.clock.now());
+            let known = shared
+                .tokens
+                .identify(token, &shared.store, shared.clock.now());
             known.ok_or_else(ApiError::unauthorized)?
         }
     };

@@ -6,19 +6,18 @@ use super::write::Proposal;
 use super::{Call, bind, evict, meta};
 use crate::decode::Decoded;
 use crate::field::Errors;
-use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
+use crate::typed::TOKEN_REQUEST;
 use crate::{reviews, tokens};
 
 /// Stores the object in the body, or answers the question that it is.
 pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     call.query.check_write("CreateOptions", Errors::new())?;
-    let body = |kind| negotiate::parse_body(&call.headers, &call.body, kind);
     match call.subresource() {
         None if !resource.is_stored() => {
-            let question = body(&resource.kind)?;
+            let question = call.read_as(resource.typed())?;
             let answer = reviews::answer(call, question)?;
             return Ok(response::encoded(
                 StatusCode::CREATED,
@@ -28,7 +27,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         }
         None => {}
         Some("token") if resource.plural == "serviceaccounts" => {
-            let answer = tokens::request(call, body("TokenRequest")?)?;
+            let answer = tokens::request(call, call.read_as(TOKEN_REQUEST)?)?;
             return Ok(response::encoded(
                 StatusCode::CREATED,
                 call.accepted.encoding,

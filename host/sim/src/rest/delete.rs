@@ -72,7 +72,9 @@ impl Writer<'_> {
             let live = store.get(&resource.table, key).ok_or_else(missing)?;
             check_preconditions(resource, &live, options)?;
             let before = live.value_as(&resource.api_version);
-            let policy = options.propagation.or_else(|| resource.propagation());
+            let policy = options
+                .propagation
+                .or_else(|| resource.propagation(&before));
             let after = self.marked(&before, policy);
             if meta::may_end(resource, &after) {
                 if self.dry_run || options.dry_run {
@@ -139,8 +141,14 @@ impl Writer<'_> {
 }
 
 impl Resource {
-    /// What becomes of dependents where the caller does not say.
-    fn propagation(&self) -> Option<Propagation> {
+    /// What becomes of dependents where the caller does not say: what an earlier
+    /// deletion or who made the object has said, or else what is usual for the kind.
+    fn propagation(&self, object: &Value) -> Option<Propagation> {
+        let finalizers = object.pointer("/metadata/finalizers");
+        let mut finalizers = finalizers.and_then(Value::as_array).into_iter().flatten();
+        if finalizers.any(|finalizer| finalizer == ORPHAN || finalizer == FOREGROUND) {
+            return None;
+        }
         match &self.nature {
             Nature::Builtin(kind) if kind.orphans => Some(Propagation::Orphan),
             _ => None,

@@ -65,7 +65,8 @@ pub(crate) fn may_end(resource: &Resource, object: &Value) -> bool {
     has_no_finalizers(object) && !held
 }
 
-/// Sets the namespace of an object from the path, which must not contradict it.
+/// Sets the namespace of an object from the path, which must not contradict it. What
+/// an object of the cluster says of a namespace means nothing.
 pub(crate) fn place(
     object: &mut Value,
     resource: &Resource,
@@ -73,6 +74,9 @@ pub(crate) fn place(
 ) -> Result<(), ApiError> {
     let given = text(object, "namespace");
     if !resource.namespaced {
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("namespace");
+        }
         return Ok(());
     }
     if !given.is_empty() && given != namespace {

@@ -1,6 +1,7 @@
 //! Patch: changing parts of an object, in four languages.
 
 mod language;
+mod operations;
 
 use std::cell::Cell;
 
@@ -15,6 +16,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
 use crate::http::response::Answer;
 use crate::status::ApiError;
+use crate::typed::{SCALE, Typed};
 
 /// Changes the object that the path names as the body says.
 pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
@@ -36,8 +38,11 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
     let patch = Patch::parse(&call.body, language)?;
     if call.subresource() == Some("scale") {
         let live = call.live()?;
-        let before = scale::read(&call.resource, &live.value_as(&call.resource.api_version))?;
-        return scale::update(call, &patch.apply_to(&before)?);
+        let live = live.value_as(&call.resource.api_version);
+        let before = scale::before(&call.resource, &live)?;
+        let scale = patch.read_typed(SCALE, &before, call.unknown_fields())?;
+        call.complain(SCALE, &scale.complaints)?;
+        return scale::update(call, &scale.object);
     }
     let writer = call.writer()?;
     let written = writer.update(&call.key(), |live| {
@@ -95,7 +100,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
     let writer = call.writer()?;
     let key = call.key();
     if call.subresource() == Some("scale") {
-        return scale::apply(call, &config);
+        return scale::apply(call, &convert_to(SCALE, config)?);
     }
     // Whether the object is there may change while we look: try again then.
     loop {
@@ -191,8 +196,11 @@ fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let is_scale = call.subresource() == Some("scale");
-    if !is_scale && (api_version != resource.api_version || kind != resource.kind) {
+    let typed = match call.subresource() {
+        Some("scale") => SCALE,
+        _ => resource.typed(),
+    };
+    if api_version != typed.api_version || kind != typed.kind {
         let shown = if api_version.contains('/') { "" } else { "/" };
         let why = format!("invalid object type: {shown}{api_version}, Kind={kind}");
         return Err(ApiError::bad_request(why));
@@ -206,13 +214,18 @@ fn convert(call: &Call, object: Value) -> Result<Value, ApiError> {
     if resource.is_custom() {
         return Ok(object);
     }
+    convert_to(resource.typed(), object)
+}
+
+/// Reads what an apply came to into a built-in type.
+fn convert_to(typed: Typed<'_>, object: Value) -> Result<Value, ApiError> {
     let described = format!("/{}", meta::text(&object, "name"));
     let document = Document::from(object);
-    match decode::builtin(&resource.api_version, &resource.kind, document) {
+    match decode::builtin(typed.api_version, typed.kind, document) {
         Ok(decoded) => Ok(decoded.object),
         Err(why) => {
-            let slash = if resource.group.is_empty() { "/" } else { "" };
-            let kind = format!("{slash}{}, Kind={}", resource.api_version, resource.kind);
+            let slash = if typed.group.is_empty() { "/" } else { "" };
+            let kind = format!("{slash}{}, Kind={}", typed.api_version, typed.kind);
             let why = language::converted(&why);
             Err(ApiError::internal(format!(
                 "failed to convert new object ({described}; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"

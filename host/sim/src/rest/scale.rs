@@ -9,6 +9,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::http::response::{self, Answer};
 use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
+use crate::strategic::printed;
 
 /// Where the numbers are, as JSON pointers.
 struct Pointers<'a> {
@@ -33,10 +34,26 @@ fn pointers(resource: &Resource) -> Result<Pointers<'_>, ApiError> {
     .ok_or_else(ApiError::no_such_resource)
 }
 
+/// What a patch finds where an object has no replicas yet, and must not leave.
+const NONE: i64 = i32::MIN as i64;
+
 /// The `Scale` of an object.
+///
+/// # Errors
+///
+/// 500 for a custom resource without replicas, or with other values than numbers
+/// at the places that its definition names.
 pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
     let pointers = pointers(resource)?;
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let is_custom = resource.is_custom();
+    let number = |pointer: &str| match object.pointer(pointer) {
+        None => Ok(None),
+        Some(value) if !is_custom => Ok(value.as_i64()),
+        Some(value) => value
+            .as_i64()
+            .map(Some)
+            .ok_or_else(|| misplaced(pointer, value, "int64")),
+    };
     let mut metadata = json!({});
     for field in [
         "name",
@@ -49,17 +66,29 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiErro
             metadata[field] = value.clone();
         }
     }
-    let mut status = json!({"replicas": number(pointers.present)});
-    let selector = pointers
-        .selector
-        .and_then(|pointer| object.pointer(pointer));
-    if let Some(selector) = selector.map(selector_text).filter(|text| !text.is_empty()) {
-        status["selector"] = json!(selector);
+    let wanted = number(pointers.wanted)?;
+    let mut status = json!({"replicas": number(pointers.present)?.unwrap_or(0)});
+    if let Some(pointer) = pointers.selector
+        && let Some(selector) = object.pointer(pointer)
+    {
+        let text = match selector {
+            Value::String(text) => text.clone(),
+            other if is_custom => return Err(misplaced(pointer, other, "string")),
+            other => selector_text(other),
+        };
+        if !text.is_empty() {
+            status["selector"] = json!(text);
+        }
+    }
+    if is_custom && wanted.is_none() {
+        return Err(ApiError::internal_error(&format!(
+            "the spec replicas field {:?} does not exist",
+            dotted(pointers.wanted)
+        )));
     }
     let mut spec = json!({});
     // Zero is left out.
-    let wanted = number(pointers.wanted);
-    if wanted != 0 {
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
         spec["replicas"] = json!(wanted);
     }
     Ok(json!({
@@ -71,21 +100,72 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiErro
     }))
 }
 
-/// A selector as kubectl writes it on the command line.
-fn selector_text(selector: &Value) -> String {
-    let labels = match selector {
-        Value::String(text) => return text.clone(),
-        Value::Object(fields) => match fields.get("matchLabels") {
-            Some(Value::Object(labels)) => labels,
-            _ => fields,
-        },
-        _ => return String::new(),
+/// The `Scale` that a patch is of: a custom resource may lack the replicas that the
+/// patch is to set.
+pub(super) fn before(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+    let wanted = pointers(resource)?.wanted;
+    if !resource.is_custom() || object.pointer(wanted).is_some() {
+        return read(resource, object);
+    }
+    let mut object = object.clone();
+    set(&mut object, wanted, json!(NONE));
+    read(resource, &object)
+}
+
+/// 500: another value than a custom resource's definition promises.
+fn misplaced(pointer: &str, value: &Value, wanted: &str) -> ApiError {
+    let (shown, sort) = match value {
+        Value::Null => ("<nil>".to_owned(), "<nil>"),
+        Value::Bool(value) => (value.to_string(), "bool"),
+        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
+        Value::Number(number) => (number.to_string(), "float64"),
+        Value::String(text) => (text.clone(), "string"),
+        Value::Array(_) => (printed(value), "[]interface {}"),
+        Value::Object(_) => (printed(value), "map[string]interface {}"),
     };
-    let pairs: Vec<String> = labels
-        .iter()
-        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+    ApiError::internal(format!(
+        "{} accessor error: {shown} is of the type {sort}, expected {wanted}",
+        dotted(pointer)
+    ))
+}
+
+/// A pointer as the definition writes it: `.spec.replicas`.
+fn dotted(pointer: &str) -> String {
+    pointer.replace('/', ".")
+}
+
+/// The selector of a built-in kind as one text, its requirements by key.
+fn selector_text(selector: &Value) -> String {
+    let of = |field: &str| selector.get(field);
+    let is_structured = of("matchLabels").is_some() || of("matchExpressions").is_some();
+    let labels = if is_structured {
+        of("matchLabels")
+    } else {
+        Some(selector)
+    };
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let mut requirements: Vec<(&str, String)> = labels
+        .filter_map(|(key, value)| Some((key.as_str(), format!("{key}={}", value.as_str()?))))
         .collect();
-    pairs.join(",")
+    let expressions = of("matchExpressions").and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
+        let text = |field: &str| expression[field].as_str().unwrap_or_default();
+        let values = expression["values"].as_array().into_iter().flatten();
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let (key, values) = (text("key"), values.join(","));
+        let shown = match text("operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => continue,
+        };
+        requirements.push((key, shown));
+    }
+    requirements.sort_by_key(|(key, _)| *key);
+    let texts: Vec<String> = requirements.into_iter().map(|(_, text)| text).collect();
+    texts.join(",")
 }
 
 /// Replaces the wanted replicas by those of the `Scale` in the body.
@@ -94,6 +174,13 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
     let mut named = scale.clone();
     super::update::check_name(&mut named, call.name())?;
     let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
+    if call.resource.is_custom() && replicas == NONE {
+        call.live()?;
+        return Err(ApiError::bad_request(format!(
+            "the spec replicas field {:?} cannot be empty",
+            dotted(&wanted)
+        )));
+    }
     if let Some(negative) = replicas.as_i64().filter(|replicas| *replicas < 0) {
         call.live()?;
         let mut errors = Errors::new();
@@ -180,4 +267,32 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
         at = &mut at[step];
     }
     *at = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_one_text_by_key() {
+        for (selector, expected) in [
+            (json!({"b": "2", "a": "1"}), "a=1,b=2"),
+            (json!({"matchLabels": {"a": "1"}}), "a=1"),
+            (
+                json!({
+                    "matchLabels": {"m": "1"},
+                    "matchExpressions": [
+                        {"key": "z", "operator": "DoesNotExist"},
+                        {"key": "b", "operator": "NotIn", "values": ["y", "x"]},
+                        {"key": "a", "operator": "In", "values": ["x"]},
+                        {"key": "n", "operator": "Exists"},
+                    ],
+                }),
+                "a in (x),b notin (x,y),m=1,n,!z",
+            ),
+            (json!({}), ""),
+        ] {
+            assert_eq!(selector_text(&selector), expected);
+        }
+    }
 }

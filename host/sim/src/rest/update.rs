@@ -7,17 +7,16 @@ use super::write::Proposal;
 use super::{Call, meta, scale};
 use crate::decode::Decoded;
 use crate::field::{Errors, FieldError, Path};
-use crate::http::negotiate;
 use crate::http::response::Answer;
 use crate::status::ApiError;
+use crate::typed::SCALE;
 
 /// Replaces the object that the path names by the one in the body.
 pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     call.query.check_write("UpdateOptions", Errors::new())?;
     if call.subresource() == Some("scale") {
-        let body = negotiate::parse_body(&call.headers, &call.body, "Scale")?;
-        return scale::update(call, &body);
+        return scale::update(call, &call.read_as(SCALE)?);
     }
     let Decoded {
         mut object,

@@ -10,6 +10,7 @@ use crate::access;
 use crate::admission;
 use crate::decode;
 use crate::definitions;
+use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
 use crate::resource::Resource;
@@ -145,9 +146,10 @@ impl<'a> Writer<'a> {
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
-        services::allocate(self.server, resource, &mut object)?;
+        let claim = services::allocate(self.server, resource, &mut object)?;
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
+        depth::check(&object)?;
         let key = resource.key(namespace, &name);
         let exists = || {
             let live = self.server.store.get(&resource.table, &key);
@@ -163,6 +165,9 @@ impl<'a> Writer<'a> {
         }
         let created = self.server.store.create(&resource.table, &key, object);
         let object = created.map_err(|_| exists())?;
+        if let Some(claim) = claim {
+            claim.keep(&object);
+        }
         self.server.committed(resource, &object, false);
         Ok(Written { object })
     }
@@ -181,7 +186,7 @@ impl<'a> Writer<'a> {
             let before = live.value_as(&resource.api_version);
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
-            let after = self.next(&before, &live, proposal)?;
+            let (after, claim) = self.next(&before, &live, proposal)?;
             if same(&before, &after) {
                 return Ok(Written { object: live });
             }
@@ -199,6 +204,10 @@ impl<'a> Writer<'a> {
             };
             match written {
                 Ok(object) => {
+                    match claim {
+                        Some(claim) if !ends => claim.keep(&object),
+                        claim => drop(claim),
+                    }
                     self.server.committed(resource, &object, ends);
                     // The caller sees what it wrote, though that was never stored.
                     let object = last.unwrap_or(object);
@@ -212,8 +221,14 @@ impl<'a> Writer<'a> {
         Err(ApiError::modified(resource.about(name)))
     }
 
-    /// What is to be stored in place of `live`.
-    fn next(&self, before: &Value, live: &Object, proposal: Proposal) -> Result<Value, ApiError> {
+    /// What is to be stored in place of `live`, and what must not be given to others
+    /// until it is.
+    fn next(
+        &self,
+        before: &Value,
+        live: &Object,
+        proposal: Proposal,
+    ) -> Result<(Value, Option<services::Claim<'a>>), ApiError> {
         let resource = self.resource;
         let Proposal {
             object: mut after,
@@ -246,12 +261,13 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, false)?;
         }
-        services::allocate(self.server, resource, &mut after)?;
+        let claim = services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
+        depth::check(&after)?;
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
         }
-        Ok(after)
+        Ok((after, claim))
     }
 
     /// Brings an object into the form that is stored. Fields that are unknown or

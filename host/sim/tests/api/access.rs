@@ -249,3 +249,176 @@ async fn a_service_account_gets_a_token() {
     let missing = "/api/v1/namespaces/default/serviceaccounts/nope/token";
     assert_eq!(http.post(missing, json!({"spec": {}})).await.0, 404);
 }
+
+#[tokio::test]
+async fn one_name_is_listed_and_watched_by_who_may_see_that() {
+    let (server, http) = admin();
+    let bot = Http(server.client_as(BOT, [""; 0]));
+    grant(&http, json!(["create"])).await;
+    let rules = json!({"rules": [{
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["s"],
+        "verbs": ["list", "watch", "deletecollection"],
+    }]});
+    let role = format!("{RBAC}/namespaces/default/roles/bot");
+    assert_eq!(http.call("PATCH", &role, rules).await.0, 200);
+    http.post(CONFIG_MAPS, config_map("s", json!({}))).await;
+    for (query, expected) in [
+        ("fieldSelector=metadata.name%3Ds", 200),
+        (
+            "fieldSelector=metadata.name%3D%3Ds,metadata.namespace%3Ddefault",
+            200,
+        ),
+        (
+            "watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Ds",
+            200,
+        ),
+        ("fieldSelector=metadata.name%3Dt", 403),
+        ("fieldSelector=metadata.name!%3Ds", 403),
+        ("labelSelector=metadata.name%3Ds", 403),
+        ("", 403),
+    ] {
+        let path = format!("{CONFIG_MAPS}?{query}");
+        if query.starts_with("watch") {
+            // The stream itself is looked at elsewhere.
+            let request = Request::get(&path).body(kube::client::Body::empty());
+            let answer = bot.0.send(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status().as_u16(), expected, "{query}");
+            continue;
+        }
+        assert_eq!(bot.get(&path).await.0, expected, "{query}");
+    }
+    let (code, refused) = bot
+        .get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dt"))
+        .await;
+    assert_eq!(
+        (code, refused["message"].as_str()),
+        (
+            403,
+            Some(
+                "configmaps \"t\" is forbidden: User \"system:serviceaccount:default:bot\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\""
+            )
+        )
+    );
+    let (code, _) = bot
+        .delete(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Ds"))
+        .await;
+    assert_eq!(
+        code, 403,
+        "a collection is deleted by who may delete all of it"
+    );
+}
+
+#[tokio::test]
+async fn a_token_ends_with_what_it_is_bound_to() {
+    let (_server, http) = admin();
+    crate::support::settle().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bot"}});
+    http.post(accounts, account.clone()).await;
+    http.post(
+        "/api/v1/namespaces/default/secrets",
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
+    )
+    .await;
+    let request = |spec: Value| {
+        http.post(
+            "/api/v1/namespaces/default/serviceaccounts/bot/token",
+            json!({"spec": spec}),
+        )
+    };
+    let known = |token: Value| {
+        let review = json!({"spec": {"token": token}});
+        let http = http.clone();
+        async move {
+            let reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
+            http.post(reviews, review).await.1["status"]["authenticated"] == true
+        }
+    };
+    let token = |answer: (u16, Value)| {
+        assert_eq!(answer.0, 201, "{}", answer.1);
+        answer.1["status"]["token"].clone()
+    };
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "name": "s"});
+    let plain = token(request(json!({})).await);
+    let bound = token(request(json!({"boundObjectRef": secret})).await);
+    assert!(known(plain.clone()).await && known(bound.clone()).await);
+    http.delete("/api/v1/namespaces/default/secrets/s").await;
+    assert!(!known(bound).await, "the secret is gone");
+    assert!(known(plain.clone()).await);
+    http.delete(&format!("{accounts}/bot")).await;
+    assert!(!known(plain.clone()).await, "the account is gone");
+    http.post(accounts, account).await;
+    assert!(
+        !known(plain).await,
+        "another account of that name is another"
+    );
+    assert_eq!(
+        message(&request(json!({"boundObjectRef": secret})).await),
+        (404, "secrets \"s\" not found")
+    );
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "s"});
+    assert_eq!(
+        message(&request(json!({"boundObjectRef": config})).await),
+        (
+            400,
+            "cannot bind token to object of type /v1, Kind=ConfigMap"
+        )
+    );
+    let tried = http
+        .post(
+            "/api/v1/namespaces/default/serviceaccounts/bot/token?dryRun=All",
+            json!({"spec": {}}),
+        )
+        .await;
+    assert!(!known(token(tried)).await, "a token that was only tried");
+}
+
+#[tokio::test]
+async fn reviews_and_token_requests_are_typed() {
+    let (_server, http) = admin();
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let wrong = json!({"spec": {"resourceAttributes": {"verb": 5}}});
+    assert_eq!(
+        message(&http.post(reviews, wrong).await),
+        (
+            400,
+            "SelfSubjectAccessReview in version \"v1\" cannot be handled as a SelfSubjectAccessReview: json: cannot unmarshal number into Go struct field ResourceAttributes.spec.resourceAttributes.verb of type string"
+        )
+    );
+    let unknown = json!({"spec": {"resourceAttributes": {"verb": "get", "what": "x"}}});
+    assert_eq!(
+        message(
+            &http
+                .post(&format!("{reviews}?fieldValidation=Strict"), unknown)
+                .await
+        ),
+        (
+            400,
+            "SelfSubjectAccessReview in version \"v1\" cannot be handled as a SelfSubjectAccessReview: strict decoding error: unknown field \"spec.resourceAttributes.what\""
+        )
+    );
+    let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let wrong = json!({"spec": {"expirationSeconds": "long"}});
+    assert_eq!(
+        message(&http.post(path, wrong).await),
+        (
+            400,
+            "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: json: cannot unmarshal string into Go struct field TokenRequestSpec.spec.expirationSeconds of type int64"
+        )
+    );
+}
+
+#[tokio::test]
+async fn requests_to_what_is_not_served_are_not_kept() {
+    let (server, http) = admin();
+    http.get(CONFIG_MAPS).await;
+    let before = server.requests().total();
+    for n in 0..10 {
+        http.get(&format!("/apis/g{n}.example.com/v1/things")).await;
+        http.get(&format!("{CONFIG_MAPS}/a/sub{n}")).await;
+    }
+    assert_eq!(server.requests().total(), before);
+}

@@ -263,3 +263,137 @@ async fn a_definition_ends_with_its_objects() {
         "the objects of the former definition are gone"
     );
 }
+
+#[tokio::test]
+async fn a_name_that_is_given_up_goes_to_who_waits_for_it() {
+    let (server, http) = admin();
+    let of = |plural: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": plural, "kind": "Same"},
+                "scope": "Namespaced",
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object"},
+                }}],
+            },
+        })
+    };
+    for plural in ["firsts", "seconds"] {
+        assert_eq!(http.post(DEFINITIONS, of(plural)).await.0, 201);
+    }
+    let seconds = "/apis/example.com/v1/namespaces/default/seconds";
+    assert_eq!(http.get(seconds).await.0, 404, "its kind is another's");
+    // A fork has to find out by itself who waits.
+    let fork = Http(server.fork(reeve_sim::Clock::system()).client());
+    for http in [&fork, &http] {
+        http.delete(&format!("{DEFINITIONS}/firsts.example.com"))
+            .await;
+        settle().await;
+        let (_, second) = http
+            .get(&format!("{DEFINITIONS}/seconds.example.com"))
+            .await;
+        let accepted = &second["status"]["acceptedNames"]["kind"];
+        assert_eq!(accepted, "Same", "{}", second["status"]);
+        assert_eq!(http.get(seconds).await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn rules_that_are_usual_work() {
+    let (_server, http) = admin();
+    let mut definition = definition();
+    *definition
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
+        .unwrap() = json!({
+        "type": "object",
+        "properties": {
+            "color": {"type": "string"},
+            "max_size": {"type": "integer"},
+            "ratio": {"type": "number"},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "!has(self.max_size) || self.max_size > 0", "message": "max_size must be positive"},
+            {"rule": "self.?ratio.orValue(1.0) * 2.0 < 5.0", "message": "ratio too large"},
+            {
+                "rule": "!oldSelf.hasValue() || oldSelf.value().color == self.color",
+                "optionalOldSelf": true,
+                "message": "color is immutable",
+            },
+        ],
+    });
+    let (code, made) = http.post(DEFINITIONS, definition).await;
+    assert_eq!(code, 201, "{made}");
+    let fine = widget("a", &json!({"color": "red", "max_size": 1, "ratio": 1}));
+    let (code, made) = http.post(WIDGETS, fine).await;
+    assert_eq!(code, 201, "{made}");
+    for (spec, why) in [
+        (json!({"max_size": 0}), "max_size must be positive"),
+        (json!({"ratio": 3}), "ratio too large"),
+        (json!({"color": "blue"}), "color is immutable"),
+    ] {
+        let (code, refused) = http
+            .call("PATCH", &format!("{WIDGETS}/a"), json!({"spec": spec}))
+            .await;
+        assert_eq!(
+            (code, refused["message"].as_str()),
+            (
+                422,
+                Some(
+                    format!("Widget.example.com \"a\" is invalid: spec: Invalid value: {why}")
+                        .as_str()
+                )
+            ),
+            "{spec}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stricter_schema_is_held_against_changes_only() {
+    let (_server, http) = admin();
+    define(&http).await;
+    let spec = json!({"color": "red", "size": 5});
+    let (code, made) = http.post(WIDGETS, widget("a", &spec)).await;
+    assert_eq!(code, 201, "{made}");
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let (_, mut stricter) = http.get(&path).await;
+    let schema = stricter
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
+        .unwrap();
+    schema["properties"]["size"]["maximum"] = json!(3);
+    schema["x-kubernetes-validations"] =
+        json!([{"rule": "self.color != 'red'", "message": "no red"}]);
+    let (code, changed) = http.call("PUT", &path, stricter).await;
+    assert_eq!(code, 200, "{changed}");
+    let patch = |body: Value| {
+        http.call(
+            "PATCH",
+            "/apis/example.com/v1/namespaces/default/widgets/a",
+            body,
+        )
+    };
+    let (code, labelled) = patch(json!({"metadata": {"labels": {"x": "y"}}})).await;
+    assert_eq!(code, 200, "{labelled}");
+    for (change, why) in [
+        (
+            json!({"size": 6}),
+            "spec.size: Invalid value: 6: spec.size in body should be less than or equal to 3",
+        ),
+        // The size may stay; that the spec is changed brings its own rules back.
+        (
+            json!({"other": 1, "size": 2}),
+            "spec: Invalid value: no red",
+        ),
+    ] {
+        let (code, refused) = patch(json!({"spec": change})).await;
+        let message = refused["message"].as_str().unwrap();
+        assert_eq!(code, 422, "{refused}");
+        assert!(message.contains(why), "{message}");
+    }
+    let (code, fine) = patch(json!({"spec": {"color": "blue"}})).await;
+    assert_eq!((code, &fine["spec"]["size"]), (200, &json!(5)), "{fine}");
+}

@@ -336,3 +336,130 @@ async fn dependents_go_after_an_owner_whose_kind_goes_too() {
     settle().await;
     assert_eq!(names(&http).await, ["unknown"]);
 }
+
+#[tokio::test]
+async fn a_dependent_with_another_owner_does_not_keep_one_waiting() {
+    let (_server, http) = admin();
+    let owner = |name: &str| http.post(CONFIG_MAPS, config_map(name, json!({})));
+    let (_, stays) = owner("stays").await;
+    let (_, goes) = owner("goes").await;
+    let reference = |owner: &Value, blocks: bool| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": blocks,
+        })
+    };
+    let mut both = config_map("both", json!({}));
+    both["metadata"]["ownerReferences"] = json!([reference(&stays, false), reference(&goes, true)]);
+    http.post(CONFIG_MAPS, both).await;
+    settle().await;
+    delete(&http, "goes", "Foreground").await;
+    assert_eq!(names(&http).await, ["both", "stays"]);
+    let (_, both) = http.get(&format!("{CONFIG_MAPS}/both")).await;
+    assert_eq!(
+        both["metadata"]["ownerReferences"],
+        json!([reference(&stays, false)])
+    );
+}
+
+#[tokio::test]
+async fn a_circle_of_owners_ends() {
+    let (_server, http) = admin();
+    let top = owner(&http).await;
+    dependent(&http, "a", &top, true).await;
+    let (_, a) = http.get(&format!("{CONFIG_MAPS}/a")).await;
+    let back = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "a",
+        "uid": a["metadata"]["uid"],
+        "blockOwnerDeletion": true,
+    }]}});
+    let (code, _) = http
+        .call("PATCH", &format!("{CONFIG_MAPS}/owner"), back)
+        .await;
+    assert_eq!(code, 200);
+    settle().await;
+    assert_eq!(names(&http).await, ["a", "owner"]);
+    delete(&http, "owner", "Foreground").await;
+    assert_eq!(names(&http).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_deletion_without_a_policy_keeps_the_one_of_before() {
+    let (_server, http) = admin();
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "finalizers": ["example.com/x"]},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "x"}],
+        }}},
+    });
+    let (code, made) = http.post(jobs, job).await;
+    assert_eq!(code, 201, "{made}");
+    // It has to wait for this one.
+    let mut held = config_map("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/y"]);
+    held["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "j",
+        "uid": made["metadata"]["uid"],
+        "blockOwnerDeletion": true,
+    }]);
+    assert_eq!(http.post(CONFIG_MAPS, held).await.0, 201);
+    settle().await;
+    let path = format!("{jobs}/j");
+    let finalizers = |answer: &Value| answer["metadata"]["finalizers"].clone();
+    let (code, ending) = http
+        .call("DELETE", &path, json!({"propagationPolicy": "Foreground"}))
+        .await;
+    assert_eq!(
+        (code, finalizers(&ending)),
+        (200, json!(["example.com/x", "foregroundDeletion"]))
+    );
+    let (code, again) = http.delete(&path).await;
+    assert_eq!(
+        (code, finalizers(&again)),
+        (200, json!(["example.com/x", "foregroundDeletion"]))
+    );
+}
+
+#[tokio::test]
+async fn objects_of_the_cluster_have_no_namespace() {
+    let (_server, http) = admin();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "r", "namespace": "default"},
+        "rules": [],
+    });
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let (code, made) = http.post(roles, role.clone()).await;
+    assert_eq!(
+        (code, made["metadata"].get("namespace")),
+        (201, None),
+        "{made}"
+    );
+    let path = format!("{roles}/r");
+    let mut labelled = role.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    labelled.as_object_mut().unwrap().remove("rules");
+    for (what, answer) in [
+        ("update", http.call("PUT", &path, role.clone()).await),
+        ("apply", http.apply(&path, "m", labelled).await),
+    ] {
+        assert_eq!(
+            (answer.0, answer.1["metadata"].get("namespace")),
+            (200, None),
+            "{what}: {}",
+            answer.1
+        );
+    }
+}

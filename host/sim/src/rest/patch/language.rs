@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::super::{Call, UnknownFields};
+use super::operations;
 use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path, escaped_json};
 use crate::status::{About, ApiError};
 use crate::strategic;
+use crate::typed::Typed;
 
 /// The most operations of one JSON patch.
 const MOST_OPERATIONS: usize = 10_000;
@@ -81,14 +83,10 @@ impl Patch {
     }
 
     /// The object with the patch.
-    pub(super) fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
+    fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
         let mut object = live.clone();
         match &self.change {
-            Change::Json(operations) => {
-                for operation in operations {
-                    operate(&mut object, operation).ok_or_else(ApiError::patch_rejected)?;
-                }
-            }
+            Change::Json(operations) => operations::run(&mut object, operations)?,
             Change::Merge(patch) => json_patch::merge(&mut object, patch),
             Change::Strategic(patch) => strategic::merge(&mut object, patch)
                 .map_err(|error| ApiError::internal(error.to_string()))?,
@@ -104,14 +102,25 @@ impl Patch {
         unknown_fields: UnknownFields,
     ) -> Result<Decoded, ApiError> {
         let resource = &call.resource;
-        let mut patched = self.apply_to(live)?;
-        if resource.is_custom() {
-            resource.check_type(&mut patched)?;
-            let decoded = decode::custom(Document::from(patched));
-            let mut decoded = decoded.map_err(ApiError::bad_request)?;
-            decoded.complaints.extend(self.complaints.clone());
-            return Ok(decoded);
+        if !resource.is_custom() {
+            return self.read_typed(resource.typed(), live, unknown_fields);
         }
+        let mut patched = self.apply_to(live)?;
+        resource.check_type(&mut patched)?;
+        let decoded = decode::custom(Document::from(patched));
+        let mut decoded = decoded.map_err(ApiError::bad_request)?;
+        decoded.complaints.extend(self.complaints.clone());
+        Ok(decoded)
+    }
+
+    /// As [`Patch::read`], of an object of a built-in type.
+    pub(super) fn read_typed(
+        &self,
+        typed: Typed<'_>,
+        live: &Value,
+        unknown_fields: UnknownFields,
+    ) -> Result<Decoded, ApiError> {
+        let patched = self.apply_to(live)?;
         let refuse = |patched: &Value, why: &str| refused(&self.shown(patched), why);
         if !matches!(self.change, Change::Strategic(_)) {
             let text = |field: &str| {
@@ -120,18 +129,20 @@ impl Patch {
                     .and_then(Value::as_str)
                     .unwrap_or_default()
             };
-            resource
-                .check_builtin_type(text("apiVersion"), text("kind"))
+            typed
+                .check(text("apiVersion"), text("kind"))
                 .map_err(|why| refuse(&patched, &why))?;
         }
         let document = Document::from(patched.clone());
-        let mut decoded = decode::builtin(&resource.api_version, &resource.kind, document)
-            .map_err(|why| match self.change {
-                Change::Strategic(_) => refuse(&patched, &converted(&why)),
-                _ => refuse(&patched, &why),
+        let mut decoded =
+            decode::builtin(typed.api_version, typed.kind, document).map_err(|why| {
+                match self.change {
+                    Change::Strategic(_) => refuse(&patched, &converted(&why)),
+                    _ => refuse(&patched, &why),
+                }
             })?;
-        decoded.object["apiVersion"] = resource.api_version.as_str().into();
-        decoded.object["kind"] = resource.kind.as_str().into();
+        decoded.object["apiVersion"] = typed.api_version.into();
+        decoded.object["kind"] = typed.kind.into();
         let mut complaints = self.complaints.clone();
         complaints.append(&mut decoded.complaints);
         if unknown_fields == UnknownFields::Refused && !complaints.is_empty() {
@@ -193,47 +204,6 @@ fn refused(shown: &str, why: &str) -> ApiError {
     let mut errors = Errors::new();
     errors.push(FieldError::invalid_str(&Path::new("patch"), shown, why));
     ApiError::invalid(nothing, &errors)
-}
-
-/// One operation of a JSON patch, as lenient as the server's.
-fn operate(object: &mut Value, operation: &Value) -> Option<()> {
-    let text = |field: &str| operation.get(field).and_then(Value::as_str);
-    let path = text("path")?;
-    let value = || operation.get("value").cloned().unwrap_or_default();
-    let single = |operation: Value| {
-        let patch: json_patch::Patch =
-            serde_json::from_value(Value::Array(vec![operation])).ok()?;
-        Some(patch)
-    };
-    match text("op")? {
-        // An absent field of a map may be replaced, and stands for null.
-        "replace" if !path.is_empty() => {
-            let (parent, key) = path.rsplit_once('/')?;
-            let key = key.replace("~1", "/").replace("~0", "~");
-            match object.pointer_mut(parent)? {
-                Value::Object(fields) => {
-                    fields.insert(key, value());
-                    Some(())
-                }
-                Value::Array(items) => {
-                    let index = key.parse::<usize>().ok()?;
-                    *items.get_mut(index)? = value();
-                    Some(())
-                }
-                _ => None,
-            }
-        }
-        "test" if operation.get("value").is_none_or(Value::is_null) => object
-            .pointer(path)
-            .is_none_or(Value::is_null)
-            .then_some(()),
-        "remove" if path.is_empty() => None,
-        op @ ("add" | "replace" | "test") => {
-            let operation = serde_json::json!({"op": op, "path": path, "value": value()});
-            json_patch::patch(object, &single(operation)?).ok()
-        }
-        _ => json_patch::patch(object, &single(operation.clone())?).ok(),
-    }
 }
 
 /// What is wrong with the fields of operations: they are few and known.
