@@ -372,3 +372,6 @@ impl fmt::Debug for Metrics {
         f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

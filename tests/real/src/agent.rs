@@ -4,11 +4,19 @@ use std::env;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::ControlPlane;
 use crate::server::{Server, free_port};
+
+/// Longer than any endpoint takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longer than the default grace period.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running `reeve run`. Ends when it is dropped.
 #[derive(Debug)]
@@ -39,16 +47,30 @@ impl Agent {
         kubeconfig: &Path,
         arguments: &[String],
     ) -> Result<Self> {
+        Self::start_named(cluster, "reeve", kubeconfig, arguments)
+    }
+
+    /// As [`Agent::start_with`], with a name for its log: each of several agents has
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::start_with`].
+    pub fn start_named(
+        cluster: &ControlPlane,
+        name: &'static str,
+        kubeconfig: &Path,
+        further: &[String],
+    ) -> Result<Self> {
         let health_port = free_port()?;
-        let mut all = vec![
+        let mut arguments = vec![
             "run".to_owned(),
             format!("--health-address=127.0.0.1:{health_port}"),
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
-        all.extend_from_slice(arguments);
-        let arguments = all;
+        arguments.extend_from_slice(further);
         let supervise = cluster.supervise();
-        let process = Server::start("reeve", supervise, &binary()?, &arguments, cluster.folder())?;
+        let process = Server::start(name, supervise, &binary()?, &arguments, cluster.folder())?;
         Ok(Self {
             process,
             health_port,
@@ -84,15 +106,48 @@ impl Agent {
     ///
     /// When it does not answer.
     pub fn readiness(&self) -> Result<(bool, String)> {
+        match self.ask("/readyz")? {
+            (200, said) => Ok((true, said)),
+            (503, said) => Ok((false, said)),
+            (status, said) => bail!("it answered {status}: {said}"),
+        }
+    }
+
+    /// Asks one of its endpoints, and returns status and body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer, within ten seconds.
+    pub fn ask(&self, path: &str) -> Result<(u16, String)> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health_port))?;
-        connection.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+        connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer)?;
-        match answer.split(' ').nth(1) {
-            Some("200") => Ok((true, answer)),
-            Some("503") => Ok((false, answer)),
-            _ => bail!("it answered {answer:?}"),
-        }
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        let status = head.split(' ').nth(1).context("no status")?;
+        Ok((status.parse()?, body.to_owned()))
+    }
+
+    /// Sends the agent itself a signal, by its name for `kill`.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        let pid = self.process.program()?.to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status()?;
+        ensure!(sent.success(), "cannot signal {pid}: {sent}");
+        Ok(())
+    }
+
+    /// Waits for the agent to end by itself, and returns its exit code.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub fn wait_for_exit(&mut self) -> Result<i32> {
+        self.process.wait_for_exit(EXIT_TIMEOUT)
     }
 }
 

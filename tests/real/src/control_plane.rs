@@ -1,10 +1,12 @@
 //! etcd, kube-apiserver and kube-controller-manager for the length of a test.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
@@ -42,6 +44,7 @@ pub struct ControlPlane {
     users: Vec<User>,
     etcd_port: u16,
     port: u16,
+    audited: bool,
     folder: TempDir,
 }
 
@@ -51,6 +54,7 @@ pub struct ControlPlane {
 pub struct Builder {
     users: Vec<User>,
     controllers: Vec<String>,
+    audited: bool,
 }
 
 impl Default for Builder {
@@ -61,6 +65,7 @@ impl Default for Builder {
                 .iter()
                 .map(|&name| name.to_owned())
                 .collect(),
+            audited: false,
         }
     }
 }
@@ -77,6 +82,12 @@ impl Builder {
     /// controller manager.
     pub fn controllers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.controllers = names.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Keeps a record of all writes; see [`ControlPlane::audit_log`].
+    pub fn audited(mut self) -> Self {
+        self.audited = true;
         self
     }
 
@@ -118,6 +129,7 @@ impl ControlPlane {
         let folder = tempfile::Builder::new().prefix("reeve-real-").tempdir()?;
         let path = folder.path();
         write_token_file(&path.join(TOKENS), &settings.users)?;
+        fs::write(path.join(AUDIT_POLICY), audit_policy().to_string())?;
         programs.write_signing_key(&path.join(SIGNING_KEY))?;
 
         let (etcd_port, port) = (free_port()?, free_port()?);
@@ -134,6 +146,7 @@ impl ControlPlane {
             users: settings.users.clone(),
             etcd_port,
             port,
+            audited: settings.audited,
             folder,
         };
         for user in &this.users {
@@ -166,9 +179,12 @@ impl ControlPlane {
             return Ok(());
         }
         let started = Instant::now();
-        let server =
-            self.programs
-                .start_api_server(self.folder.path(), self.port, self.etcd_port)?;
+        let server = self.programs.start_api_server(
+            self.folder.path(),
+            self.port,
+            self.etcd_port,
+            self.audited,
+        )?;
         // Kept before it is ready, so that a failure can be looked into.
         let (program, kubeconfig) = (self.programs.kubectl.clone(), self.kubeconfig());
         let port = self.port;
@@ -302,6 +318,24 @@ impl ControlPlane {
         kubectl::run(&self.programs.kubectl, &kubeconfig, arguments, input)
     }
 
+    /// Every write that the API server has answered so far, in its audit events, if
+    /// it was asked to keep them.
+    ///
+    /// # Errors
+    ///
+    /// When it was not.
+    pub fn audit_log(&self) -> Result<Vec<Value>> {
+        ensure!(
+            self.audited,
+            "the control plane was started without an audit log"
+        );
+        let text = fs::read_to_string(self.folder.path().join(AUDIT_LOG))?;
+        // The last line may be under way.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let events = whole.lines().map(serde_json::from_str);
+        Ok(events.collect::<Result<_, _>>()?)
+    }
+
     /// The folder for data and logs, removed with the control plane.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -334,7 +368,22 @@ impl Drop for ControlPlane {
 
 const TOKENS: &str = "tokens.csv";
 const SIGNING_KEY: &str = "signing.key";
+const AUDIT_POLICY: &str = "audit-policy.json";
+const AUDIT_LOG: &str = "audit.log";
 const CERTIFICATES: &str = "certificates";
+
+/// Writes, when they have been answered, without their bodies.
+fn audit_policy() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
+            {"level": "None"},
+        ],
+    })
+}
 
 fn retry_if(lost_port: bool, error: anyhow::Error) -> Result<Option<ControlPlane>> {
     if lost_port { Ok(None) } else { Err(error) }
@@ -400,9 +449,15 @@ impl Programs {
         self.start("etcd", &self.etcd, &arguments, folder)
     }
 
-    fn start_api_server(&self, folder: &Path, port: u16, etcd_port: u16) -> Result<Server> {
+    fn start_api_server(
+        &self,
+        folder: &Path,
+        port: u16,
+        etcd_port: u16,
+        audited: bool,
+    ) -> Result<Server> {
         let key = folder.join(SIGNING_KEY);
-        let arguments = [
+        let mut arguments = vec![
             format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
@@ -416,6 +471,11 @@ impl Programs {
             // Pods are only simulated, and their accounts need no tokens.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
+        if audited {
+            let (policy, log) = (folder.join(AUDIT_POLICY), folder.join(AUDIT_LOG));
+            arguments.push(format!("--audit-policy-file={}", policy.display()));
+            arguments.push(format!("--audit-log-path={}", log.display()));
+        }
         self.start("kube-apiserver", &self.api_server, &arguments, folder)
     }
 }

@@ -90,6 +90,36 @@ impl Server {
         Ok(self.supervisor.try_wait()?.is_none())
     }
 
+    /// The process id of the program itself, which the supervisor has started.
+    pub(crate) fn program(&self) -> Result<u32> {
+        let parent = self.supervisor.id().to_string();
+        let listing = Command::new("ps")
+            .args(["-o", "pid=", "--ppid", &parent])
+            .output()?;
+        let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+        let pid = listing.trim().parse();
+        pid.with_context(|| format!("{} does not run: {listing:?}", self.name))
+    }
+
+    /// Waits until the program has ended by itself, and returns its exit code.
+    pub(crate) fn wait_for_exit(&mut self, timeout: Duration) -> Result<i32> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.supervisor.try_wait()? {
+                return status.code().context("its supervisor was killed");
+            }
+            if started.elapsed() > timeout {
+                bail!(
+                    "{} still runs after {} s\n{}",
+                    self.name,
+                    timeout.as_secs(),
+                    self.log_tail()
+                );
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Whether a port of ours was taken by somebody between choosing and using it.
     pub(crate) fn lost_its_port(&self) -> bool {
         fs::read_to_string(&self.log).is_ok_and(|log| log.contains("address already in use"))

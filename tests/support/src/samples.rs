@@ -39,6 +39,32 @@ pub fn profile_with_labels(name: &str, labels: &[(&str, &str)]) -> Value {
     profile
 }
 
+/// A CustomResourceDefinition for `Bundle`, version `example.com/v1`, namespaced and
+/// of any content: the primary of the guest `courier`.
+#[must_use]
+pub fn bundle_crd() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "bundles.example.com" },
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": { "kind": "Bundle", "plural": "bundles", "singular": "bundle" },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
+}
+
 /// A Namespace.
 #[must_use]
 pub fn namespace(name: &str) -> Value {

@@ -1,0 +1,264 @@
+//! A cluster with the plugin quotas in it, and replicas of the agent.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use reeve_core::grant::{self, Subject};
+use reeve_real::{Agent, ControlPlane, User, binary, eventually};
+use reeve_test_support::{component, samples};
+use serde_json::{Value, json};
+
+/// Each replica is a user of its own, so that the audit log tells them apart.
+const USERS: [&str; 2] = ["reeve-one", "reeve-two"];
+const NAMESPACE: &str = "reeve-system";
+/// The label of a Profile that sets its quota of pods.
+const PODS: &str = "quotas.statcan.gc.ca/pods";
+pub(crate) const PROFILES: [&str; 4] = ["ann", "bob", "cleo", "dan"];
+
+/// A short lease: tests wait for its end.
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
+const ELECTION: [&str; 4] = [
+    "--leader-elect",
+    "--lease-duration=4s",
+    "--lease-renew-deadline=2s",
+    "--lease-retry-period=500ms",
+];
+
+/// What a new leader needs to read everything anew, with some seconds to spare on
+/// a busy machine.
+pub(crate) const TAKEOVER: Duration = Duration::from_secs(8);
+
+pub(crate) struct Stage {
+    cluster: Arc<ControlPlane>,
+}
+
+/// A replica, and as whom it runs.
+pub(crate) struct Replica {
+    pub(crate) agent: Agent,
+    pub(crate) user: &'static str,
+}
+
+/// A write of one of the replicas, as the API server noted it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Write {
+    pub(crate) at: String,
+    pub(crate) user: String,
+    pub(crate) what: String,
+}
+
+impl Stage {
+    /// A cluster with all that replicas need, and none of them.
+    pub(crate) fn new() -> Result<Self> {
+        let mut builder = ControlPlane::builder().audited().controllers([]);
+        for user in USERS {
+            builder = builder.user(User::new(user));
+        }
+        let cluster = builder.start()?;
+        let crds = Command::new(binary()?).arg("crds").output()?;
+        ensure!(crds.status.success(), "reeve crds failed");
+        cluster.apply(&String::from_utf8(crds.stdout)?)?;
+        let stage = Self {
+            cluster: Arc::new(cluster),
+        };
+        stage.apply(&[samples::namespace(NAMESPACE), samples::profile_crd()])?;
+        let crd = "crd/profiles.kubeflow.org";
+        let wait = ["wait", "--for=condition=Established", crd, "--timeout=60s"];
+        stage.cluster.kubectl(&wait)?;
+        stage.apply(&for_both(grant::agent_base(
+            NAMESPACE,
+            Subject::User(USERS[0]),
+        )))?;
+        for name in PROFILES {
+            stage.apply(&[samples::profile(name), samples::namespace(name)])?;
+        }
+        let file = format!("--from-file=plugin.wasm={}", component("quotas").display());
+        let create = ["create", "configmap", "quotas", &file, "-n", NAMESPACE];
+        stage.cluster.kubectl(&create)?;
+        let label = [
+            "label",
+            "configmap",
+            "quotas",
+            "reeve.dev/plugin=true",
+            "-n",
+            NAMESPACE,
+        ];
+        stage.cluster.kubectl(&label)?;
+        stage.grant()?;
+        Ok(stage)
+    }
+
+    /// Grants the plugin what its manifest asks for, and both replicas to act for it.
+    fn grant(&self) -> Result<()> {
+        let output = Command::new(binary()?)
+            .args(["plugin", "grant", "quotas", "--namespace", NAMESPACE])
+            .args(["--agent-user", USERS[0], "-o", "json"])
+            .env("KUBECONFIG", self.cluster.kubeconfig())
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let list: Value = serde_json::from_slice(&output.stdout)?;
+        let objects = list["items"].as_array().context("no list of objects")?;
+        self.apply(&for_both(objects.clone()))
+    }
+
+    fn apply(&self, objects: &[Value]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.cluster.apply(&list.to_string()).map(drop)
+    }
+
+    /// Starts the replica `one` or `two`.
+    pub(crate) fn start(&self, name: &'static str) -> Result<Replica> {
+        let user = if name == "one" { USERS[0] } else { USERS[1] };
+        let namespace = format!("--namespace={NAMESPACE}");
+        let election = ELECTION.map(str::to_owned);
+        let arguments: Vec<String> = election.into_iter().chain([namespace]).collect();
+        let kubeconfig = self.cluster.kubeconfig_of(user)?;
+        let agent = Agent::start_named(&self.cluster, name, &kubeconfig, &arguments)?;
+        Ok(Replica { agent, user })
+    }
+
+    pub(crate) fn wait_until_leading(&self, replica: &Replica) -> Result<()> {
+        // What it counts, since it leads only when it has read everything anew.
+        self.wait_for_answer(replica, "/metrics", "\nreeve_leader 1\n")
+    }
+
+    pub(crate) fn wait_until_following(&self, replica: &Replica) -> Result<()> {
+        self.wait_for_answer(replica, "/readyz", "\nfollower of ")
+    }
+
+    fn wait_for_answer(&self, replica: &Replica, path: &str, text: &str) -> Result<()> {
+        let what = format!("{path} of {} has {text:?}", replica.user);
+        let waited = eventually(&what, || {
+            let (_, body) = replica.agent.ask(path)?;
+            ensure!(body.contains(text), "it is {body:?}");
+            Ok(())
+        });
+        waited.map_err(|error| error.context(replica.agent.log_tail()))
+    }
+
+    /// Edits a quota by hand, which the leader puts right.
+    pub(crate) fn edit(&self, profile: &str) -> Result<()> {
+        let patch = r#"{"spec":{"hard":{"pods":"7"}}}"#;
+        let edit = [
+            "patch",
+            "resourcequota",
+            "quotas",
+            "-n",
+            profile,
+            "-p",
+            patch,
+        ];
+        self.cluster.kubectl(&edit).map(drop)
+    }
+
+    /// Waits until all quotas are as they should be.
+    pub(crate) fn wait_for_repair(&self) -> Result<()> {
+        for profile in PROFILES {
+            eventually(&format!("the quota of {profile} is right"), || {
+                let pods = "-ojsonpath={.spec.hard.pods}";
+                let get = ["get", "resourcequota", "quotas", "-n", profile, pods];
+                let pods = self.cluster.kubectl(&get)?;
+                ensure!(pods == "100", "it has {pods}");
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps asking for other quotas until it is told to stop.
+    pub(crate) fn meddle(&self) -> Meddler {
+        let (cluster, end) = (self.cluster.clone(), Arc::new(AtomicBool::new(false)));
+        let ended = end.clone();
+        let thread = thread::spawn(move || {
+            for pods in (1..90).cycle() {
+                for profile in PROFILES {
+                    if ended.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    let label = format!("{PODS}={pods}");
+                    let label = ["label", "profile", profile, &label, "--overwrite"];
+                    cluster.kubectl(&label)?;
+                }
+            }
+            Ok(())
+        });
+        let cluster = self.cluster.clone();
+        Meddler {
+            cluster,
+            end,
+            thread,
+        }
+    }
+
+    /// What the replicas have written, in the order in which the API server got it:
+    /// not the lease, and not questions.
+    pub(crate) fn writers(&self) -> Result<Vec<Write>> {
+        let mut writes: Vec<Write> = Vec::new();
+        for event in self.cluster.audit_log()? {
+            let text = |pointer: &str| {
+                let value = event.pointer(pointer).and_then(Value::as_str);
+                value.unwrap_or_default().to_owned()
+            };
+            let group = text("/objectRef/apiGroup");
+            let user = text("/user/username");
+            let ours = USERS.contains(&user.as_str());
+            if !ours || ["coordination.k8s.io", "authorization.k8s.io"].contains(&group.as_str()) {
+                continue;
+            }
+            let words = [
+                "/verb",
+                "/objectRef/resource",
+                "/objectRef/namespace",
+                "/objectRef/name",
+            ];
+            writes.push(Write {
+                at: text("/requestReceivedTimestamp"),
+                user,
+                what: words.map(text).join(" "),
+            });
+        }
+        // They are noted when they are answered.
+        writes.sort_by(|a, b| a.at.cmp(&b.at));
+        Ok(writes)
+    }
+}
+
+/// Somebody who keeps asking for other quotas.
+pub(crate) struct Meddler {
+    cluster: Arc<ControlPlane>,
+    end: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Meddler {
+    pub(crate) fn stop(self) -> Result<()> {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow!("it panicked"))??;
+        let default = format!("{PODS}-");
+        let label = ["label", "profile", "--all", &default];
+        self.cluster.kubectl(&label).map(drop)
+    }
+}
+
+/// Binds to both replicas what binds to the first.
+fn for_both(mut objects: Vec<Value>) -> Vec<Value> {
+    for subjects in objects
+        .iter_mut()
+        .filter_map(|object| object["subjects"].as_array_mut())
+    {
+        if subjects[0]["name"] == USERS[0] {
+            let mut other = subjects[0].clone();
+            other["name"] = USERS[1].into();
+            subjects.push(other);
+        }
+    }
+    objects
+}
