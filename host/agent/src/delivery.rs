@@ -87,20 +87,51 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
             unpack_component(found, maps)?
         }
     };
-    let config = match text(own, CONFIG) {
-        Some(text) if !text.trim().is_empty() => {
-            parse_config(text).map_err(|problem| DeliveryError::ConfigSyntax {
-                config_map: name.to_owned(),
-                problem,
-            })?
-        }
-        _ => Bytes::from_static(b"{}"),
-    };
+    let config = config_of(own)?;
     Ok(Package {
         digest: Digest::of(&component),
         component: component.into(),
         config,
     })
+}
+
+/// The configuration, as JSON; empty when there is none.
+fn config_of(config_map: &ConfigMap) -> Result<Bytes, DeliveryError> {
+    let name = || name_of(config_map);
+    if let Some(key) = misnamed_config(config_map) {
+        return Err(DeliveryError::ConfigMisnamed {
+            config_map: name(),
+            key,
+        });
+    }
+    let syntax = |problem| DeliveryError::ConfigSyntax {
+        config_map: name(),
+        problem,
+    };
+    // kubectl puts a file that is not UTF-8 among the binary data.
+    let text = match binary(config_map, CONFIG) {
+        Some(bytes) => std::str::from_utf8(bytes)
+            .map(Some)
+            .map_err(|error| syntax(format!("it is not UTF-8: {error}")))?,
+        None => text(config_map, CONFIG),
+    };
+    match text {
+        Some(text) if !text.trim().is_empty() => parse_config(text).map_err(syntax),
+        _ => Ok(Bytes::from_static(b"{}")),
+    }
+}
+
+/// A key that its writer took for that of the configuration.
+fn misnamed_config(config_map: &ConfigMap) -> Option<String> {
+    let text = config_map.data.iter().flat_map(BTreeMap::keys);
+    let binary = config_map.binary_data.iter().flat_map(BTreeMap::keys);
+    let mut keys = text.chain(binary);
+    let found = keys.find(|key| {
+        let lower = key.to_ascii_lowercase();
+        let other = ["config.yml", "config.json"].contains(&lower.as_str());
+        other || (lower == CONFIG && *key != CONFIG)
+    });
+    found.cloned()
 }
 
 /// The other plugin whose component this one runs, if it does.
@@ -404,6 +435,16 @@ mod tests {
                 config_map(&[], None),
                 Reason::ComponentAbsent,
                 "ConfigMap quotas has no component",
+            ),
+            (
+                config_map(&[plain(), (CONFIG, b"a: \xff".to_vec())], None),
+                Reason::ConfigInvalid,
+                "ConfigMap quotas: data[\"config.yaml\"] is no YAML: it is not UTF-8",
+            ),
+            (
+                config_map(&[plain(), ("config.yml", b"a: 1".to_vec())], None),
+                Reason::ConfigInvalid,
+                "ConfigMap quotas: nobody reads the key \"config.yml\"",
             ),
             (
                 config_map(&[plain(), (GZIP, gzip(COMPONENT_BYTES))], None),

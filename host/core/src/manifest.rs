@@ -247,6 +247,7 @@ impl TryFrom<RawManifest> for Manifest {
             let field = format!("reads[{index}]");
             check_kind(&format!("{field}.kind"), &read.kind)?;
             check_scope(&field, &read.scope)?;
+            check_names(&field, &read.names)?;
             reads.push(ReadRule {
                 selector: parse_selector(&format!("{field}.selector"), &read.selector)?,
                 kind: read.kind,
@@ -387,6 +388,23 @@ fn check_scope(field: &str, scope: &Scope) -> Result<(), ManifestError> {
     }
 }
 
+/// Names that an object can have: what a path segment may hold, without what means
+/// something in the field selector by which the host watches for a name.
+fn check_names(field: &str, names: &[String]) -> Result<(), ManifestError> {
+    let can_be = |name: &String| {
+        let is_plain = |c: char| c.is_ascii_graphic() && !"/%,=!\\".contains(c);
+        name.len() <= 253 && !matches!(name.as_str(), "" | "." | "..") && name.chars().all(is_plain)
+    };
+    match names.iter().position(|name| !can_be(name)) {
+        None => Ok(()),
+        Some(index) => Err(ManifestError::Name {
+            field: format!("{field}.names[{index}]"),
+            value: names[index].clone(),
+            expected: "the name of one object",
+        }),
+    }
+}
+
 /// RFC 1123 label as Kubernetes checks it: lower-case alphanumerics and `-`, at
 /// most 63 characters, alphanumeric at both ends.
 pub fn is_dns_label(text: &str) -> bool {
@@ -441,7 +459,18 @@ mod tests {
     #[test]
     fn each_error_names_its_entry() {
         type Spoil = fn(&mut RawManifest);
-        let cases: [(Spoil, &str); 8] = [
+        let cases: [(Spoil, &str); 9] = [
+            (
+                |m| {
+                    m.reads.push(RawRead {
+                        kind: GroupVersionKind::new("", "v1", "Secret"),
+                        scope: Scope::Cluster,
+                        names: vec!["system:ok".into(), "a,b".into()],
+                        selector: String::new(),
+                    });
+                },
+                "reads[0].names[1]: `a,b` is not the name of one object",
+            ),
             (|m| m.primary = None, "role: this version"),
             (
                 |m| m.writes[0].kind.kind = "*".into(),

@@ -142,6 +142,9 @@ pub fn plugin_label(plugin: &str) -> String {
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
         .take(40)
         .collect();
+    // It is also the beginning of a name, in which no dot and no dash stands before
+    // another.
+    let kept = kept.trim_end_matches(['-', '.']);
     format!("p{kept}-{hash}")
 }
 
@@ -289,6 +292,7 @@ fn floor_char_boundary(text: &str, mut index: usize) -> usize {
 mod tests {
     use super::*;
     use crate::kind::GroupVersionKind;
+    use crate::manifest::is_dns_subdomain;
 
     fn owner(namespace: Option<&str>) -> Owner {
         let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
@@ -384,6 +388,10 @@ mod tests {
             assert!(name.len() <= 128);
         }
         assert!(is_qualified_part(&plugin_label(&long('x'))));
+        for cut in ['.', '-'] {
+            let label = plugin_label(&format!("{}{cut}{}", "a".repeat(39), "b".repeat(60)));
+            assert!(is_dns_subdomain(&format!("{label}-0")), "{label}");
+        }
         assert_ne!(plugin_label(&long('x')), plugin_label(&long('y')));
         assert_ne!(field_manager(&long('x')), field_manager(&long('y')));
         let contributor = |plugin: &str| {

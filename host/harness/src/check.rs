@@ -146,6 +146,15 @@ impl Checker<'_> {
     }
 
     async fn absent(&self, reference: &Reference, place: Place<'_>) -> Option<Mismatch> {
+        // In the default namespace hardly anything is, so this would hold whatever
+        // the plugin does.
+        let kind = self.tester.kinds.find(reference);
+        if reference.namespace.is_none() && kind.is_ok_and(|kind| kind.namespaced) {
+            return Some(place.mismatch(format!(
+                "{reference} is in a namespace: write `{} NAMESPACE/{}`",
+                reference.kind, reference.name
+            )));
+        }
         match self.tester.get(reference).await {
             Ok(None) => None,
             Ok(Some(_)) => Some(place.mismatch(format!("{reference} exists, and should not"))),

@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
-use tokio::runtime::RuntimeFlavor;
 
 /// Namespace of the agent.
 pub const NAMESPACE: &str = "reeve-system";
@@ -209,10 +208,13 @@ impl World {
         // With time paused, a millisecond passes only when every task waits. With
         // real time, what was just written may still be on its way to the agent
         // while other tests keep all cores busy.
-        let enough = if is_paused() { 20 } else { 200 };
-        let mut calm = 0;
+        let (mut calm, mut paused) = (0, false);
         for _ in 0..20_000 {
+            let start = std::time::Instant::now();
             tokio::time::sleep(Duration::from_millis(1)).await;
+            // A millisecond that took less is none of the real time.
+            paused |= start.elapsed() < Duration::from_millis(1);
+            let enough = if paused { 20 } else { 200 };
             calm = if self.agent().is_settled() {
                 calm + 1
             } else {
@@ -524,9 +526,4 @@ pub fn guest(name: &str) -> Vec<u8> {
 
 fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Whether the time of this test stands still until all tasks wait.
-fn is_paused() -> bool {
-    tokio::runtime::Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::process::{self, Captured};
@@ -72,6 +72,14 @@ impl Suite {
         let mut total = 0;
         for program in self.of(package) {
             let listing = program.command(filter).arg("--list").output()?;
+            if !listing.status.success() {
+                bail!(
+                    "{} of {package} cannot list its tests ({}): {}",
+                    program.target,
+                    listing.status,
+                    String::from_utf8_lossy(&listing.stderr)
+                );
+            }
             let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
             total += listing
                 .lines()

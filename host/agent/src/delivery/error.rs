@@ -143,6 +143,16 @@ pub enum DeliveryError {
         /// What the parser says, with line and column.
         problem: String,
     },
+    /// A key that looks like that of the configuration, and that nobody reads.
+    #[error(
+        "ConfigMap {config_map}: nobody reads the key \"{key}\"; the configuration of a plugin is data[\"{CONFIG}\"], in YAML or JSON"
+    )]
+    ConfigMisnamed {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: String,
+    },
 }
 
 impl DeliveryError {
@@ -159,7 +169,7 @@ impl DeliveryError {
             Self::PartsMissing { .. } => Reason::PartsMissing,
             Self::Corrupt { .. } | Self::PartsDiffer { .. } => Reason::DecompressionFailed,
             Self::TooLarge { .. } => Reason::TooLarge,
-            Self::ConfigSyntax { .. } => Reason::ConfigInvalid,
+            Self::ConfigSyntax { .. } | Self::ConfigMisnamed { .. } => Reason::ConfigInvalid,
         }
     }
 }

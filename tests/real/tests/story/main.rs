@@ -7,6 +7,7 @@ mod stage;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use reeve_real::eventually;
 use reeve_test_support::component;
 
 use stage::{NAMESPACE, Stage};
@@ -89,6 +90,20 @@ fn profiles_are_provisioned_and_kept_so() -> Result<()> {
     kubectl(&format!("delete configmap limitranges -n {NAMESPACE}"))?;
     stage.wait_for_condition("limitranges", ("Ready", "False", "ConfigMapAbsent"))?;
     stage.wait_for(limits("bob"), "/spec/limits/0/type", "Container")?;
+    // Nobody repairs it any more, while the other plugin goes on.
+    kubectl("label limitrange default-container-limits -n bob reeve.dev/unit=x --overwrite")?;
+    kubectl("label resourcequota quotas -n bob reeve.dev/unit=x --overwrite")?;
+    eventually("the quota is repaired", || {
+        let quota = stage
+            .get("resourcequota", "bob", "quotas")?
+            .context("it is gone")?;
+        ensure!(
+            quota["metadata"]["labels"]["reeve.dev/unit"] != "x",
+            "{quota}"
+        );
+        Ok(())
+    })?;
+    stage.wait_for(limits("bob"), "/metadata/labels/reeve.dev~1unit", "x")?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use reeve_real::{binary, eventually};
-use reeve_test_support::component;
+use reeve_test_support::{component, samples};
 use serde_json::{Value, json};
 
 use crate::stage::{NAMESPACE, Stage};
@@ -118,10 +118,18 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
     let after = stage.wait_for(quota("ann"), "/metadata/labels/reeve.dev~1unit", unit)?;
     ensure!(after.pointer(PODS) == Some(&json!("7")), "{after}");
 
-    // Converged, a restart writes nothing.
+    // Converged, a restart writes nothing: not before every unit has run again, and
+    // a new tenant has been served.
     stage.start_agent()?;
     stage.wait_for_readiness(true)?;
-    stage.wait_for_condition("quotas", crate::READY)?;
+    stage.apply(&[samples::namespace("zoe"), samples::profile("zoe")])?;
+    stage.wait_for(quota("zoe"), PODS, "100")?;
+    let ready = r#"reeve_units{plugin="quotas",state="ready"} 2"#;
+    eventually("the new agent has run both units", || {
+        let (_, metrics) = stage.agent()?.ask("/metrics")?;
+        ensure!(metrics.contains(ready), "{metrics}");
+        Ok(())
+    })?;
     let restarted = stage.wait_for(quota("ann"), PODS, "7")?;
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     ensure!(version(&restarted) == version(&after), "{restarted}");
