@@ -74,8 +74,6 @@ pub(crate) struct Work<'a> {
     pub(crate) active: &'a Active,
     /// The unit.
     pub(crate) owner: &'a Owner,
-    /// Objects that this agent has wanted for the unit before.
-    pub(crate) known: &'a [ObjectReference],
     /// Who is asked before an object is deleted to be made anew; none where nothing is
     /// applied.
     pub(crate) recreations: Option<&'a Recreations<'a>>,

@@ -141,7 +141,6 @@ impl PluginState {
     pub(crate) fn run(&self, unit: &UnitKey, active: &Arc<Active>) -> Run {
         let state = self.units.get(&*unit.primary);
         Run {
-            known: state.map(|state| state.desired.clone()).unwrap_or_default(),
             owned: self.owned_by(unit),
             contributed: self.contributions.of(&unit_label(unit)),
             sync: state.map(|state| state.sync.clone()).unwrap_or_default(),

@@ -66,8 +66,6 @@ pub(crate) struct Run {
     pub(crate) owned: Vec<ObjectReference>,
     /// Objects of others that have fields of the unit.
     pub(crate) contributed: Vec<ObjectReference>,
-    /// Objects that were wanted for it before, by this agent.
-    pub(crate) known: Vec<ObjectReference>,
     /// How far its last revision has come.
     pub(crate) sync: Sync,
     /// What keeps the plugin from deleting a cluster.
@@ -334,7 +332,6 @@ impl Runner {
         let work = Work {
             active,
             owner: &owner,
-            known: &[],
             recreations: None,
         };
         let executed = self.executor.execute(work, &[], plan).await;

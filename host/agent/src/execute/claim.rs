@@ -16,9 +16,9 @@ impl Executor {
     /// Applies an object where nothing carries our labels. What is there all the
     /// same is judged: ours, to be taken over, or not for us.
     ///
-    /// An object that this agent has never applied is tried without asking first,
-    /// since it is nearly always absent; if it turns out to be somebody's, it is
-    /// given back at once.
+    /// It is looked for first, although it is nearly always absent: an apply cannot be
+    /// told to only create, and what it does to somebody's object (our marks, an owner
+    /// that takes it along) would stay if giving it back failed.
     pub(super) async fn claim(
         &self,
         work: &Work<'_>,
@@ -32,21 +32,13 @@ impl Executor {
             .open(reference, &work.owner.unit)
             .map_err(|holder| held(work, reference, &holder.id()))?;
         self.check_holder(work, reference)?;
-        if !work.known.contains(reference) {
-            match self.send_new(work, resource, one).await? {
-                Ok(applied) if others(&applied, &active.field_manager).is_none() => {
-                    return Ok(applied);
-                }
-                Ok(applied) => return self.tried(work, resource, one, applied).await,
-                // Perhaps ours, with our labels edited away; perhaps somebody's, to
-                // be told as such.
-                Err(WriteError::Conflict { .. } | WriteError::Invalid { .. }) => {}
-                Err(error) => return Err(write_problem(reference, &error)),
-            }
-        }
         let Some(live) = self.live(active, reference).await? else {
-            let sent = self.send_new(work, resource, one).await?;
-            return sent.map_err(|error| write_problem(reference, &error));
+            return match self.send_new(work, resource, one).await? {
+                Ok(applied) if others(&applied, &active.field_manager).is_none() => Ok(applied),
+                // Somebody made it in this moment.
+                Ok(applied) => self.tried(work, resource, one, applied).await,
+                Err(error) => Err(write_problem(reference, &error)),
+            };
         };
         match self.judge(work, reference, &live, false)? {
             Whose::Ours => self.change(work, resource, one, &live).await,

@@ -225,7 +225,6 @@ impl Opened<'_> {
         let work = Work {
             active: &self.active,
             owner,
-            known: &[],
             recreations: None,
         };
         let foreseen = self.runner.executor.foresee(&work, one, reason).await;

@@ -270,7 +270,6 @@ impl Runner {
             let work = Work {
                 active,
                 owner: &owner,
-                known: &[],
                 recreations: None,
             };
             let executed = self.executor.execute(work, wanted, plan).await;

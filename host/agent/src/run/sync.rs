@@ -245,7 +245,6 @@ impl Runner {
             let work = Work {
                 active,
                 owner: &owner,
-                known: &run.known,
                 recreations: Some(&recreations),
             };
             let mut executed = self.executor.execute(work, &wanted, plan).await;

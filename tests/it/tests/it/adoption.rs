@@ -25,6 +25,7 @@ async fn check(policy: Value, theirs: Value, manager: &str, data: &Value, says: 
     let world = world("ConfigMap.v1", &policy).await;
     tenant(&world, "alice").await;
     create(&world, &theirs, manager).await;
+    let before = world.get(&theirs).await.unwrap();
     let ours = config_map("alice", "c", &json!({"a": "ours"}));
     tell(&world, "alice", &ours).await;
     let after = world.get(&ours).await.unwrap();
@@ -38,6 +39,9 @@ async fn check(policy: Value, theirs: Value, manager: &str, data: &Value, says: 
     } else {
         assert_eq!(ready.reason, "Conflict", "{ready:?}");
         assert!(ready.message.contains(says), "{says}: {ready:?}");
+        // Not even for a moment: a release that fails would leave our marks for good.
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        assert_eq!(version(&after), version(&before), "it was never written");
         assert_eq!(after["metadata"].get("labels"), None, "no mark is left");
         assert_eq!(managers(&after), [format!("{manager} Update")]);
         assert_eq!(journal(&world).await, []);
@@ -205,4 +209,25 @@ async fn the_first_of_two_plugins_keeps_the_object() {
         managers(&held),
         [format!("reeve/{} Apply", holder.as_str().unwrap())]
     );
+}
+
+/// An API server that fails in between must not turn somebody's object into ours.
+#[tokio::test(start_paused = true)]
+async fn a_failure_on_the_way_takes_nothing_over() {
+    for fault in [
+        "internal-error: verb=patch, resource=configmaps, namespace=alice, probability=0.5, for=30s",
+        "unavailable: verb=get|patch, resource=configmaps, namespace=alice, probability=0.5, for=30s",
+    ] {
+        let world = world("ConfigMap.v1", &json!({})).await;
+        tenant(&world, "alice").await;
+        create(&world, &theirs(), "kubectl-create").await;
+        world.server.set_faults(vec![fault.parse().unwrap()]);
+        let ours = config_map("alice", "c", &json!({"a": "ours"}));
+        tell(&world, "alice", &ours).await;
+        world.wait(std::time::Duration::from_secs(120)).await;
+        let after = world.get(&ours).await.unwrap();
+        assert_eq!(after["data"], theirs()["data"], "{fault}");
+        assert_eq!(after["metadata"].get("ownerReferences"), None, "{fault}");
+        assert_eq!(managers(&after), ["kubectl-create Update"], "{fault}");
+    }
 }
