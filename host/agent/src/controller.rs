@@ -40,7 +40,7 @@ use reeve_cluster::{
 };
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -109,6 +109,8 @@ pub(crate) struct State {
     plugins: HashMap<Arc<str>, PluginState>,
     /// Parts of components, by the plugin whose they are, and by their names.
     parts: HashMap<Arc<str>, BTreeMap<String, Arc<Object>>>,
+    /// Watches that could not be answered from, and have not been told to be back.
+    doubted: HashSet<Arc<WatchSpec>>,
     /// Who wants the changes of a watch.
     routes: HashMap<Arc<WatchSpec>, Vec<(Arc<str>, Route)>>,
     queue: Queue,

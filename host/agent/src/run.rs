@@ -11,6 +11,7 @@ mod owned;
 mod recreations;
 mod rehearsal;
 mod sync;
+mod unseen;
 
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
@@ -254,7 +255,10 @@ impl Runner {
         let Run { unit, active, .. } = run;
         let mut ran = Ran::empty();
         let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
-        let mut looked = self.look(active, unit, &candidates);
+        let mut looked = match self.look(active, unit, &candidates) {
+            Ok(looked) => looked,
+            Err(problem) => return Ran::failed(problem),
+        };
         let given_up = looked.contributions(&[]).releases(|_| false);
         if looked.observed.is_empty() && given_up.is_empty() && !run.held {
             ran.absent = true;

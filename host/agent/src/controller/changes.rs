@@ -1,7 +1,7 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
 use super::reporting::unit_object_name;
-use super::{Controller, Route};
+use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
@@ -92,8 +92,22 @@ impl Controller {
     }
 
     /// A plugin whose watch fails says so; one whose watch has come back tries
-    /// again what did not work.
-    fn on_watch_state(&mut self, watch: &WatchSpec, state: &WatchState) {
+    /// again what did not work. Where nothing could be answered meanwhile, every unit
+    /// may have been told so and gone on without: all of them run again.
+    fn on_watch_state(&mut self, watch: &Arc<WatchSpec>, state: &WatchState) {
+        let all = match state {
+            WatchState::Forbidden { .. } | WatchState::NotServed => {
+                // Those that nobody watches any more are not told to be back.
+                let State {
+                    doubted, routes, ..
+                } = &mut self.state;
+                doubted.retain(|watch| routes.contains_key(watch));
+                doubted.insert(watch.clone());
+                false
+            }
+            WatchState::Synced => self.state.doubted.remove(watch),
+            WatchState::Syncing | WatchState::Failing { .. } => false,
+        };
         let routes = self.state.routes.get(watch).cloned();
         for (name, _) in routes.into_iter().flatten() {
             // Its CRD may come back with another scope or other names, so that
@@ -108,7 +122,7 @@ impl Controller {
                 let failing = plugin
                     .units
                     .iter()
-                    .filter(|(_, unit)| unit.health != Health::Ready);
+                    .filter(|(_, unit)| all || unit.health != Health::Ready);
                 for (primary, _) in failing {
                     self.state.queue.add(plugin.unit(primary));
                 }

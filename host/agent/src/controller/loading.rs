@@ -214,9 +214,14 @@ impl Controller {
                 said.push(unit_object_name(&unit));
             }
         }
-        let primaries = snapshot
-            .list_in(active.watches.primary.spec(), None, &everything)
-            .found();
+        let list = |watch: &WatchHandle| snapshot.list_in(watch.spec(), None, &everything).found();
+        let mut others = active
+            .watches
+            .owned
+            .iter()
+            .chain(&active.watches.contributed);
+        let others_seen = others.all(|watch| list(watch).is_some());
+        let primaries = list(&active.watches.primary).filter(|_| others_seen);
         let Some(primaries) = primaries else {
             // It was lost in the moment since it was synced; the next attempt
             // begins anew.

@@ -225,7 +225,7 @@ impl Runner {
         let hooks = last.wanted.iter();
         candidates.extend(hooks.map(|one| one.stamped.reference.clone()));
         for _ in 0..MAX_ROUNDS {
-            let looked = self.look(active, unit, &candidates);
+            let looked = self.look(active, unit, &candidates)?;
             let (wanted, sequence) = (&last.wanted, &last.sequence);
             let before = sync.clone();
             let with = |decide: fn(&reeve_core::plan::Situation<'_>) -> reeve_core::plan::Plan| {

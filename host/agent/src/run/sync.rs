@@ -2,7 +2,7 @@
 
 use super::guarded::hold_problem;
 use super::observe::{self, Observation};
-use super::{Approved, Ran, Recreations, Run, Runner, recreations_of};
+use super::{Approved, Ran, Recreations, Run, Runner, recreations_of, unseen};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
@@ -159,7 +159,14 @@ impl Runner {
         let mut sent: BTreeSet<usize> = BTreeSet::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
-            let looked = self.look(active, unit, &candidates);
+            let looked = match self.look(active, unit, &candidates) {
+                Ok(looked) => looked,
+                Err(problem) => {
+                    ran.problems = vec![problem];
+                    ran.sync = Some(sync);
+                    return;
+                }
+            };
             let plan = next(&owner, &wanted, &sequence, &looked, &sync);
             sync.hooks.clone_from(&plan.hooks);
             sync.progress = plan.progress;
@@ -269,14 +276,17 @@ impl Runner {
         ran.sync = Some(sync);
     }
 
+    /// Looks at what a unit has and wants. That all of it can be seen is part of it.
     pub(super) fn look(
         &self,
         active: &Active,
         unit: &UnitKey,
         candidates: &BTreeSet<ObjectReference>,
-    ) -> Observation {
+    ) -> Result<Observation, Problem> {
         let snapshot = self.store.snapshot();
-        Observation::of(active, &snapshot, candidates, unit, self.clock.now())
+        unseen::check(active, &snapshot, candidates)?;
+        let now = self.clock.now();
+        Ok(Observation::of(active, &snapshot, candidates, unit, now))
     }
 
     /// What keeps a unit from being ready although everything that may be applied
