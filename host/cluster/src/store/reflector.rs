@@ -236,7 +236,9 @@ impl Reflector {
             "DELETED" => Event::Gone(object()?),
             "BOOKMARK" => {
                 let bookmark: Bookmark = serde_json::from_slice(json)?;
-                return Ok(Some(bookmark.metadata.resource_version));
+                let version = bookmark.metadata.resource_version;
+                self.shared.reach(&self.spec, self.id, version.parse().ok());
+                return Ok(Some(version));
             }
             "ERROR" => {
                 let status = Status::parse(500, json);

@@ -200,21 +200,38 @@ impl Shared {
         let Some(running) = inner.running(spec, id) else {
             return;
         };
-        let known_gone = match &event {
-            Event::Put(object) => running.gone.contains_key(object.uid()),
-            Event::Gone(object) => running.gone.remove(object.uid()).is_some(),
+        let (known_gone, version) = match &event {
+            Event::Put(object) => (
+                running.gone.contains_key(object.uid()),
+                object.version_number(),
+            ),
+            Event::Gone(object) => (
+                running.gone.remove(object.uid()).is_some(),
+                object.version_number(),
+            ),
         };
-        if known_gone {
-            return;
-        }
         let Some(view) = inner.table.view_mut(spec) else {
             return;
         };
+        view.reach(version);
+        if known_gone {
+            return;
+        }
         let change = match event {
             Event::Put(object) => view.put(object),
             Event::Gone(object) => view.take(&object),
         };
         inner.tell(&self.changes, change);
+    }
+
+    /// Notes that a watch has told of everything up to a version.
+    pub(super) fn reach(&self, spec: &Arc<WatchSpec>, id: u64, version: Option<u128>) {
+        let mut inner = self.inner.lock();
+        if inner.running(spec, id).is_some()
+            && let Some(view) = inner.table.view_mut(spec)
+        {
+            view.reach(version);
+        }
     }
 
     /// Says how a watch is doing.
@@ -264,7 +281,7 @@ impl Shared {
                 continue;
             };
             let change = if spec.matches(object) {
-                view.put(object.clone())
+                view.put_answer(object.clone())
             } else {
                 // It may have been selected before this write.
                 view.take(object)

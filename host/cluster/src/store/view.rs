@@ -19,6 +19,9 @@ pub(super) struct View {
     /// Whether a list was once complete and nothing has cast doubt on it since.
     pub(super) complete: bool,
     pub(super) objects: Objects,
+    /// The version up to which lists, events and bookmarks have told everything; none
+    /// where versions are no numbers.
+    reached: Option<u128>,
 }
 
 impl View {
@@ -28,7 +31,23 @@ impl View {
             state: WatchState::Syncing,
             complete: false,
             objects: Objects::default(),
+            reached: None,
         }
+    }
+
+    /// Notes that the watch has told of everything up to this version.
+    pub(super) fn reach(&mut self, version: Option<u128>) {
+        self.reached = self.reached.max(version);
+    }
+
+    /// Puts an object as the answer to a write of ours has it, unless the watch has told
+    /// of this version already: an object that is not here then was deleted since.
+    pub(super) fn put_answer(&mut self, object: Arc<Object>) -> Option<Change> {
+        let told = object.version_number().is_some() && object.version_number() <= self.reached;
+        if told && self.objects.get(Name::of(&object)).is_none() {
+            return None;
+        }
+        self.put(object)
     }
 
     /// Puts an object, unless this or a newer state of its name is there.
@@ -103,6 +122,8 @@ impl View {
         }
         self.objects = kept;
         self.complete = true;
+        // Not the greater of both: a server restored from a backup counts anew.
+        self.reached = version;
         changes
     }
 
@@ -212,9 +233,51 @@ mod tests {
         assert!(Arc::ptr_eq(view.objects.iter().next().unwrap(), &first));
     }
 
+    /// The answer to a write may come after the watch has told that the object came and
+    /// went.
+    #[test]
+    fn an_answer_does_not_bring_back_what_is_gone() {
+        // The list of version 5 holds nothing.
+        for (events, answer, expected) in [
+            // Written before the list, and gone from it.
+            (&[][..], "a-1@4", &[][..]),
+            (&[], "a-1@6", &["a-1@6"]),
+            (&["+a-1@6", "-a-1@7"], "a-1@6", &[]),
+            // A bookmark says that all before it was told.
+            (&["8"], "a-1@8", &[]),
+            (&["8"], "a-1@9", &["a-1@9"]),
+            (&["+b-1@9"], "a-1@8", &["b-1@9"]),
+            (&["+a-1@6"], "a-1@7", &["a-1@7"]),
+            (&["+a-1@6", "-a-1@7"], "a-2@8", &["a-2@8"]),
+        ] {
+            let mut view = view(&[]);
+            for event in events {
+                let (kind, text) = event.split_at(1);
+                match kind {
+                    "+" => {
+                        view.reach(object(text).version_number());
+                        view.put(object(text));
+                    }
+                    "-" => {
+                        view.reach(object(text).version_number());
+                        view.take(&object(text));
+                    }
+                    _ => view.reach(event.parse().ok()),
+                }
+            }
+            view.put_answer(object(answer));
+            assert_eq!(held(&view), expected, "{events:?} {answer}");
+            // A server restored from a backup counts anew.
+            view.replace(&objects(&[]), Some(1), &HashSet::new());
+            view.put_answer(object("c-1@2"));
+            assert_eq!(held(&view).last().unwrap(), "c-1@2");
+        }
+    }
+
     #[test]
     fn late_news_is_no_news() {
         type Act = fn(&mut View, Arc<Object>) -> Option<Change>;
+        let answer: Act = |view, object| view.put_answer(object);
         let put: Act = |view, object| view.put(object);
         let take: Act = |view, object| view.take(&object);
         let delete: Act = |view, object| view.delete(Name::of(&object), object.uid());
@@ -224,6 +287,8 @@ mod tests {
             (put, "a-1@4", Some("a-1@5"), None),
             (put, "a-0@4", Some("a-1@5"), None),
             (put, "a-2@6", Some("a-2@6"), Some("a-1@5 -> a-2@6")),
+            (answer, "a-1@6", Some("a-1@6"), Some("a-1@5 -> a-1@6")),
+            (answer, "a-1@4", Some("a-1@5"), None),
             (take, "a-1@6", None, Some("a-1@5 -> none")),
             (take, "a-1@5", None, Some("a-1@5 -> none")),
             (take, "a-0@4", Some("a-1@5"), None),
