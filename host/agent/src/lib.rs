@@ -14,6 +14,7 @@
 mod active;
 mod agent;
 mod approval;
+mod asked;
 mod bounds;
 mod calls;
 mod clock;

@@ -2,7 +2,9 @@
 //! every question recorded.
 
 use crate::active::Active;
+use crate::asked::Asked;
 use crate::memo::Answers;
+use crate::problem::Problem;
 use crate::reads::Read;
 use crate::sources::{self, SourcesView};
 use base64::Engine as _;
@@ -27,7 +29,7 @@ pub(crate) struct CallView {
     now: Timestamp,
     /// Outside documents as they were when the call began.
     sources: SourcesView,
-    reads: Mutex<Answers>,
+    reads: Mutex<Asked>,
 }
 
 impl CallView {
@@ -48,8 +50,12 @@ impl CallView {
     }
 
     /// What has been asked so far, with digests of what was told.
-    pub(crate) fn reads(&self) -> Answers {
-        self.reads.lock().clone()
+    ///
+    /// # Errors
+    ///
+    /// When it was more than is kept; see [`Asked::all`].
+    pub(crate) fn reads(&self) -> Result<Answers, Problem> {
+        self.reads.lock().all()
     }
 
     /// Digest of what a read is told in this view.
@@ -75,7 +81,7 @@ impl CallView {
     }
 
     fn record(&self, read: Read, told: Digest) {
-        self.reads.lock().insert(read, told);
+        self.reads.lock().note(read, told);
     }
 
     pub(crate) fn object(

@@ -64,6 +64,12 @@ impl Projection {
         self.pointers.iter().map(text).collect()
     }
 
+    /// Bytes that it takes, roughly: its keys, and a place for each.
+    pub fn weight(&self) -> usize {
+        let keys = self.pointers.iter().flatten();
+        keys.map(|key| key.len() + size_of::<String>()).sum()
+    }
+
     /// What a guest sees of this object.
     ///
     /// `apiVersion`, `kind` and the name, namespace and uid are always there.

@@ -64,18 +64,23 @@ impl Runner {
                 .metrics
                 .called(&unit.plugin, &fault.usage, fault.kind.limit()),
         }
+        // What it read before is what wakes it, where this cannot be kept.
         let reads = view.reads();
-        ran.reads = Some(reads.keys().cloned().collect());
+        if let Ok(reads) = &reads {
+            ran.reads = Some(reads.keys().cloned().collect());
+        }
         let outcome = match called {
             Ok(called) => {
                 log_lines(unit, &called.logs, called.logs_dropped);
-                called.value.map_err(failure_problem)?
+                called.value
             }
             Err(fault) => {
                 log_lines(unit, &fault.logs, fault.logs_dropped);
                 return Err(fault_problem(&fault));
             }
         };
+        let reads = reads?;
+        let outcome = outcome.map_err(failure_problem)?;
         let namespaced = |kind: &_| active.resource(kind).is_some_and(|r| r.namespaced);
         let desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
