@@ -7,7 +7,7 @@ use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
-use crate::config_schema;
+use crate::config_schema::{self, SchemaError};
 use crate::delivery::Package;
 use crate::granted::Granted;
 use crate::left::{Left, Place};
@@ -172,13 +172,9 @@ impl Loader {
             .await
             .map_err(|error| load_problem(&error))?;
         let metadata = call_metadata(&component, &limits, &threads).await?;
-        config_schema::check(&metadata.config_schema, &package.config).map_err(|error| {
-            let reason = match error {
-                config_schema::SchemaError::Schema(_) => Reason::MetadataFailed,
-                config_schema::SchemaError::Config(_) => Reason::ConfigInvalid,
-            };
-            Problem::lasting(reason, error.to_string())
-        })?;
+        let (schema, config) = (metadata.config_schema.clone(), package.config.clone());
+        let checked = config_schema::check_apart(schema, config).await;
+        checked.map_err(|error| config_schema_problem(&error))?;
         let manifest = call_describe(&component, &package, &limits, &threads).await?;
         check_outside(&component, &manifest)?;
         let resources = self.resolve(&manifest).await?;
@@ -727,6 +723,15 @@ async fn call_describe(
             format!("describe: {}", chain(&error)),
         )
     })
+}
+
+fn config_schema_problem(error: &SchemaError) -> Problem {
+    let text = error.to_string();
+    match error {
+        SchemaError::Schema(_) => Problem::lasting(Reason::MetadataFailed, text),
+        SchemaError::Config(_) => Problem::lasting(Reason::ConfigInvalid, text),
+        SchemaError::Interrupted(_) => Problem::passing(Reason::MetadataFailed, text),
+    }
 }
 
 fn load_problem(error: &LoadError) -> Problem {
