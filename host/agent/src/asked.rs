@@ -89,6 +89,7 @@ pub(crate) fn weight(read: &Read) -> usize {
             };
             of_kind(kind) + of_namespace(namespace) + selector + projection
         }
+        Read::Source(name) | Read::SourceAge(name) => name.len(),
         Read::Clock => 0,
     }
 }

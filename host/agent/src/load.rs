@@ -16,6 +16,7 @@ use crate::problem::{Problem, chain};
 use crate::secrets::Secrets;
 use crate::sources::Sources;
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
@@ -30,6 +31,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+
+/// Questions about rights that are asked at once, for one plugin.
+const REVIEWS_AT_ONCE: usize = 16;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
@@ -454,7 +458,10 @@ impl Loader {
                 allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
             Ok((rule, allowed))
         });
-        for (rule, allowed) in futures::future::try_join_all(reviews).await? {
+        // A manifest may have a thousand places, each with several verbs.
+        let reviews = futures::stream::iter(reviews).buffer_unordered(REVIEWS_AT_ONCE);
+        let answers: Vec<_> = reviews.try_collect().await?;
+        for (rule, allowed) in answers {
             if allowed {
                 continue;
             }

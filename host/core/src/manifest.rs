@@ -1,5 +1,7 @@
 //! What a plugin declares about itself, and the checks on it.
 
+mod sizes;
+
 use crate::kind::GroupVersionKind;
 use crate::projection::{Projection, ProjectionError};
 use crate::selector::{Selector, SelectorError};
@@ -184,6 +186,18 @@ pub enum ManifestError {
         /// What is not served.
         what: &'static str,
     },
+    /// More than the agent would ask the API server for.
+    #[error("{field}: {got} {what}, more than {limit}; use a wider scope or a selector")]
+    TooWide {
+        /// Which entry of the manifest.
+        field: String,
+        /// How many there are.
+        got: usize,
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A number is out of its range.
     #[error("{field}: {value} is not from {least} to {most}")]
     Range {
@@ -231,6 +245,7 @@ impl TryFrom<RawManifest> for Manifest {
         let Some(primary) = raw.primary else {
             return Err(unsupported("role", "packs"));
         };
+        sizes::check(&raw.reads, &raw.writes)?;
         check_kind("role.controller.kind", &primary.kind)?;
         let role = Role::Controller(PrimaryRule {
             kind: primary.kind,
@@ -327,6 +342,7 @@ fn unsupported(field: &'static str, what: &'static str) -> ManifestError {
 }
 
 fn parse_selector(field: &str, text: &str) -> Result<Selector, ManifestError> {
+    sizes::check_selector(field, text)?;
     text.parse().map_err(|source| ManifestError::Selector {
         field: field.to_owned(),
         source,
