@@ -5,9 +5,11 @@
 //! are remembered, not failures: they are rare, and a retry is meant to ask.
 
 use crate::active::LoadKey;
+use crate::asked;
 use crate::reads::Read;
 use parking_lot::Mutex;
-use reeve_core::{Desired, Digest, UnitKey};
+use reeve_core::outcome::Precondition;
+use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
 use reeve_engine::Fact;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -130,9 +132,10 @@ impl Memo {
             self.answers.lock().remove(unit);
             return;
         }
-        let objects = desired.objects.iter();
-        let size: usize = objects.map(|object| weight_of(&object.body)).sum();
-        let bytes = ENTRY_BYTES + size + reads.len() * ENTRY_BYTES / 4;
+        let asked = reads
+            .keys()
+            .map(|read| ENTRY_BYTES / 4 + asked::weight(read));
+        let bytes = ENTRY_BYTES + weight(&desired) + asked.sum::<usize>();
         let remembered = Arc::new(Remembered {
             given,
             reads,
@@ -168,6 +171,37 @@ impl Memo {
     }
 }
 
+/// Bytes that an answer takes in memory, roughly: what of it a plugin decides about, and
+/// a place for each entry.
+fn weight(desired: &Desired) -> usize {
+    const ENTRY: usize = 128;
+    let name = |object: &ObjectReference| {
+        let namespace = object.namespace.as_ref().map_or(0, String::len);
+        ENTRY + namespace + object.name.len()
+    };
+    let objects = desired.objects.iter();
+    let objects = objects.map(|object| name(&object.reference) + weight_of(&object.body));
+    let absent = desired.absent.iter().map(|absence| {
+        let preconditions = absence.preconditions.iter().map(|one| match one {
+            Precondition::Uid(text) | Precondition::OwnedBy(text) => ENTRY + text.len(),
+            Precondition::Phase(phases) => {
+                let phases = phases.iter().map(|phase| size_of::<String>() + phase.len());
+                ENTRY + phases.sum::<usize>()
+            }
+        });
+        name(&absence.object) + preconditions.sum::<usize>()
+    });
+    let conditions = desired.conditions.iter();
+    let conditions =
+        conditions.map(|one| ENTRY + one.kind.len() + one.reason.len() + one.message.len());
+    let events = desired.events.iter();
+    let events = events.map(|one| ENTRY + one.reason.len() + one.message.len());
+    let actions = desired.actions.iter();
+    let actions = actions.map(|one| ENTRY + one.key.len() + one.name.len() + one.input.len());
+    let said = conditions.chain(events).chain(actions);
+    objects.chain(absent).chain(said).sum()
+}
+
 /// Bytes that a value takes in memory, roughly: each node, and its text.
 fn weight_of(value: &serde_json::Value) -> usize {
     use serde_json::Value;
@@ -186,10 +220,10 @@ fn weight_of(value: &serde_json::Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reeve_core::GroupVersionKind;
     use reeve_core::desired::DesiredObject;
-    use reeve_core::outcome::Next;
+    use reeve_core::outcome::{Absence, Condition, ConditionStatus, Event, Next};
     use reeve_core::projection::Projection;
-    use reeve_core::{GroupVersionKind, ObjectReference};
     use serde_json::json;
 
     fn reference(name: &str) -> ObjectReference {
@@ -261,6 +295,55 @@ mod tests {
             answers.by_unit.contains_key(&unit("p", "999")),
             "the newest stays"
         );
+    }
+
+    #[test]
+    fn whatever_is_kept_has_weight() {
+        let text = || "x".repeat(100_000);
+        let event = Event {
+            warning: false,
+            reason: "A".to_owned(),
+            message: text(),
+        };
+        let condition = Condition {
+            kind: "A".to_owned(),
+            status: ConditionStatus::True,
+            reason: "A".to_owned(),
+            message: text(),
+        };
+        let absence = |precondition| Absence {
+            object: reference("a"),
+            preconditions: vec![precondition],
+        };
+        let with = |change: &dyn Fn(&mut Desired)| {
+            let mut desired = desired("1");
+            change(&mut desired);
+            (Answers::new(), desired)
+        };
+        for (reads, desired) in [
+            with(&|desired| desired.objects[0].body = json!(text())),
+            with(&|desired| desired.objects[0].reference = reference(&text())),
+            with(&|desired| desired.events.push(event.clone())),
+            with(&|desired| desired.conditions.push(condition.clone())),
+            with(&|desired| desired.absent.push(absence(Precondition::Uid(text())))),
+            with(&|desired| {
+                let phases = Precondition::Phase(vec!["x".to_owned(); 10_000]);
+                desired.absent.push(absence(phases));
+            }),
+            (
+                Answers::from([(read(&text()), Digest::of(b"told"))]),
+                desired("1"),
+            ),
+        ] {
+            // There is room for one of two.
+            let memo = Memo::with_capacity(150_000);
+            let given = Digest::of(b"1");
+            for name in ["a", "b"] {
+                memo.remember(&unit("p", name), given, reads.clone(), desired.clone());
+            }
+            let there = |name| memo.answers.lock().by_unit.contains_key(&unit("p", name));
+            assert_eq!((there("a"), there("b")), (false, true));
+        }
     }
 
     #[test]

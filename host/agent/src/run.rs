@@ -11,6 +11,7 @@ mod owned;
 mod recreations;
 mod rehearsal;
 mod sync;
+mod texts;
 mod unseen;
 
 pub(crate) use absent::absences_of;

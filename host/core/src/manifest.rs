@@ -1,7 +1,5 @@
 //! What a plugin declares about itself, and the checks on it.
 
-mod sizes;
-
 use crate::kind::GroupVersionKind;
 use crate::projection::{Projection, ProjectionError};
 use crate::selector::{Selector, SelectorError};
@@ -9,6 +7,7 @@ use outside::{check_actions, check_sources};
 use serde::Serialize;
 
 mod outside;
+mod sizes;
 
 pub(crate) use outside::is_data_key;
 pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule};

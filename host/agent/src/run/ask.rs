@@ -1,6 +1,6 @@
 //! Asking a plugin what should be, or remembering what it would say.
 
-use super::{Ran, Runner};
+use super::{Ran, Runner, texts};
 use crate::active::Active;
 use crate::memo;
 use crate::problem::Problem;
@@ -82,9 +82,10 @@ impl Runner {
         let reads = reads?;
         let outcome = outcome.map_err(failure_problem)?;
         let namespaced = |kind: &_| active.resource(kind).is_some_and(|r| r.namespaced);
-        let desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
+        let mut desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
         self.check_places(&desired)?;
+        texts::cut_remarks(&mut desired);
         self.memo.remember(unit, given, reads, desired.clone());
         Ok(desired)
     }
@@ -145,15 +146,17 @@ pub(super) fn fault_problem(fault: &Fault) -> Problem {
         FaultKind::Host { .. } => Reason::Retrying,
         _ => Reason::LimitExceeded,
     };
+    let mut message = fault.to_string();
+    texts::cut(&mut message);
     Problem {
         reason,
-        message: fault.to_string(),
+        message,
         retries: fault.retries(),
     }
 }
 
 fn failure_problem(failure: Failure) -> Problem {
-    match failure {
+    match texts::cut_failure(failure) {
         Failure::Retry(message) => Problem::passing(Reason::Retrying, message),
         Failure::Terminal(message) => Problem::lasting(Reason::Terminal, message),
         Failure::NotReady(message) => Problem::lasting(Reason::NotReady, message),

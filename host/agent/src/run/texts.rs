@@ -1,0 +1,63 @@
+//! What a plugin says to people, no longer than people read.
+//!
+//! An outcome may have megabytes, and what it says is kept for each unit, written into
+//! the log and sent to the API server, which takes less.
+
+use reeve_core::{Desired, Failure};
+
+/// Bytes of one text. Conditions are cut there too, and Events before.
+const MAX_TEXT: usize = 4096;
+
+/// Cuts a text, between characters.
+pub(super) fn cut(text: &mut String) {
+    if text.len() > MAX_TEXT {
+        let mut end = MAX_TEXT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+}
+
+/// Cuts what an answer says to people.
+pub(super) fn cut_remarks(desired: &mut Desired) {
+    let conditions = desired.conditions.iter_mut();
+    conditions.for_each(|condition| cut(&mut condition.message));
+    let events = desired.events.iter_mut();
+    events.for_each(|event| cut(&mut event.message));
+}
+
+/// Cuts what a failure says.
+pub(super) fn cut_failure(mut failure: Failure) -> Failure {
+    let (Failure::Retry(text) | Failure::Terminal(text) | Failure::NotReady(text)) = &mut failure;
+    cut(text);
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        for (text, expected) in [
+            ("short".to_owned(), 5),
+            ("x".repeat(MAX_TEXT), MAX_TEXT),
+            ("x".repeat(MAX_TEXT + 1), MAX_TEXT + '…'.len_utf8()),
+            (
+                // The character at the limit has three bytes, of which one fits.
+                format!("{}{}", "x".repeat(MAX_TEXT - 1), "€".repeat(100)),
+                MAX_TEXT - 1 + '…'.len_utf8(),
+            ),
+        ] {
+            let mut found = text.clone();
+            cut(&mut found);
+            assert_eq!(found.len(), expected);
+            assert!(text.starts_with(found.trim_end_matches('…')));
+            let failure = cut_failure(Failure::Terminal(text));
+            assert_eq!(failure, Failure::Terminal(found));
+        }
+    }
+}
