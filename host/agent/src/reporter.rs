@@ -1,8 +1,8 @@
 //! Writes what the agent has to say: `Plugin` and `Unit` objects, and Events.
 //!
 //! Reports are coalesced: only the newest about each thing is written, and one
-//! that fails is tried again unless a newer one has taken its place. Reporting
-//! never holds up reconciling.
+//! that fails is tried again unless a newer one has taken its place, later each
+//! time, while the others go on. Reporting never holds up reconciling.
 
 use crate::problem::chain;
 use k8s_openapi::jiff::Timestamp;
@@ -16,8 +16,9 @@ use reeve_core::backoff::Backoff;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// Field manager of what the agent writes in its own name.
 const FIELD_MANAGER: &str = "reeve";
@@ -69,9 +70,21 @@ struct Shared {
     done: Notify,
 }
 
+/// Attempts at one report that did not succeed.
+#[derive(Debug)]
+struct Failed {
+    /// How many there were in a row.
+    attempts: u32,
+    /// When there is to be the next.
+    until: Instant,
+}
+
 #[derive(Default)]
 struct Pending {
     reports: BTreeMap<About, Report>,
+    /// Those that were tried in vain. A newer report about the same thing has no better
+    /// chances.
+    failed: BTreeMap<About, Failed>,
     /// What was written last: the next one after it has its turn, so that one
     /// that cannot be written does not hold up the others.
     last: Option<About>,
@@ -107,6 +120,7 @@ impl Reports {
         let mut pending = self.0.pending.lock();
         pending.muted = true;
         pending.reports.clear();
+        pending.failed.clear();
         pending.units.clear();
     }
 
@@ -145,38 +159,99 @@ impl Reports {
 
     async fn take(&self) -> (About, Report) {
         loop {
-            {
+            let due = {
                 let mut pending = self.0.pending.lock();
-                if let Some(next) = pending.next() {
-                    pending.writing = true;
-                    return next;
+                match pending.next(Instant::now()) {
+                    Ok(next) => {
+                        pending.writing = true;
+                        return next;
+                    }
+                    Err(due) => due,
                 }
+            };
+            let arrived = self.0.arrived.notified();
+            match due {
+                None => arrived.await,
+                // What arrives may be due before.
+                Some(due) => tokio::select! {
+                    () = arrived => {}
+                    () = tokio::time::sleep_until(due) => {}
+                },
             }
-            self.0.arrived.notified().await;
         }
     }
 
-    /// Ends a write. A report that failed is put back unless there is a newer one.
-    fn written(&self, failed: Option<(About, Report)>) {
+    /// Ends a write that succeeded, or is not to be tried again.
+    fn written(&self, about: &About) {
         let mut pending = self.0.pending.lock();
         pending.writing = false;
-        if let Some((about, report)) = failed.filter(|_| !pending.muted) {
+        pending.failed.remove(about);
+        self.0.done.notify_one();
+    }
+
+    /// Ends a write that failed. The report is put back unless there is a newer one, to
+    /// be tried again after its own delay, if it `has_own`.
+    fn failed(&self, about: About, report: Report, has_own: bool) {
+        let mut pending = self.0.pending.lock();
+        pending.writing = false;
+        if !pending.muted {
+            let attempts = pending.attempts(&about) + 1;
+            let delay = match has_own {
+                true => Backoff::CONNECTION.delay(attempts, 1.0),
+                false => Duration::ZERO,
+            };
+            let until = Instant::now() + delay;
+            pending
+                .failed
+                .insert(about.clone(), Failed { attempts, until });
             pending.reports.entry(about).or_insert(report);
         }
         self.0.done.notify_one();
     }
+
+    /// How often a report was tried in vain.
+    fn attempts(&self, about: &About) -> u32 {
+        self.0.pending.lock().attempts(about)
+    }
 }
 
 impl Pending {
-    fn next(&mut self) -> Option<(About, Report)> {
+    fn attempts(&self, about: &About) -> u32 {
+        self.failed.get(about).map_or(0, |failed| failed.attempts)
+    }
+
+    /// The next report that is due, or else when one will be, if there is any.
+    fn next(&mut self, now: Instant) -> Result<(About, Report), Option<Instant>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let after = self.last.as_ref().map_or(Unbounded, Excluded);
-        let next = self.reports.range((after, Unbounded)).next();
-        let about = next.or_else(|| self.reports.first_key_value())?.0.clone();
-        self.last = Some(about.clone());
-        self.reports.remove_entry(&about)
+        let later = self.reports.range((after, Unbounded));
+        let mut abouts = later.chain(&self.reports).map(|(about, _)| about);
+        let until = |about: &About| self.failed.get(about).map(|failed| failed.until);
+        let due = abouts.find(|about| until(about).is_none_or(|until| until <= now));
+        let about = due.cloned();
+        let next = about.and_then(|about| self.reports.remove_entry(&about));
+        match next {
+            Some((about, report)) => {
+                self.last = Some(about.clone());
+                Ok((about, report))
+            }
+            None => Err(self.reports.keys().filter_map(until).min()),
+        }
     }
 }
+
+/// Whether an error says something about one report, and nothing about the API server.
+fn is_about_one(error: &WriteError) -> bool {
+    match error {
+        WriteError::Unreachable { .. } | WriteError::Throttled { .. } => false,
+        WriteError::Refused { code, .. } => *code < 500,
+        _ => true,
+    }
+}
+
+/// An event that cannot be written is worth less than the memory that keeping many of
+/// them would take.
+const EVENT_ATTEMPTS: u32 = 3;
 
 /// Writes reports, one after another, until it is dropped.
 pub(crate) struct Reporter {
@@ -196,19 +271,26 @@ impl Reporter {
             match self.write(&about, &report).await {
                 Ok(()) => {
                     failures = 0;
-                    self.reports.written(None);
+                    self.reports.written(&about);
                 }
                 // Whoever leads now reports.
-                Err(error) if error.is_not_leader() => self.reports.written(None),
+                Err(error) if error.is_not_leader() => self.reports.written(&about),
                 Err(error) => {
-                    failures += 1;
                     let problem = chain(&error);
                     tracing::warn!(?about, problem, "report not written");
-                    // An event that cannot be written is worth less than the
-                    // memory that keeping many of them would take.
-                    let drop_it = matches!(report, Report::Event(_)) && failures > 3;
-                    self.reports.written((!drop_it).then_some((about, report)));
-                    tokio::time::sleep(Backoff::CONNECTION.delay(failures, 1.0)).await;
+                    let one = is_about_one(&error);
+                    let vain = one || self.reports.attempts(&about) >= EVENT_ATTEMPTS;
+                    if matches!(report, Report::Event(_)) && vain {
+                        self.reports.written(&about);
+                    } else {
+                        self.reports.failed(about, report, one);
+                    }
+                    if one {
+                        failures = 0;
+                    } else {
+                        failures += 1;
+                        tokio::time::sleep(Backoff::CONNECTION.delay(failures, 1.0)).await;
+                    }
                 }
             }
         }
@@ -321,4 +403,77 @@ fn body(resource: &Resource, name: &str, field: &str, value: &Value) -> Value {
         "metadata": {"name": name},
         field: value,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(name: &str) -> About {
+        About::Unit(name.to_owned())
+    }
+
+    fn put(reports: &Reports, name: &str) {
+        reports.put(unit(name), Report::Unit(None));
+    }
+
+    /// One that is refused waits longer and longer, and nobody waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_fails_delays_no_other() {
+        let reports = Reports::default();
+        for name in ["bad", "good", "late"] {
+            put(&reports, name);
+        }
+        let start = Instant::now();
+        let mut order = Vec::new();
+        for round in 0..8 {
+            let (about, report) = reports.take().await;
+            match about == unit("bad") {
+                true => reports.failed(about.clone(), report, true),
+                false => reports.written(&about),
+            }
+            order.push((about, start.elapsed()));
+            if round == 4 {
+                put(&reports, "new");
+            }
+        }
+        let bad: Vec<Duration> = order
+            .iter()
+            .filter(|(about, _)| *about == unit("bad"))
+            .map(|(_, at)| *at)
+            .collect();
+        assert_eq!(bad.len(), 5);
+        let gaps: Vec<Duration> = bad.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| !gap.is_zero()), "{gaps:?}");
+        assert!(gaps.is_sorted(), "{gaps:?}");
+        let at = |name: &str| {
+            order
+                .iter()
+                .find(|(about, _)| *about == unit(name))
+                .unwrap()
+                .1
+        };
+        assert_eq!((at("good"), at("late")), (Duration::ZERO, Duration::ZERO));
+        // It came after the third attempt, and did not wait for the fourth.
+        assert_eq!(at("new"), bad[2]);
+        assert!(!reports.is_idle());
+        // Once it succeeds, it begins anew.
+        let (about, _) = reports.take().await;
+        reports.written(&about);
+        assert!(reports.is_idle());
+        assert_eq!(reports.attempts(&unit("bad")), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_its_own_fault_has_no_delay_of_its_own() {
+        let reports = Reports::default();
+        put(&reports, "a");
+        let start = Instant::now();
+        for attempts in 1..5 {
+            let (about, report) = reports.take().await;
+            reports.failed(about, report, false);
+            assert_eq!(reports.attempts(&unit("a")), attempts);
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
 }
