@@ -36,6 +36,7 @@ mod metrics;
 pub mod planner;
 mod plugin;
 mod policy;
+mod policy_object;
 mod problem;
 mod queue;
 mod reads;

@@ -45,6 +45,8 @@ pub(crate) struct PluginState {
     pub(crate) approved_asks: Option<String>,
     /// The `Plugin` object's spec and generation; none while it does not exist.
     pub(crate) policy: Option<(PluginSpec, Option<i64>)>,
+    /// Why the `Plugin` object cannot be read, while that is so. Nothing is loaded then.
+    pub(crate) unreadable: Option<Problem>,
     pub(crate) loading: Option<AbortHandle>,
     /// When to load again although nothing has changed.
     pub(crate) retry_at: Option<Instant>,
@@ -110,6 +112,7 @@ impl PluginState {
             asks: None,
             approved_asks: None,
             policy: None,
+            unreadable: None,
             loading: None,
             retry_at: None,
             wants_load: false,

@@ -5,6 +5,7 @@ use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
 use crate::plugin::{Health, PluginState, UnitState};
+use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
 use crate::reads::{Read, Side};
 use crate::request::Ask;
@@ -13,7 +14,7 @@ use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, Plugin, RECONCILE_ANNOTATION,
+    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, PluginStatus, RECONCILE_ANNOTATION,
     RELEASE_ANNOTATION, RETRY_ANNOTATION, Reason, SUSPEND_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
@@ -137,7 +138,13 @@ impl Controller {
         let plugin = plugins
             .entry(name.clone())
             .or_insert_with(|| PluginState::new(&name));
-        plugin.config_map = new.cloned();
+        let before = std::mem::replace(&mut plugin.config_map, new.cloned());
+        // Whoever keeps its annotations would otherwise keep it from ever being loaded.
+        let loads = plugin.loading.is_some();
+        let runs = plugin.active.is_some() && plugin.problem.is_none();
+        if (loads || runs) && holds_the_same(before.as_deref(), new.map(|new| &**new)) {
+            return;
+        }
         plugin.component_of = new.and_then(|map| component_of(map));
         plugin.load_failures = 0;
         if new.is_some() {
@@ -171,6 +178,10 @@ impl Controller {
             let parts = self.state.parts.entry(new).or_default();
             parts.insert(name.clone(), object);
         }
+        let moved = of(&change.old) != of(&change.new);
+        if !moved && holds_the_same(change.old.as_deref(), change.new.as_deref()) {
+            return;
+        }
         let plugins: BTreeSet<Arc<str>> = [of(&change.old), of(&change.new)]
             .into_iter()
             .flatten()
@@ -201,41 +212,24 @@ impl Controller {
         reference: &ObjectReference,
     ) {
         let name: Arc<str> = reference.name.as_str().into();
-        let parsed = new.and_then(|object| serde_json::from_value::<Plugin>(object.value()).ok());
+        let Some(object) = new else {
+            return self.on_plugin_object_gone(&name);
+        };
+        let object = PolicyObject::read(object);
         let leads = self.leads();
+        // One without a ConfigMap waits for it, and says so.
         let plugins = &mut self.state.plugins;
-        let Some(plugin) = plugins.get_mut(&name) else {
-            // One without a ConfigMap waits for it, and says so.
-            if let Some(parsed) = parsed {
-                let mut plugin = PluginState::new(&name);
-                plugin.policy = Some((parsed.spec, parsed.metadata.generation));
-                if let Some(status) = parsed.status {
-                    plugin.restore(status);
-                }
-                plugin.renew_guard();
-                let annotations = parsed.metadata.annotations.as_ref();
-                plugin.approved_asks = annotations
-                    .and_then(|all| all.get(APPROVE_ASKS_ANNOTATION))
-                    .cloned();
-                plugins.insert(name.clone(), plugin);
-                if self.synced() {
-                    self.stop_plugin(&name);
-                }
+        let plugin = plugins
+            .entry(name.clone())
+            .or_insert_with(|| PluginState::new(&name));
+        let spec = match &object.spec {
+            Ok(spec) => spec.clone(),
+            Err(problem) => {
+                let problem = problem.clone();
+                return self.on_unreadable(&name, problem, object.status);
             }
-            return;
         };
-        let Some(parsed) = parsed else {
-            plugin.policy = None;
-            plugin.reported = None;
-            if plugin.config_map.is_none() {
-                plugins.remove(&name);
-            } else {
-                self.mark_stale(&name);
-                self.start_load(&name);
-            }
-            return;
-        };
-        let annotation = |name: &str| parsed.metadata.annotations.as_ref()?.get(name).cloned();
+        let annotation = |name: &str| object.annotation(name);
         let approvals = annotation(APPROVE_DELETION_ANNOTATION);
         let approved_asks = annotation(APPROVE_ASKS_ANNOTATION);
         let asks_changed = plugin.approved_asks != approved_asks;
@@ -257,16 +251,17 @@ impl Controller {
         }
         let asked_new = asked.iter().any(|asked| asked.new);
         let asked_load = asked.iter().any(|asked| asked.load);
-        let status = parsed.status.as_ref();
+        let status = object.status.as_ref();
         let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
         let grown = plugin.contributions.record(kinds.unwrap_or_default());
         let was_suspended = plugin.is_suspended();
-        let policy = (parsed.spec, parsed.metadata.generation);
-        let changed = plugin.policy.as_ref() != Some(&policy) || asks_changed;
+        let policy = (spec, object.generation);
+        let mended = plugin.unreadable.take().is_some();
+        let changed = plugin.policy.as_ref() != Some(&policy) || asks_changed || mended;
         let mut approved_elsewhere = false;
         // Who follows goes by what the leader reports.
         if (plugin.reported.is_none() || !leads)
-            && let Some(status) = parsed.status
+            && let Some(status) = object.status.clone()
         {
             let first = plugin.reported.is_none();
             let asks = plugin.asks.clone();
@@ -304,6 +299,46 @@ impl Controller {
         if installed && (changed || grown || asked_load) {
             self.start_load(&name);
         }
+    }
+
+    /// Without its `Plugin` object a plugin runs under the default policy.
+    fn on_plugin_object_gone(&mut self, name: &Arc<str>) {
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        plugin.policy = None;
+        plugin.unreadable = None;
+        plugin.reported = None;
+        if plugin.config_map.is_none() {
+            self.state.plugins.remove(name);
+        } else {
+            self.mark_stale(name);
+            self.start_load(name);
+        }
+    }
+
+    /// A policy that cannot be read is no policy to run under: what runs goes on under
+    /// the one before, and where there is none, nothing runs.
+    fn on_unreadable(&mut self, name: &Arc<str>, problem: Problem, status: Option<PluginStatus>) {
+        tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "policy not read");
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        if let Some(status) = status.filter(|_| plugin.reported.is_none()) {
+            plugin.restore(status);
+            plugin.renew_guard();
+        }
+        plugin.unreadable = Some(problem);
+        let (known, installed) = (plugin.policy.is_some(), plugin.config_map.is_some());
+        if !known {
+            self.halt(name);
+        }
+        if installed {
+            self.start_load(name);
+        } else if self.synced() {
+            self.stop_plugin(name);
+        }
+        self.mark_stale(name);
     }
 
     pub(super) fn on_primary(&mut self, plugin: &Arc<str>, change: &ObjectChange) {
@@ -530,6 +565,16 @@ impl PluginState {
         // The annotation must fit the label by which we found the object.
         (object.label(UNIT_LABEL) == Some(unit_label(&unit).as_str())).then_some(unit)
     }
+}
+
+/// Whether two states of a ConfigMap hold the same, whatever else is different.
+fn holds_the_same(old: Option<&Object>, new: Option<&Object>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else {
+        return false;
+    };
+    let (old_value, new_value) = (old.value(), new.value());
+    let same = |field: &str| old_value.get(field) == new_value.get(field);
+    old.uid() == new.uid() && same("data") && same("binaryData")
 }
 
 /// The plugin whose component a ConfigMap runs. What cannot be read says so when it

@@ -64,6 +64,10 @@ impl Controller {
         if let Some(running) = plugin.loading.take() {
             running.abort();
         }
+        if let Some(problem) = &plugin.unreadable {
+            plugin.problem = Some(problem.clone());
+            return self.mark_stale(name);
+        }
         let Some(config_map) = plugin.config_map.clone() else {
             return;
         };
@@ -171,6 +175,9 @@ impl Controller {
         let digest = active.component.digest();
         tracing::info!(plugin = %name, %digest, version = active.metadata.version, "plugin running");
         self.unroute(name);
+        // The same component may be loaded again since a kind is served with another
+        // scope: then the same answer is checked anew.
+        self.runner.memo.forget_plugin(name);
         let own = |watch: &WatchHandle, route| (watch.spec().clone(), route);
         let mut routes = vec![own(&active.watches.primary, Route::Primary)];
         let reads = active.watches.reads.iter().flatten();
@@ -399,7 +406,7 @@ impl Controller {
     }
 
     /// Ends whatever runs or loads for a plugin.
-    fn halt(&mut self, name: &Arc<str>) {
+    pub(super) fn halt(&mut self, name: &Arc<str>) {
         self.unroute(name);
         self.runner.memo.forget_plugin(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {

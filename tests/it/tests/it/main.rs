@@ -26,6 +26,7 @@ mod namespaces;
 mod noops;
 mod outage;
 mod packaged;
+mod policy_object;
 mod replicas;
 mod restart;
 mod schemas;
