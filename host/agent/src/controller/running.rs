@@ -14,6 +14,7 @@ use reeve_api::Reason;
 use reeve_core::UnitKey;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
+use reeve_core::ownership::unit_label;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -216,8 +217,15 @@ impl Controller {
             return;
         };
         // The answer of a version that no longer runs says nothing about the one
-        // that does; the unit is queued for that one already.
+        // that does; the unit is queued for that one already. Under another version of
+        // the primary's kind it may have run meanwhile, and what it wrote been
+        // overwritten by this one: it looks again.
         if !current {
+            let same = plugin.labels.get(&unit_label(unit)).cloned();
+            if let Some(primary) = same.filter(|primary| *primary != *unit.primary) {
+                let unit = plugin.unit(&primary);
+                self.state.queue.add(unit);
+            }
             return;
         }
         let digest = plugin
