@@ -327,7 +327,7 @@ mod tests {
             with(&|desired| desired.conditions.push(condition.clone())),
             with(&|desired| desired.absent.push(absence(Precondition::Uid(text())))),
             with(&|desired| {
-                let phases = Precondition::Phase(vec!["x".to_owned(); 10_000]);
+                let phases = Precondition::Phase(vec!["x".to_owned(); 5_000]);
                 desired.absent.push(absence(phases));
             }),
             (

@@ -30,6 +30,11 @@ impl Controller {
         if !self.synced() {
             return;
         }
+        // What the lists have told comes first: a plugin whose ConfigMap is not taken in
+        // yet is not without one.
+        while let Ok(change) = self.changes.try_recv() {
+            self.on_change(change);
+        }
         self.resume_reports();
         let waiting: Vec<(Arc<str>, bool)> = self
             .state

@@ -200,38 +200,3 @@ async fn an_edit_beside_the_contents_ends_no_load() {
     }
     assert!(world.get(&made()).await.is_some());
 }
-
-/// A write of the old version that is late is not what stays.
-#[tokio::test(start_paused = true)]
-async fn a_late_write_under_another_version_of_the_kind_does_not_stay() {
-    let world = World::started().await;
-    let mut crd = reeve_test_support::samples::profile_crd();
-    let versions = crd["spec"]["versions"].as_array_mut().unwrap();
-    let mut second = versions[0].clone();
-    second["name"] = json!("v9");
-    second["storage"] = json!(false);
-    versions.push(second);
-    world.apply(&crd).await;
-    let component = vec![("plugin.wasm", guest("chameleon"))];
-    let version = |version: &str| {
-        let mut config = config(&json!({"do": "echo"})).unwrap();
-        config["primary"] = json!(format!("Profile.{version}.kubeflow.org"));
-        Some(config)
-    };
-    world.install("chameleon", &component, version("v1")).await;
-    world.settle().await;
-    let slow = "latency: delay=60s, verb=patch, resource=configmaps, namespace=alice, count=1";
-    world.server.set_faults(vec![slow.parse().unwrap()]);
-    world.tenant("alice", &[]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    world.deliver("chameleon", &component, version("v9")).await;
-    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
-    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
-    assert_eq!(plugin["status"]["primaryKind"], "Profile.v9.kubeflow.org");
-    for when in ["the new one has written", "the old one has, too"] {
-        let made = world.get(&made()).await.unwrap();
-        let primary = made["data"]["primary"].as_str().unwrap();
-        assert!(primary.contains("kubeflow.org/v9"), "{when}: {made}");
-        world.wait(std::time::Duration::from_secs(120)).await;
-    }
-}
