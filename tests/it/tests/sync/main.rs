@@ -13,5 +13,4 @@ mod recreations;
 mod removals;
 mod stage;
 mod timeouts;
-mod unseen;
 mod waves;
