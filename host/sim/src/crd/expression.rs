@@ -1,5 +1,6 @@
 //! CEL rules of a schema (`x-kubernetes-validations`).
 
+mod optional;
 mod values;
 
 use std::collections::HashMap;
@@ -56,7 +57,11 @@ thread_local! {
 
 fn compile(expression: &str) -> Result<Expression, String> {
     let parser = Parser::new().enable_optional_syntax(true);
-    parser.parse(expression).map_err(|error| error.to_string())
+    let mut compiled = parser
+        .parse(expression)
+        .map_err(|error| error.to_string())?;
+    optional::rewrite(&mut compiled);
+    Ok(compiled)
 }
 
 /// Says why an expression cannot be compiled.
@@ -360,6 +365,21 @@ mod tests {
             None,
             &["spec: Invalid value: too many"],
         );
+        for (rule, value) in [
+            ("self.?labels.a.orValue('x') == 'x'", json!({})),
+            (
+                "self.?labels.a.orValue('x') == 'y'",
+                json!({"labels": {"a": "y"}}),
+            ),
+            (
+                "self.?labels['b'].orValue('x') == 'x'",
+                json!({"labels": {"a": "y"}}),
+            ),
+            ("self.?labels.?a.hasValue() == false", json!({"labels": {}})),
+            ("[1].all(n, self.?my_field.orValue(n) == n)", json!({})),
+        ] {
+            check(&json!({"rule": rule}), &value, None, &[]);
+        }
         check(
             &json!({"rule": "self.list[?5].orValue(7) == 7"}),
             &json!({"list": [1]}),
