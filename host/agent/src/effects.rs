@@ -116,7 +116,7 @@ impl Effects {
                 effect.not_before = None;
             }
         }
-        let stays = |effect: &Effect| !effect.wanted && !(effect.action.retire && effect.begun);
+        let stays = |effect: &Effect| !(effect.wanted || (effect.action.retire && effect.begun));
         let keys: Vec<String> = self
             .0
             .iter()

@@ -37,7 +37,7 @@ impl PolicyObject {
         let spec = take("/spec").unwrap_or_else(|| Value::Object(Map::new()));
         let status = take("/status").filter(|status| !status.is_null());
         Self {
-            spec: spec_of(name, spec),
+            spec: spec_of(name, &spec),
             generation,
             status: status.map(|status| status_of(name, status)),
             annotations,
@@ -50,7 +50,7 @@ impl PolicyObject {
     }
 }
 
-fn spec_of(name: &str, spec: Value) -> Result<PluginSpec, Problem> {
+fn spec_of(name: &str, spec: &Value) -> Result<PluginSpec, Problem> {
     serde_json::from_value(spec.clone()).map_err(|whole: serde_json::Error| {
         let of_field = |(field, value): (&String, &Value)| {
             let error = alone::<PluginSpec>(field, value).err()?;

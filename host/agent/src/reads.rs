@@ -322,8 +322,14 @@ mod tests {
         let read = || Read::Source("prices".into());
         index.set(&mine, [read()].into());
         index.set(&others, [read(), Read::SourceAge("prices".into())].into());
-        assert_eq!(index.source_readers("p", &read()), [mine.clone()]);
-        assert_eq!(index.source_readers("q", &read()), [others.clone()]);
+        assert_eq!(
+            index.source_readers("p", &read()),
+            std::slice::from_ref(&mine)
+        );
+        assert_eq!(
+            index.source_readers("q", &read()),
+            std::slice::from_ref(&others)
+        );
         assert!(
             index
                 .source_readers("p", &Read::SourceAge("prices".into()))

@@ -93,7 +93,10 @@ impl Keeper<'_> {
             identity: Some(&self.active.identity),
         };
         // Somebody who was faster is seen by the next attempt.
-        self.cluster.create(create).await.map_err(not_written)?;
+        self.cluster
+            .create(create)
+            .await
+            .map_err(|error| not_written(&error))?;
         Ok(Kept { value })
     }
 
@@ -111,7 +114,10 @@ impl Keeper<'_> {
             dry_run: false,
             identity: Some(&self.active.identity),
         };
-        self.cluster.apply(apply).await.map_err(not_written)?;
+        self.cluster
+            .apply(apply)
+            .await
+            .map_err(|error| not_written(&error))?;
         Ok(Kept { value })
     }
 
@@ -176,14 +182,14 @@ fn generate() -> Result<Secret, NotKept> {
     })
 }
 
-fn not_written(error: WriteError) -> NotKept {
-    let reason = match &error {
+fn not_written(error: &WriteError) -> NotKept {
+    let reason = match error {
         WriteError::NamespaceAbsent { .. } => Reason::NamespaceAbsent,
         _ => Reason::ActionFailed,
     };
     NotKept {
         reason,
-        message: chain(&error),
+        message: chain(error),
     }
 }
 
