@@ -3,11 +3,13 @@
 //! Each gate either passes or gives a [`Problem`]; whatever ran before goes on
 //! running until all of them have passed.
 
+mod answers;
+
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
-use crate::config_schema::{self, SchemaError};
+use crate::config_schema;
 use crate::delivery::Package;
 use crate::granted::Granted;
 use crate::left::{Left, Place};
@@ -15,6 +17,7 @@ use crate::policy;
 use crate::problem::{Problem, chain};
 use crate::secrets::Secrets;
 use crate::sources::Sources;
+use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use reeve_api::{PluginSpec, Reason};
@@ -22,11 +25,11 @@ use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
-use reeve_core::manifest::{is_dns_label, secret_kind};
+use reeve_core::manifest::secret_kind;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
-use reeve_engine::{Component, Engine, Limits, LoadError};
+use reeve_engine::{Component, Engine, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -673,84 +676,4 @@ fn check_outside(component: &Component, manifest: &Manifest) -> Result<(), Probl
         ));
     }
     Ok(())
-}
-
-async fn call_metadata(
-    component: &Component,
-    limits: &Limits,
-    threads: &PluginThreads,
-) -> Result<reeve_core::Metadata, Problem> {
-    let call = {
-        let (component, limits) = (component.clone(), limits.clone());
-        async move { component.metadata(&limits).await }
-    };
-    let called = threads.run(call).await.map_err(|fault| Problem {
-        reason: Reason::MetadataFailed,
-        message: fault.to_string(),
-        retries: fault.retries(),
-    })?;
-    let metadata = called.value;
-    if !is_dns_label(&metadata.name) {
-        return Err(Problem::lasting(
-            Reason::MetadataFailed,
-            format!(
-                "metadata: name: `{}` is not a DNS-1123 label such as `quotas`",
-                metadata.name
-            ),
-        ));
-    }
-    Ok(metadata)
-}
-
-async fn call_describe(
-    component: &Component,
-    package: &Package,
-    limits: &Limits,
-    threads: &PluginThreads,
-) -> Result<Manifest, Problem> {
-    let call = {
-        let (component, limits) = (component.clone(), limits.clone());
-        let config = package.config.clone();
-        async move { component.describe(config, &limits).await }
-    };
-    let called = threads.run(call).await.map_err(|fault| Problem {
-        reason: Reason::DescribeFailed,
-        message: fault.to_string(),
-        retries: fault.retries(),
-    })?;
-    let raw = called.value.map_err(|error| {
-        Problem::lasting(
-            Reason::ConfigInvalid,
-            format!("data[\"config.yaml\"]: {}: {}", error.path, error.message),
-        )
-    })?;
-    Manifest::try_from(raw).map_err(|error| {
-        Problem::lasting(
-            Reason::ManifestInvalid,
-            format!("describe: {}", chain(&error)),
-        )
-    })
-}
-
-fn config_schema_problem(error: &SchemaError) -> Problem {
-    let text = error.to_string();
-    match error {
-        SchemaError::Schema(_) => Problem::lasting(Reason::MetadataFailed, text),
-        SchemaError::Config(_) => Problem::lasting(Reason::ConfigInvalid, text),
-        SchemaError::Interrupted(_) => Problem::passing(Reason::MetadataFailed, text),
-    }
-}
-
-fn load_problem(error: &LoadError) -> Problem {
-    let reason = match error {
-        LoadError::TooLarge { .. } | LoadError::TooMany { .. } => Reason::TooLarge,
-        LoadError::NotAComponent { .. } => Reason::NotAComponent,
-        LoadError::WrongWorld { .. } => Reason::WrongWorld,
-        _ => Reason::CompileFailed,
-    };
-    Problem {
-        reason,
-        message: chain(error),
-        retries: error.retries(),
-    }
 }

@@ -175,8 +175,7 @@ fn operate(object: &mut Value, operation: &Value) -> Option<()> {
 
 fn apply(object: &mut Value, operation: Value) -> Option<()> {
     let operation: PatchOperation = serde_json::from_value(operation).ok()?;
-    // Nobody looks at what a refused patch has left.
-    json_patch::patch_unsafe(object, &[operation]).ok()
+    json_patch::patch(object, &[operation]).ok()
 }
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! What a component says of itself, and what is told when it does not.
+
+use crate::calls::PluginThreads;
+use crate::config_schema::SchemaError;
+use crate::delivery::Package;
+use crate::problem::{Problem, chain};
+use reeve_api::Reason;
+use reeve_core::Manifest;
+use reeve_core::manifest::is_dns_label;
+use reeve_engine::{Component, Limits, LoadError};
+
+pub(super) async fn call_metadata(
+    component: &Component,
+    limits: &Limits,
+    threads: &PluginThreads,
+) -> Result<reeve_core::Metadata, Problem> {
+    let call = {
+        let (component, limits) = (component.clone(), limits.clone());
+        async move { component.metadata(&limits).await }
+    };
+    let called = threads.run(call).await.map_err(|fault| Problem {
+        reason: Reason::MetadataFailed,
+        message: fault.to_string(),
+        retries: fault.retries(),
+    })?;
+    let metadata = called.value;
+    if !is_dns_label(&metadata.name) {
+        return Err(Problem::lasting(
+            Reason::MetadataFailed,
+            format!(
+                "metadata: name: `{}` is not a DNS-1123 label such as `quotas`",
+                metadata.name
+            ),
+        ));
+    }
+    Ok(metadata)
+}
+
+pub(super) async fn call_describe(
+    component: &Component,
+    package: &Package,
+    limits: &Limits,
+    threads: &PluginThreads,
+) -> Result<Manifest, Problem> {
+    let call = {
+        let (component, limits) = (component.clone(), limits.clone());
+        let config = package.config.clone();
+        async move { component.describe(config, &limits).await }
+    };
+    let called = threads.run(call).await.map_err(|fault| Problem {
+        reason: Reason::DescribeFailed,
+        message: fault.to_string(),
+        retries: fault.retries(),
+    })?;
+    let raw = called.value.map_err(|error| {
+        Problem::lasting(
+            Reason::ConfigInvalid,
+            format!("data[\"config.yaml\"]: {}: {}", error.path, error.message),
+        )
+    })?;
+    Manifest::try_from(raw).map_err(|error| {
+        Problem::lasting(
+            Reason::ManifestInvalid,
+            format!("describe: {}", chain(&error)),
+        )
+    })
+}
+
+pub(super) fn config_schema_problem(error: &SchemaError) -> Problem {
+    let text = error.to_string();
+    match error {
+        SchemaError::Schema(_) => Problem::lasting(Reason::MetadataFailed, text),
+        SchemaError::Config(_) => Problem::lasting(Reason::ConfigInvalid, text),
+        SchemaError::Interrupted(_) => Problem::passing(Reason::MetadataFailed, text),
+    }
+}
+
+pub(super) fn load_problem(error: &LoadError) -> Problem {
+    let reason = match error {
+        LoadError::TooLarge { .. } | LoadError::TooMany { .. } => Reason::TooLarge,
+        LoadError::NotAComponent { .. } => Reason::NotAComponent,
+        LoadError::WrongWorld { .. } => Reason::WrongWorld,
+        _ => Reason::CompileFailed,
+    };
+    Problem {
+        reason,
+        message: chain(error),
+        retries: error.retries(),
+    }
+}
