@@ -123,7 +123,8 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
     stage.start_agent()?;
     stage.wait_for_readiness(true)?;
     stage.apply(&[samples::namespace("zoe"), samples::profile("zoe")])?;
-    stage.wait_for(quota("zoe"), PODS, "100")?;
+    // Not the pods: those are nobody's now.
+    stage.wait_for(quota("zoe"), crate::GPUS, "2")?;
     let ready = r#"reeve_units{plugin="quotas",state="ready"} 2"#;
     eventually("the new agent has run both units", || {
         let (_, metrics) = stage.agent()?.ask("/metrics")?;
