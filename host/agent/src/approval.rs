@@ -60,13 +60,21 @@ pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(),
         Scope::Namespaces(names) => names.iter().any(|name| name == namespace),
         _ => false,
     };
-    match manifest.writes.iter().find(|rule| here(&rule.scope)) {
+    let writes = manifest.writes.iter();
+    let writes = writes.map(|rule| (format!("writes: {}", rule.kind), &rule.scope));
+    let secrets = manifest.actions.iter().flat_map(|action| {
+        let what = format!("actions: {}: secrets", action.name);
+        action
+            .secrets
+            .iter()
+            .map(move |scope| (what.clone(), scope))
+    });
+    match writes.chain(secrets).find(|(_, scope)| here(scope)) {
         None => Ok(()),
-        Some(rule) => Err(Problem::lasting(
+        Some((what, _)) => Err(Problem::lasting(
             Reason::ManifestInvalid,
             format!(
-                "writes: {}: namespace {namespace} is the agent's own, in which no plugin may write; use another",
-                rule.kind
+                "{what}: namespace {namespace} is the agent's own, in which no plugin may write; use another"
             ),
         )),
     }

@@ -100,10 +100,12 @@ impl PluginState {
         }
     }
 
-    /// Forgets how far syncs are: another replica may have brought them further.
+    /// Forgets how far syncs and outside effects are: another replica may have brought
+    /// them further.
     pub(crate) fn forget_syncs(&mut self) {
         for state in self.units.values_mut() {
             state.sync = Sync::default();
+            state.effects = Effects::default();
             state.blocked_since = None;
         }
     }

@@ -197,7 +197,7 @@ fn weight(desired: &Desired) -> usize {
     let events = desired.events.iter();
     let events = events.map(|one| ENTRY + one.reason.len() + one.message.len());
     let actions = desired.actions.iter();
-    let actions = actions.map(|one| ENTRY + one.key.len() + one.name.len() + one.input.len());
+    let actions = actions.map(|one| ENTRY + one.key.len() + one.name.len() + one.bytes());
     let said = conditions.chain(events).chain(actions);
     objects.chain(absent).chain(said).sum()
 }

@@ -8,6 +8,7 @@ use crate::execute::write_problem;
 use crate::journal::{Deed, Journal};
 use crate::left::Place;
 use crate::problem::{Problem, chain};
+use crate::run::FINALIZER_MANAGER;
 use reeve_api::{DeletionPolicy, Operation, Reason};
 use reeve_cluster::{
     Apply, Cluster, Delete, Identity, List, ListError, Object, ResolveError, Resource,
@@ -26,9 +27,6 @@ use std::sync::Arc;
 
 /// Objects asked for at once, as many as client-go's pager asks for.
 const PAGE: u32 = 500;
-
-/// Field manager of finalizers; see [`crate::run`].
-const FINALIZER_MANAGER: &str = "reeve-finalizer";
 
 /// More than these objects are counted, not named.
 const MAX_NAMED: usize = 5;
@@ -288,12 +286,7 @@ impl Remover {
         };
         let ours = finalizers(&self.plugin);
         for primary in self.list(kind, None, "").await? {
-            let value = primary.value();
-            let all = value.pointer("/metadata/finalizers");
-            let all = all.and_then(Value::as_array).into_iter().flatten();
-            let all: Vec<String> = all
-                .filter_map(|one| one.as_str().map(str::to_owned))
-                .collect();
+            let all = primary.finalizers();
             let mut left = all.clone();
             left.retain(|one| !ours.contains(one));
             if left == all {
@@ -317,19 +310,19 @@ impl Remover {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Object>, Problem> {
-        let problem = |error: &dyn std::error::Error| {
+        let problem = |reason, error: &dyn std::error::Error| {
             let message = format!(
                 "what plugin {} has left of {kind} cannot be seen: {}",
                 self.plugin,
                 chain(error)
             );
-            Problem::passing(Reason::Forbidden, message)
+            Problem::passing(reason, message)
         };
         let resource: Resource = match self.cluster.resolve_in_any_version(kind).await {
             Ok(resource) => resource,
             // Its objects went with it.
             Err(ResolveError::NotServed { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(problem(&error)),
+            Err(error) => return Err(problem(Reason::Unreachable, &error)),
         };
         let mut all = Vec::new();
         let mut after = String::new();
@@ -344,7 +337,10 @@ impl Remover {
             let page = match self.cluster.list_metadata(list).await {
                 Ok(page) => page,
                 Err(ListError::NotServed { .. }) => return Ok(Vec::new()),
-                Err(error) => return Err(problem(&error)),
+                Err(error @ ListError::Forbidden { .. }) => {
+                    return Err(problem(Reason::Forbidden, &error));
+                }
+                Err(error) => return Err(problem(Reason::Unreachable, &error)),
             };
             all.extend(page.objects);
             match page.next {

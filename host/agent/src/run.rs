@@ -16,7 +16,7 @@ mod unseen;
 
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
-pub(crate) use end::is_held;
+pub(crate) use end::{FINALIZER_MANAGER, is_held};
 pub(crate) use guarded::approve_command;
 pub(crate) use recreations::{Recreations, recreations_of};
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
@@ -298,7 +298,7 @@ impl Runner {
             plan.stages.push(given_up);
         }
         let mut sync = run.sync.clone();
-        let preview = || Preview::of_removal(&plan);
+        let preview = |_: &Sync| Preview::of_removal(&plan);
         let may_end = plan.is_empty()
             || self.may_write(run, Some(Approved::End), preview, &mut sync, &mut ran);
         ran.sync = Some(sync);
@@ -353,7 +353,7 @@ impl Runner {
         &self,
         run: &Run,
         about: Option<Approved>,
-        preview: impl FnOnce() -> Preview,
+        preview: impl FnOnce(&Sync) -> Preview,
         sync: &mut Sync,
         ran: &mut Ran,
     ) -> bool {
@@ -361,7 +361,7 @@ impl Runner {
             return approval::may_write(run, about, preview, sync, ran);
         };
         if run.mode == SyncMode::OnRequest && (about.is_none() || sync.approved != about) {
-            rehearsal.take_down_approval(preview().id(sync.used_approval.as_deref()));
+            rehearsal.take_down_approval(preview(sync).id(sync.used_approval.as_deref()));
         }
         true
     }

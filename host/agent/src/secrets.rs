@@ -61,7 +61,10 @@ impl Secrets {
         };
         let entries = Arc::new(entries_of(&found));
         let read = (Instant::now(), entries.clone());
-        self.known.lock().insert(key, read);
+        let mut known = self.known.lock();
+        // Nobody's credentials are kept for longer than they are believed.
+        known.retain(|_, (since, _)| since.elapsed() < BELIEVED);
+        known.insert(key, read);
         Ok(entries)
     }
 }

@@ -246,7 +246,7 @@ impl SourceState {
     /// Age in whole intervals; none as long as looking succeeds.
     fn age(&self, interval: Duration) -> Option<u64> {
         let kept = self.document.as_ref()?;
-        if self.failures == 0 {
+        if self.failures == 0 && self.forbidden.is_none() {
             return Some(0);
         }
         let interval = interval.as_secs().max(1);

@@ -192,15 +192,12 @@ pub fn condition(
 
 /// The API conventions limit a condition's message to 32,768 bytes; what people
 /// read ends long before.
-const MAX_MESSAGE: usize = 4096;
+pub const MAX_MESSAGE: usize = 4096;
 
-fn truncate(message: &mut String) {
+/// Cuts a text for people at [`MAX_MESSAGE`] bytes, between characters, and says so.
+pub fn truncate(message: &mut String) {
     if message.len() > MAX_MESSAGE {
-        let mut end = MAX_MESSAGE;
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
         message.push('…');
     }
 }

@@ -11,7 +11,9 @@ mod plugin;
 mod unit;
 
 pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
-pub use condition::{ConditionType, Reason, condition, remove_condition, set_condition};
+pub use condition::{
+    ConditionType, MAX_MESSAGE, Reason, condition, remove_condition, set_condition, truncate,
+};
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plan::{PlanStatus, PlanStep, SyncMode};
 pub use plugin::{

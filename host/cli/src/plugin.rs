@@ -7,6 +7,8 @@ mod inspect;
 mod package;
 mod source;
 
+pub(crate) use describe::Kinds;
+
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 

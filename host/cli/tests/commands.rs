@@ -65,7 +65,7 @@ fn an_error_is_told_once_and_says_where() {
         ),
         (
             scenario("key.yaml"),
-            "key.yaml:3:3: unknown field `objets`, expected one of config, files, objects, component, cluster\n\
+            "key.yaml:3:3: unknown field `objets`, expected one of config, files, objects, component, cluster, sources, actions\n\
              3 |   objets: []\n  \
                |   ^\n",
         ),

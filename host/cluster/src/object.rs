@@ -231,6 +231,15 @@ impl Object {
         self.annotations().remove(key)
     }
 
+    /// Its finalizers. They are read from the JSON at each call.
+    pub fn finalizers(&self) -> Vec<String> {
+        let value = self.value();
+        let all = value.pointer("/metadata/finalizers");
+        let all = all.and_then(|all| all.as_array()).into_iter().flatten();
+        all.filter_map(|one| one.as_str().map(str::to_owned))
+            .collect()
+    }
+
     /// Uids of the objects that own it.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.words.owners()

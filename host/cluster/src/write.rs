@@ -4,6 +4,7 @@ mod create;
 mod error;
 mod finalizers;
 mod managers;
+mod metadata;
 pub(crate) mod refusal;
 
 pub use create::Create;

@@ -7,7 +7,7 @@
 
 use crate::digest::Digest;
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Scope, is_dns_subdomain};
+use crate::manifest::{Manifest, Origin, Scope, is_dns_subdomain};
 use crate::projection::Projection;
 use std::collections::BTreeSet;
 
@@ -35,6 +35,15 @@ impl Ask {
             .fold(what.to_owned(), |text, restriction| {
                 format!("{text} {restriction}")
             })
+    }
+
+    /// Something that is not restricted, and for which there is nothing wider.
+    fn plain(what: String) -> Self {
+        Self {
+            what,
+            restrictions: [None, None, None],
+            wider: Vec::new(),
+        }
     }
 
     /// The line for people.
@@ -101,6 +110,26 @@ impl Asks {
                     what: format!("write {}", name(&write.kind)),
                     restrictions: [place, None, None],
                     wider: Vec::new(),
+                });
+            }
+        }
+        for source in &manifest.sources {
+            match &source.origin {
+                Origin::Url(url) => asks.insert(Ask::plain(format!("fetch {url}"))),
+                Origin::File(path) => asks.insert(Ask::plain(format!("read file {path}"))),
+                // Its ConfigMap is among the reads.
+                Origin::ConfigMap(_) => false,
+            };
+        }
+        for action in &manifest.actions {
+            let urls = action.http.iter();
+            asks.extend(urls.map(|url| Ask::plain(format!("send requests to {url}"))));
+            let databases = action.sql.iter();
+            asks.extend(databases.map(|name| Ask::plain(format!("use database {name}"))));
+            for place in action.secrets.iter().flat_map(places) {
+                asks.insert(Ask {
+                    restrictions: [place, None, None],
+                    ..Ask::plain("generate Secrets".to_owned())
                 });
             }
         }
@@ -191,7 +220,7 @@ fn seen(projection: &Projection) -> Vec<(String, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{RawManifest, RawPrimary, RawRead, WriteRule};
+    use crate::manifest::{ActionRule, RawManifest, RawPrimary, RawRead, RawSource, WriteRule};
 
     type Change<'a> = &'a dyn Fn(&mut RawManifest);
 
@@ -293,6 +322,55 @@ mod tests {
             assert_eq!(asks.beyond(&base), expected);
             assert_eq!(asks.beyond(&asks.lines()), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn what_is_outside_is_asked_for_too() {
+        let source = |origin| RawSource {
+            name: "s".into(),
+            description: "a document".into(),
+            origin,
+            interval_seconds: 60,
+        };
+        let url = |m: &mut RawManifest, url: &str| {
+            m.sources = vec![source(Origin::Url(url.into()))];
+        };
+        let action = |m: &mut RawManifest| {
+            m.actions = vec![ActionRule {
+                name: "database".into(),
+                description: "makes a database".into(),
+                http: vec!["https://a.example/".into()],
+                sql: vec!["main".into()],
+                secrets: vec![Scope::NamespaceNamedLikePrimary],
+            }];
+        };
+        let base = asks(&|_| {}).lines();
+        let cases: [(Change<'_>, &[&str]); 3] = [
+            (
+                &|m| url(m, "https://a.example/x"),
+                &["fetch https://a.example/x"],
+            ),
+            (
+                &|m| m.sources = vec![source(Origin::File("/etc/x".into()))],
+                &["read file /etc/x"],
+            ),
+            (
+                &action,
+                &[
+                    "generate Secrets in the namespace named like the primary",
+                    "send requests to https://a.example/",
+                    "use database main",
+                ],
+            ),
+        ];
+        for (change, expected) in cases {
+            let asks = asks(change);
+            assert_eq!(asks.beyond(&base), expected);
+            assert_eq!(asks.beyond(&asks.lines()), Vec::<String>::new());
+        }
+        let other = asks(&|m| url(m, "https://b.example/x"));
+        let known = asks(&|m| url(m, "https://a.example/x")).lines();
+        assert_eq!(other.beyond(&known), ["fetch https://b.example/x"]);
     }
 
     #[test]

@@ -134,11 +134,14 @@ pub struct AddressRefused {
 }
 
 /// Addresses at which clouds tell a machine about itself, outside of the link-local
-/// network: those of Azure's WireServer, of Alibaba and of EC2 over IPv6.
-const METADATA: [IpAddr; 3] = [
+/// network: those of Azure's WireServer, of Alibaba, of EC2 and of EKS Pod Identity
+/// over IPv6, and of Google's over IPv6.
+const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
 /// What is special about an address; nothing about an ordinary one.
@@ -173,7 +176,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         _ if address.is_multicast() => "a multicast address",
         // fe80::/10, and its forerunner fec0::/10 (RFC 3879).
         _ if address.segments()[0] & 0xff80 == 0xfe80 => "a link-local address",
-        _ => return special_v4(embedded(address)?),
+        _ => return special(IpAddr::V4(embedded(address)?)),
     })
 }
 

@@ -66,7 +66,7 @@ struct Inner {
 /// Connections that are kept for the next call.
 const IDLE: usize = 2;
 
-/// An idle connection is given up after this time: servers and what stands in
+/// An idle connection is not used again after this time: servers and what stands in
 /// between forget it not much later.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 

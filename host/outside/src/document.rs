@@ -1,7 +1,7 @@
 //! Fetching a document, and not fetching it again when it has not changed.
 
 use crate::http::{Http, HttpError};
-use crate::rule::without_query;
+use crate::rule::{shown, without_query};
 use ::http::header::{
     CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
     LOCATION,
@@ -82,9 +82,9 @@ pub enum FetchError {
 ///
 /// When there is no document.
 pub async fn fetch(http: &Http, url: &str, known: &Validators) -> Result<Fetched, FetchError> {
-    let mut uri: Uri = url.parse().map_err(|_| FetchError::Url {
-        url: url.to_owned(),
-    })?;
+    let mut uri: Uri = url
+        .parse()
+        .map_err(|_| FetchError::Url { url: shown(url) })?;
     let first = without_query(&uri);
     for _ in 0..=REDIRECTS {
         let response = http.send(request(&uri, known)).await?;

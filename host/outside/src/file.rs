@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Folders from which nothing is ever read, whatever is granted: they hold the
 /// agent's own identity and its processes.
@@ -17,7 +17,7 @@ pub enum FileError {
         "{path} is in no folder that is granted; name its folder in Plugin spec.capabilities.files"
     )]
     NotGranted {
-        /// The file, after links have been followed.
+        /// The file.
         path: PathBuf,
     },
     /// It cannot be read.
@@ -50,7 +50,8 @@ pub fn read(path: &Path, granted: &[PathBuf], limit: u64) -> Result<Bytes, FileE
         problem: error.to_string(),
     };
     // Before anything is said of whether it exists.
-    if !path.is_absolute() || !granted.iter().any(|folder| path.starts_with(folder)) {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    if !path.is_absolute() || climbs || !granted.iter().any(|folder| path.starts_with(folder)) {
         return Err(FileError::NotGranted {
             path: path.to_owned(),
         });
@@ -63,7 +64,10 @@ pub fn read(path: &Path, granted: &[PathBuf], limit: u64) -> Result<Bytes, FileE
     };
     let never = NEVER.iter().any(|folder| real.starts_with(folder));
     if never || !granted.iter().any(below) {
-        return Err(FileError::NotGranted { path: real });
+        // Where a link leads is nobody's to know.
+        return Err(FileError::NotGranted {
+            path: path.to_owned(),
+        });
     }
     // Before it is opened: to open a pipe is to wait for somebody.
     if !real.metadata().map_err(unreadable)?.is_file() {

@@ -10,6 +10,7 @@ use ::http::{Method, Request, Response, Uri};
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use reeve_core::chain;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::error::Error;
 use std::fmt;
@@ -121,17 +122,6 @@ pub enum HttpError {
     },
 }
 
-impl HttpError {
-    /// Whether the same request may work later without anybody changing anything
-    /// here.
-    pub fn retries(&self) -> bool {
-        !matches!(
-            self,
-            Self::NotGranted { .. } | Self::Url(_) | Self::Signed { .. } | Self::Setup { .. }
-        )
-    }
-}
-
 /// Sends requests to hosts that were granted, to addresses that were looked at.
 #[derive(Clone)]
 pub struct Http {
@@ -179,25 +169,18 @@ impl Http {
         }
     }
 
-    /// The bounds of an exchange.
-    pub fn limits(&self) -> HttpLimits {
-        self.inner.limits
-    }
-
-    /// The rule under which a request falls, the first if there are several.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or the URL is malformed.
-    pub fn rule(&self, method: &Method, uri: &Uri) -> Result<&Rule, HttpError> {
-        self.grant(method, uri).map(|grant| &grant.rule)
-    }
-
     fn grant(&self, method: &Method, uri: &Uri) -> Result<&Grant, HttpError> {
+        let mut unclear = None;
         for grant in &self.inner.grants {
-            if grant.rule.covers(method, uri)? {
-                return Ok(grant);
+            match grant.rule.covers(method, uri) {
+                Ok(true) => return Ok(grant),
+                Ok(false) => {}
+                // To a wider grant the rest of the path does not matter.
+                Err(error) => unclear = Some(error),
             }
+        }
+        if let Some(error) = unclear {
+            return Err(error.into());
         }
         // Says what is wrong with the URL even where nothing at all is granted.
         Rule::new(&without_query(uri))?;
@@ -390,19 +373,4 @@ pub(crate) fn check_all(
         Some(refused) if allowed.is_empty() => Err(refused),
         _ => Ok(allowed),
     }
-}
-
-/// An error with its causes, without repetitions.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(one) = cause {
-        let next = one.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = one.source();
-    }
-    text
 }

@@ -131,6 +131,17 @@ fn looks_numeric(host: &str) -> bool {
     last.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// A text that was to be a URL, without what may hold a credential.
+pub(crate) fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
+    let host = rest.rsplit('@').next().unwrap_or_default();
+    match scheme {
+        "" => host.to_owned(),
+        scheme => format!("{scheme}://{host}"),
+    }
+}
+
 /// A URL without what may hold a credential.
 pub fn without_query(uri: &Uri) -> String {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -149,7 +160,7 @@ impl Rule {
     /// When it is no URL of HTTP, or has a query.
     pub fn new(url: &str) -> Result<Self, RuleError> {
         let error = |problem| RuleError::Url {
-            url: url.to_owned(),
+            url: shown(url),
             problem,
         };
         let uri: Uri = url.parse().map_err(|_| error("it does not parse"))?;
@@ -159,7 +170,7 @@ impl Rule {
         }
         if path::is_ambiguous(place.path) {
             return Err(RuleError::Path {
-                url: url.to_owned(),
+                url: shown(url),
                 source: Ambiguous,
             });
         }
@@ -254,7 +265,7 @@ mod tests {
             let found = match rule.covers(&Method::GET, &url.parse().unwrap()) {
                 Ok(true) => "yes".to_owned(),
                 Ok(false) => "no".to_owned(),
-                Err(error) => crate::http::chain(&error),
+                Err(error) => reeve_core::chain(&error),
             };
             assert!(found.contains(expected), "{grant} {url}: {found}");
         }
@@ -295,5 +306,17 @@ mod tests {
             .parse()
             .unwrap();
         assert_eq!(without_query(&uri), "https://a.example/x");
+        for url in [
+            "https://user:hunter2@a.example/x?sig=hunter2",
+            "https://user:hunter2@a.example:x/",
+            "https://a.example/?sig=hunter2",
+            "user:hunter2@a.example/#hunter2",
+        ] {
+            let refused = Rule::new(url).unwrap_err();
+            assert!(
+                !reeve_core::chain(&refused).contains("hunter2"),
+                "{refused}"
+            );
+        }
     }
 }

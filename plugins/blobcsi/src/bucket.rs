@@ -62,7 +62,7 @@ pub(crate) fn of_config_map(text: &str) -> Result<Described, String> {
     for (index, entry) in entries.iter().enumerate() {
         let bucket = match text_of(entry, "bucketName") {
             Ok(Some(name)) => text_of(entry, "subfolder")
-                .and_then(|folder| of_entry(&name, folder, "pvName", entry))
+                .and_then(|folder| of_entry(&name, folder, entry))
                 .map_err(|error| format!("{name}: {error}")),
             Ok(None) => Err("no bucketName".to_owned()),
             Err(error) => Err(error),
@@ -81,12 +81,7 @@ impl Described {
     }
 }
 
-fn of_entry(
-    name: &str,
-    folder: Option<String>,
-    label: &str,
-    entry: &Value,
-) -> Result<Bucket, String> {
+fn of_entry(name: &str, folder: Option<String>, entry: &Value) -> Result<Bucket, String> {
     let (container, rest) = match name.split_once('/') {
         Some((container, rest)) => (container, Some(rest.to_owned())),
         None => (name, None),
@@ -103,7 +98,7 @@ fn of_entry(
         name: name.to_owned(),
         container: container.to_owned(),
         folder: folder.filter(|folder| !folder.is_empty()),
-        label: text_of(entry, label)?,
+        label: text_of(entry, "pvName")?,
         principal: text_of(entry, "spn")?,
         readers: names_of(entry, "readers")?,
         writers: names_of(entry, "writers")?,

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use reeve_sdk::names::{BadName, check_dns_label, check_dns_subdomain};
 use reeve_sdk::prelude::*;
 
-use crate::azure::check_container;
-
 /// Where a Secret is looked for whose namespace is not said.
 const SECRET_NAMESPACE: &str = "azure-blob-csi-system";
 
@@ -302,7 +300,7 @@ impl Buckets {
             ("internalStorageAccount", &self.internal_storage_account),
             ("externalStorageAccount", &self.external_storage_account),
         ] {
-            if !account.is_empty() && check_account(account).is_err() {
+            if !account.is_empty() && !is_account(account) {
                 return Err(ConfigError::new(
                     format!("{path}/{field}"),
                     format!("{account:?}: expected 3 to 24 lower-case letters and digits"),
@@ -320,18 +318,13 @@ impl Buckets {
     }
 }
 
-/// Names of storage accounts, as Azure has them. They become part of a host name,
+/// Whether Azure has storage accounts of this name. They become part of a host name,
 /// which is why they are so narrow.
-fn check_account(name: &str) -> Result<(), ()> {
-    let fits = (3..=24).contains(&name.len())
+fn is_account(name: &str) -> bool {
+    (3..=24).contains(&name.len())
         && name
             .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    if fits && check_container(name).is_ok() {
-        Ok(())
-    } else {
-        Err(())
-    }
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 fn capacity(path: &str, capacity: u32) -> Result<(), ConfigError> {

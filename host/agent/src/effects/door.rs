@@ -54,10 +54,16 @@ impl Door {
 
 impl Inner {
     async fn http(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let mut declared = false;
+        let (mut declared, mut unclear) = (false, None);
         for rule in &self.http {
-            let covered = rule.covers(request.method(), request.uri());
-            declared |= covered.map_err(|error| chain(&error))?;
+            match rule.covers(request.method(), request.uri()) {
+                Ok(covered) => declared |= covered,
+                // To a wider rule the rest of the path does not matter.
+                Err(error) => unclear = Some(error),
+            }
+        }
+        if let (false, Some(error)) = (declared, unclear) {
+            return Err(chain(&error));
         }
         if !declared {
             return Err(format!(

@@ -127,10 +127,6 @@ impl Keeper<'_> {
 
     fn body(&self, wanted: &GeneratedSecret, value: &Secret, replaced: Option<&Object>) -> Value {
         let mut data = serde_json::Map::new();
-        // Entries that are asked for no more go.
-        for key in replaced.map(entries_of).unwrap_or_default().into_keys() {
-            data.insert(key, Value::Null);
-        }
         for entry in &wanted.entries {
             let text: String = entry
                 .parts
@@ -142,7 +138,6 @@ impl Keeper<'_> {
                 .collect();
             data.insert(entry.key.clone(), STANDARD.encode(text).into());
         }
-        data.retain(|_, value| !value.is_null());
         let mut metadata = json!({
             "name": wanted.secret,
             "namespace": wanted.namespace,
@@ -193,15 +188,13 @@ fn not_written(error: &WriteError) -> NotKept {
     }
 }
 
-/// The value in a Secret, if it holds just what is asked for.
+/// The value in a Secret, if it holds what is asked for. What else somebody keeps there
+/// is no reason for another password.
 fn value_in(found: &Object, wanted: &GeneratedSecret) -> Option<Secret> {
     value_among(&entries_of(found), wanted)
 }
 
 fn value_among(entries: &BTreeMap<String, Vec<u8>>, wanted: &GeneratedSecret) -> Option<Secret> {
-    if entries.len() != wanted.entries.len() {
-        return None;
-    }
     let mut value: Option<String> = None;
     for entry in &wanted.entries {
         let mut rest = std::str::from_utf8(entries.get(&entry.key)?).ok()?;
@@ -259,6 +252,14 @@ mod tests {
             (vec![("database", "USER=b"), ("password", value)], false),
             (vec![("database", &*database), ("password", "short")], false),
             (vec![("database", &*database), ("other", value)], false),
+            (
+                vec![
+                    ("database", &*database),
+                    ("other", "x"),
+                    ("password", value),
+                ],
+                true,
+            ),
             (
                 vec![("database", &*format!("{database}x")), ("password", value)],
                 false,

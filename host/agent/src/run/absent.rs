@@ -4,7 +4,7 @@
 //! of the plugin, is held where there is too much of it, and is written down
 //! before it is done.
 
-use super::{Ran, Run, Runner, guarded};
+use super::{Ran, Run, Runner, Sync, guarded};
 use reeve_core::outcome::Absence;
 use reeve_core::plan::Preview;
 use reeve_core::prune::{Candidate, Cause, Request};
@@ -42,7 +42,7 @@ impl Runner {
         let candidates: Vec<Candidate> = candidates.collect();
         let mut sync = ran.sync.take().unwrap_or_default();
         // They go all at once: no approval has to outlast this run.
-        let preview = || Preview::of_absences(&candidates);
+        let preview = |_: &Sync| Preview::of_absences(&candidates);
         let may_go = found.is_empty() || self.may_write(run, None, preview, &mut sync, ran);
         ran.sync = Some(sync);
         if !may_go {

@@ -44,7 +44,7 @@ impl Approved {
 pub(super) fn may_write(
     run: &Run,
     about: Option<Approved>,
-    preview: impl FnOnce() -> Preview,
+    preview: impl FnOnce(&Sync) -> Preview,
     sync: &mut Sync,
     ran: &mut Ran,
 ) -> bool {
@@ -52,7 +52,7 @@ pub(super) fn may_write(
     if run.mode == SyncMode::Auto || approved {
         return true;
     }
-    let preview = preview();
+    let preview = preview(sync);
     let id = preview.id(sync.used_approval.as_deref());
     if run.mode == SyncMode::OnRequest && run.approved_plan.as_deref() == Some(&*id) {
         sync.approved = about;

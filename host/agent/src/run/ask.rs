@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::{Desired, Failure, UnitKey};
-use reeve_engine::{Fact, Fault, FaultKind, Level, LogLine, Request};
+use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -58,12 +58,7 @@ impl Runner {
             }
         };
         let called = active.threads.run(call).await;
-        match &called {
-            Ok(called) => self.metrics.called(&unit.plugin, &called.usage, None),
-            Err(fault) => self
-                .metrics
-                .called(&unit.plugin, &fault.usage, fault.kind.limit()),
-        }
+        self.count(unit, &called);
         // What it read before is what wakes it, where this cannot be kept.
         let reads = view.reads();
         if let Ok(reads) = &reads {
@@ -90,11 +85,32 @@ impl Runner {
         Ok(desired)
     }
 
+    /// Counts a call, and what it used.
+    pub(super) fn count<T>(&self, unit: &UnitKey, called: &Result<Called<T>, Fault>) {
+        match called {
+            Ok(called) => self.metrics.called(&unit.plugin, &called.usage, None),
+            Err(fault) => self
+                .metrics
+                .called(&unit.plugin, &fault.usage, fault.kind.limit()),
+        }
+    }
+
     /// Nothing of a plugin's is in the agent's namespace, whatever its manifest
     /// says: what stands there decides what the agent runs, and as whom.
     fn check_places(&self, desired: &Desired) -> Result<(), Problem> {
         let objects = desired.objects.iter().map(|object| &object.reference);
         let absent = desired.absent.iter().map(|absence| &absence.object);
+        let secrets = desired.actions.iter().flat_map(|action| &action.secrets);
+        let mut secrets = secrets.filter(|secret| secret.namespace == *self.namespace);
+        if let Some(secret) = secrets.next() {
+            return Err(Problem::lasting(
+                Reason::OutcomeRefused,
+                format!(
+                    "Secret {}/{}: namespace {} is the agent's own, which no plugin may change; use another",
+                    secret.namespace, secret.secret, self.namespace
+                ),
+            ));
+        }
         let here = objects.chain(absent).find(|object| {
             let is_it = object.kind.group.is_empty() && object.kind.kind == "Namespace";
             object.namespace.as_deref() == Some(&*self.namespace)

@@ -1,14 +1,13 @@
 //! Making outside effects, looking whether they are there, and taking them away.
 
 use super::ask::{fault_problem, log_lines};
-use super::{Ran, Run, Runner};
-use crate::active::Active;
+use super::{Ran, Run, Runner, texts};
 use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
 use crate::problem::Problem;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{Reason, SyncMode};
+use reeve_core::Failure;
 use reeve_core::outcome::{Action, Completion, Event, Verb};
-use reeve_core::{Failure, UnitKey};
 use reeve_engine::Actuation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +104,8 @@ impl Runner {
             }
         }
         self.bring_about_effects(run, "", &[], ran).await;
-        ran.absent = ran.effects.as_ref().is_none_or(Effects::is_empty);
+        // Where nothing may be written, they are still to be taken away.
+        ran.absent = ran.effects.as_ref().is_some_and(Effects::is_empty);
     }
 
     /// Does what is due about one effect, if anything is.
@@ -252,7 +252,7 @@ impl Runner {
             }
         };
         let called = active.effect_threads.run(call).await;
-        self.count(unit, active, &called);
+        self.count(unit, &called);
         Some(match called {
             Ok(called) => {
                 log_lines(unit, &called.logs, called.logs_dropped);
@@ -263,20 +263,6 @@ impl Runner {
                 Err(fault_problem(&fault))
             }
         })
-    }
-
-    fn count(
-        &self,
-        unit: &UnitKey,
-        _: &Active,
-        called: &Result<reeve_engine::Called<Result<Completion, Failure>>, reeve_engine::Fault>,
-    ) {
-        match called {
-            Ok(called) => self.metrics.called(&unit.plugin, &called.usage, None),
-            Err(fault) => self
-                .metrics
-                .called(&unit.plugin, &fault.usage, fault.kind.limit()),
-        }
     }
 }
 
@@ -314,7 +300,7 @@ fn fact(bytes: Vec<u8>) -> Result<String, String> {
 
 /// What is outside is not watched, so that even what cannot work now is tried again.
 fn failure_problem(failure: Failure) -> Problem {
-    match failure {
+    match texts::cut_failure(failure) {
         Failure::NotReady(message) => Problem::lasting(Reason::NotReady, message),
         Failure::Retry(message) | Failure::Terminal(message) => {
             Problem::passing(Reason::ActionFailed, message)

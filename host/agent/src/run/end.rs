@@ -22,19 +22,10 @@ use std::collections::BTreeSet;
 
 /// Field manager of finalizers. It is not the plugin's: what that owns is the plugin's
 /// object.
-const FIELD_MANAGER: &str = "reeve-finalizer";
+pub(crate) const FINALIZER_MANAGER: &str = "reeve-finalizer";
 
 /// Rounds within one run, each of which has something to write.
 const MAX_ROUNDS: usize = 1000;
-
-/// Finalizers of an object.
-fn of(object: &Object) -> Vec<String> {
-    let value = object.value();
-    let all = value.pointer("/metadata/finalizers");
-    let all = all.and_then(|all| all.as_array()).into_iter().flatten();
-    all.filter_map(|one| one.as_str().map(str::to_owned))
-        .collect()
-}
 
 /// Whether a primary waits for a unit of this plugin.
 pub(crate) fn is_held(primary: &Object, plugin: &str) -> bool {
@@ -42,7 +33,7 @@ pub(crate) fn is_held(primary: &Object, plugin: &str) -> bool {
     // Most primaries have none, and need not be parsed for that.
     ours.iter()
         .any(|name| primary.json().contains(name.as_str()))
-        && of(primary).iter().any(|name| ours.contains(name))
+        && primary.finalizers().iter().any(|name| ours.contains(name))
 }
 
 /// The desired state with which a unit ends.
@@ -66,7 +57,7 @@ impl Runner {
         complete: bool,
     ) -> Result<(), Problem> {
         let plugin = &run.unit.plugin;
-        let there = of(primary);
+        let there = primary.finalizers();
         let mut wanted = there.clone();
         if needs.any() && run.may_hold {
             let [name, other] = match needs.hooks {
@@ -99,7 +90,7 @@ impl Runner {
         let request = SetFinalizers {
             live: primary,
             finalizers,
-            manager: FIELD_MANAGER,
+            manager: FINALIZER_MANAGER,
             identity: Some(&active.identity),
         };
         let written = self.executor.cluster.set_finalizers(request).await;
@@ -117,7 +108,7 @@ impl Runner {
     /// Lets a primary go that waited for its unit.
     pub(super) async fn let_go(&self, run: &Run, primary: &Object) -> Result<(), Problem> {
         let ours = finalizers(&run.unit.plugin);
-        let mut left = of(primary);
+        let mut left = primary.finalizers();
         left.retain(|one| !ours.contains(one));
         let released = self.set_finalizers(&run.active, primary, &left).await;
         released.map_err(|problem| {
@@ -171,7 +162,7 @@ impl Runner {
         ran: &mut Ran,
     ) -> Result<Last, Problem> {
         let Run { unit, active, .. } = run;
-        let hooks = of(primary).contains(&hook_finalizer(&unit.plugin));
+        let hooks = primary.finalizers().contains(&hook_finalizer(&unit.plugin));
         let (wanted, revision) = if hooks {
             let facts = run.effects.facts();
             let asked = self.ask(unit, active, snapshot, primary, facts, ran);
@@ -227,11 +218,8 @@ impl Runner {
         for _ in 0..MAX_ROUNDS {
             let looked = self.look(active, unit, &candidates)?;
             let (wanted, sequence) = (&last.wanted, &last.sequence);
-            let before = sync.clone();
-            let with = |decide: fn(&reeve_core::plan::Situation<'_>) -> reeve_core::plan::Plan| {
-                looked.with_situation(&owner, wanted, sequence, &before, decide)
-            };
-            let mut plan = with(reeve_core::plan::end);
+            let end = reeve_core::plan::end;
+            let mut plan = looked.with_situation(&owner, wanted, sequence, &sync, end);
             let given_up = looked.contributions(&[]).releases(|_| false);
             if !given_up.is_empty() {
                 plan.stages.push(given_up);
@@ -240,8 +228,8 @@ impl Runner {
             sync.hooks.clone_from(&plan.hooks);
             sync.progress = plan.progress;
             sync.blocked.clone_from(&plan.blocked);
-            let preview = || {
-                looked.with_situation(&owner, wanted, sequence, &before, |situation| {
+            let preview = |sync: &Sync| {
+                looked.with_situation(&owner, wanted, sequence, sync, |situation| {
                     Preview::of_end(situation, &plan)
                 })
             };

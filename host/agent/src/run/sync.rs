@@ -174,9 +174,8 @@ impl Runner {
             sync.settled |= plan.progress == Progress::Complete;
             let blocked = plan.blocked.as_ref().filter(|_| !sync.settled);
             sync.wait = WaveWait::follow(sync.wait.take(), blocked, self.clock.now());
-            let before = sync.clone();
-            let preview = || {
-                looked.with_situation(&owner, &wanted, &sequence, &before, |situation| {
+            let preview = |sync: &Sync| {
+                looked.with_situation(&owner, &wanted, &sequence, sync, |situation| {
                     Preview::of(situation, &revision)
                 })
             };

@@ -3,22 +3,13 @@
 //! An outcome may have megabytes, and what it says is kept for each unit, written into
 //! the log and sent to the API server, which takes less.
 
+use reeve_api::truncate;
 use reeve_core::{Desired, Failure};
 
-/// Bytes of one text. Conditions are cut there too, and Events before.
-const MAX_TEXT: usize = 4096;
-
-/// Cuts a text, between characters.
+/// Cuts a text as conditions are cut, and gives back what is left over of it.
 pub(super) fn cut(text: &mut String) {
-    if text.len() > MAX_TEXT {
-        let mut end = MAX_TEXT;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text.push('…');
-        text.shrink_to_fit();
-    }
+    truncate(text);
+    text.shrink_to_fit();
 }
 
 /// Cuts what an answer says to people.
@@ -39,17 +30,18 @@ pub(super) fn cut_failure(mut failure: Failure) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reeve_api::MAX_MESSAGE;
 
     #[test]
     fn texts_are_cut_between_characters() {
         for (text, expected) in [
             ("short".to_owned(), 5),
-            ("x".repeat(MAX_TEXT), MAX_TEXT),
-            ("x".repeat(MAX_TEXT + 1), MAX_TEXT + '…'.len_utf8()),
+            ("x".repeat(MAX_MESSAGE), MAX_MESSAGE),
+            ("x".repeat(MAX_MESSAGE + 1), MAX_MESSAGE + '…'.len_utf8()),
             (
                 // The character at the limit has three bytes, of which one fits.
-                format!("{}{}", "x".repeat(MAX_TEXT - 1), "€".repeat(100)),
-                MAX_TEXT - 1 + '…'.len_utf8(),
+                format!("{}{}", "x".repeat(MAX_MESSAGE - 1), "€".repeat(100)),
+                MAX_MESSAGE - 1 + '…'.len_utf8(),
             ),
         ] {
             let mut found = text.clone();

@@ -1,16 +1,17 @@
 //! Puts things into the embedded cluster, as its administrator.
 
 use super::{AGENT_USER, NAMESPACE, sample};
+use crate::plugin::Kinds;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use kube::api::{Api, Patch, PatchParams};
 use reeve_api::{APPROVE_ASKS_ANNOTATION, PLUGIN_CONFIG_MAP_LABEL, Plugin};
 use reeve_cluster::{Apply, Cluster, ResolveError};
-use reeve_core::grant::{self, Grantee, Served, Subject};
+use reeve_core::grant::{self, Grantee, Subject};
 use reeve_core::{Asks, GroupVersionKind, Manifest, chain};
 use reeve_engine::{Engine, Limits};
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Installs plugins with the rights that they ask for.
@@ -97,13 +98,8 @@ impl Installer {
     }
 
     async fn grant(&self, name: &str, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
-        let mut plurals = HashMap::new();
-        for kind in manifest.kinds() {
-            let resource = self.cluster.resolve(kind).await?;
-            let (plural, namespaced) = (resource.plural, resource.namespaced);
-            plurals.insert(kind.clone(), Served { plural, namespaced });
-        }
-        let served = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
+        let kinds = Kinds::of(&self.cluster, manifest).await?;
+        let served = |kind: &GroupVersionKind| kinds.served(kind);
         let grantee = Grantee {
             plugin: name,
             namespace: NAMESPACE,

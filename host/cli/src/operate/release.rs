@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// its primaries carry a finalizer, and wait for it when they are deleted. Where the
 /// plugin does not run any more, this takes the finalizer off, with your own rights:
 /// list and patch on the primaries. What is left of their objects stays, and
-/// `kubectl get -l reeve.dev/plugin=NAME` finds it.
+/// `kubectl get KIND -A -l reeve.dev/plugin=NAME` finds it.
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 none of them waits for the plugin any more; 2 it failed.")]
 pub(crate) struct ReleaseArgs {

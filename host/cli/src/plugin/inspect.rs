@@ -176,9 +176,6 @@ impl<'a> Inspection<'a> {
         row("exports", &or_nothing(&self.exports));
         if let Some(manifest) = &self.manifest {
             row("asks to", &or_nothing(&Asks::of(manifest).lines()));
-            // What the contract has and this version of the host does not serve.
-            row("sources", &one("none".to_owned()));
-            row("actions", &one("none".to_owned()));
         }
         if self.described.is_some() {
             row("config", &or_nothing(&schema_lines(&self.schema)));

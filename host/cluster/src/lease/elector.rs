@@ -10,7 +10,7 @@ use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
 use http::Method;
 use k8s_openapi::jiff::Timestamp;
-use reeve_core::GroupVersionKind;
+use reeve_core::{GroupVersionKind, chain};
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -307,20 +307,6 @@ impl Elector {
         }
         Answer::Failed
     }
-}
-
-/// An error with its causes, for the log.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        source = error.source();
-    }
-    text
 }
 
 /// A name for this process that no other one has, not even the next one in the

@@ -1,15 +1,11 @@
 //! Writing who owns which fields of an object, and nothing else of it.
 
 use super::error::WriteError;
-use super::refusal::Attempt;
+use super::metadata::SetMetadata;
 use crate::cluster::Cluster;
 use crate::identity::Identity;
 use crate::object::Object;
-use crate::transport::Call;
-use http::Method;
-use serde_json::{Value, json};
-
-const JSON_PATCH: &str = "application/json-patch+json";
+use serde_json::Value;
 
 /// One write of `managedFields`.
 #[derive(Clone, Copy, Debug)]
@@ -30,31 +26,13 @@ impl Cluster {
     ///
     /// Values stay as they are: this moves or gives up ownership alone.
     pub async fn set_managers(&self, request: SetManagers<'_>) -> Result<Object, WriteError> {
-        let live = request.live;
-        let (resource, namespace, name) = (live.resource(), live.namespace(), live.name());
-        let attempt = Attempt {
-            resource,
-            subresource: None,
-            namespace,
-            name,
+        let field = SetMetadata {
+            live: request.live,
+            field: "managedFields",
+            value: request.entries.clone(),
+            manager: request.manager,
             identity: request.identity,
         };
-        let patch = json!([
-            {"op": "replace", "path": "/metadata/uid", "value": live.uid()},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
-            {"op": "add", "path": "/metadata/managedFields", "value": request.entries},
-        ]);
-        let call = Call::new(Method::PATCH, resource.object_path(namespace, name))
-            .query("fieldManager", request.manager)
-            .body(JSON_PATCH, patch.to_string().into_bytes())
-            .impersonate(request.identity);
-        let body = self
-            .call(call)
-            .await
-            .map_err(|error| attempt.failed(error))?;
-        Object::parse(resource, &body).map_err(|source| WriteError::Malformed {
-            reference: attempt.reference(),
-            source,
-        })
+        self.set_metadata(field).await
     }
 }

@@ -15,6 +15,9 @@ const MAX_SECRETS: usize = 8;
 const MAX_INPUT: usize = 16 << 10;
 /// Bytes of what Secrets hold besides their values.
 const MAX_TEXT: usize = 64 << 10;
+/// Bytes of all inputs and texts for one primary: they are kept in one object, and a
+/// store takes 1.5 MiB of one.
+const MAX_TOTAL: usize = 512 << 10;
 /// Characters of a key: those of a name.
 const MAX_KEY: usize = 253;
 /// Whether an effect is in place is not asked more often: it is outside, and each
@@ -58,6 +61,14 @@ pub(super) fn check_actions(
                 )));
             }
         }
+    }
+    let total = actions.iter().map(Action::bytes).sum();
+    if total > MAX_TOTAL {
+        return Err(DesiredError::TooMany {
+            list: "bytes of all actions",
+            got: total,
+            limit: MAX_TOTAL,
+        });
     }
     Ok(())
 }
@@ -302,5 +313,18 @@ mod tests {
         assert!(text.starts_with("actions[1] (db): key: another"), "{text}");
         let many = vec![action(); 33];
         assert!(found(&many).unwrap_err().starts_with("actions: 33 entries"));
+        // Each is small enough, all of them are not.
+        let large = (0..9).map(|number| {
+            let mut action = action();
+            action.key = format!("db-{number}");
+            action.secrets[0].secret = format!("login-{number}");
+            let text = SecretPart::Text("x".repeat(60_000));
+            action.secrets[0].entries[0].parts.push(text);
+            action
+        });
+        let large: Vec<Action> = large.collect();
+        assert_eq!(found(&large[..8]), Ok(()));
+        let text = found(&large).unwrap_err();
+        assert!(text.starts_with("bytes of all actions: "), "{text}");
     }
 }

@@ -3,8 +3,9 @@
 use super::SqlLimits;
 use super::settings::Settings;
 use crate::address::literal;
-use crate::http::{chain, check_all};
+use crate::http::check_all;
 use crate::resolve::{Resolver as _, SystemResolver, with_port};
+use reeve_core::chain;
 use reeve_core::sql::SqlError;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -83,13 +84,15 @@ impl Connection {
 
     /// Makes a connection that somebody has used as good as new.
     pub(super) async fn renew(self, limits: &SqlLimits) -> Result<Self, SqlError> {
-        let discard = self.client.batch_execute("DISCARD ALL");
-        let discard = timeout(limits.connect, discard).await;
-        if !matches!(discard, Ok(Ok(()))) {
-            return Err(SqlError::Connection("the connection was lost".to_owned()));
+        let renewed = timeout(limits.connect, async {
+            let discarded = self.client.batch_execute("DISCARD ALL").await;
+            discarded.map_err(|error| SqlError::Connection(refusal(&error)))?;
+            self.prepare(limits).await
+        });
+        match renewed.await {
+            Ok(renewed) => renewed.map(|()| self),
+            Err(_) => Err(SqlError::Connection("the connection was lost".to_owned())),
         }
-        self.prepare(limits).await?;
-        Ok(self)
     }
 
     async fn prepare(&self, limits: &SqlLimits) -> Result<(), SqlError> {

@@ -3,9 +3,9 @@
 use super::connect::Connection;
 use super::value::{Column, Parameter};
 use super::{Database, SqlLimits, text};
-use crate::http::chain;
 use crate::secret::Secret;
 use futures::TryStreamExt as _;
+use reeve_core::chain;
 use reeve_core::sql::{Rows, SqlError, Statement, Value};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -72,7 +72,7 @@ impl Session {
     /// # Errors
     ///
     /// As [`Session::query`]; then none of them was carried out, unless the connection
-    /// was lost at the very end.
+    /// was lost, or the time ran out, at the very end.
     pub async fn transaction(
         &mut self,
         statements: &[Statement],
@@ -91,17 +91,23 @@ impl Session {
             .map(|statement| Composed::of(statement, passwords, &limits))
             .collect::<Result<Vec<_>, _>>()?;
         let mut room = Room::new(&limits);
+        let limit = limits.statement + GRACE;
         let connection = self.connection_mut().await?;
         let work = async {
             // Rolled back when it is dropped.
-            let transaction = connection.client_mut().transaction().await;
-            let transaction = transaction.map_err(|error| failed(&error))?;
+            let begin = connection.client_mut().transaction();
+            let begin = async { begin.await.map_err(|error| failed(&error)) };
+            let transaction = within(limit, begin).await?;
             let mut all = Vec::with_capacity(statements.len());
             for statement in &statements {
                 let ran = statement.run(transaction.client(), &mut room);
-                all.push(within(limits.statement + GRACE, ran).await?);
+                all.push(within(limit, ran).await?);
             }
-            transaction.commit().await.map_err(|error| failed(&error))?;
+            let commit = transaction.commit();
+            within(limit, async {
+                commit.await.map_err(|error| failed(&error))
+            })
+            .await?;
             Ok(all)
         };
         let ran = work.await;
@@ -141,7 +147,10 @@ impl Session {
         );
         if spoilt && let Some(connection) = self.connection.take() {
             let canceller = connection.canceller();
-            tokio::spawn(canceller.cancel());
+            let limit = self.database.inner.limits.connect;
+            tokio::spawn(async move {
+                let _ = timeout(limit, canceller.cancel()).await;
+            });
         }
         ran
     }

@@ -65,7 +65,7 @@ fn literal(value: &str) -> Result<String, SqlError> {
     })
 }
 
-fn refuse_nul(text: &str, what: &str) -> Result<(), SqlError> {
+pub(super) fn refuse_nul(text: &str, what: &str) -> Result<(), SqlError> {
     if text.contains('\0') {
         return Err(SqlError::Invalid(format!(
             "{what} holds a zero character, which PostgreSQL has no way to write"

@@ -8,8 +8,8 @@ use crate::civil::Civil;
 use ::http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use ::http::{HeaderMap, Request};
 use bytes::Bytes;
+use reeve_core::Digest;
 use ring::hmac;
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -42,7 +42,7 @@ pub(super) fn sign(
             request.headers_mut().remove(TOKEN);
         }
     }
-    let payload = hex(&Sha256::digest(request.body()));
+    let payload = Digest::of(request.body()).hex();
     // S3 wants it as a header; elsewhere it is not part of the request.
     if scope.service == "s3" {
         insert(request, CONTENT, &payload);
@@ -62,7 +62,7 @@ pub(super) fn sign(
     ]
     .join("\n");
     let credential = format!("{date}/{}/{}/aws4_request", scope.region, scope.service);
-    let digest = hex(&Sha256::digest(canonical.as_bytes()));
+    let digest = Digest::of(canonical.as_bytes()).hex();
     let text = format!("AWS4-HMAC-SHA256\n{time}\n{credential}\n{digest}");
     let mut key = format!("AWS4{secret}").into_bytes();
     for part in [&date, scope.region, scope.service, "aws4_request"] {

@@ -84,7 +84,8 @@ impl Stage {
         };
         let mut world = World::with_actors(actors).await;
         for (kind, plural) in [("Bundle", "bundles"), ("Widget", "widgets")] {
-            world.apply(&crd(kind, plural)).await;
+            let definition = reeve_test_support::samples::open_crd(kind, plural);
+            world.apply(&definition).await;
         }
         for namespace in [APPS, OTHER] {
             let namespace = reeve_test_support::samples::namespace(namespace);
@@ -299,24 +300,6 @@ async fn allow(world: &World) {
     world
         .role("courier-agent", &Value::from(agent), &subject)
         .await;
-}
-
-fn crd(kind: &str, plural: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.example.com")},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                }},
-            }],
-        },
-    })
 }
 
 /// Names a Bundle.

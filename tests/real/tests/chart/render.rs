@@ -93,6 +93,21 @@ fn cases() -> Vec<Case> {
             "/env/4",
             json!({"name": "RUST_LOG", "value": "reeve=debug"}),
         ),
+        container(
+            r#"extraEnv=[{"name":"SSL_CERT_FILE","value":"x"}]"#,
+            "/env/4",
+            json!({"name": "SSL_CERT_FILE", "value": "x"}),
+        ),
+        pod(
+            r#"extraVolumes=[{"name":"x","configMap":{"name":"y"}}]"#,
+            "/volumes/2",
+            json!({"name": "x", "configMap": {"name": "y"}}),
+        ),
+        container(
+            r#"extraVolumeMounts=[{"name":"x","mountPath":"/y"}]"#,
+            "/volumeMounts/2",
+            json!({"name": "x", "mountPath": "/y"}),
+        ),
         case(
             "serviceAccount.create=false",
             "ServiceAccount",
@@ -198,6 +213,12 @@ fn cases() -> Vec<Case> {
             "NetworkPolicy",
             "/spec/ingress/0/from",
             json!([{"podSelector": {}}]),
+        ),
+        case(
+            r#"networkPolicy.egress=[{"ports":[{"port":5432}]}]"#,
+            "NetworkPolicy",
+            "/spec/egress/2",
+            json!({"ports": [{"port": 5432}]}),
         ),
         case(
             "serviceMonitor.enabled=true",

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use reeve_real::{ADMIN, Agent, ControlPlane, binary, eventually};
+use reeve_real::{ADMIN, Agent, ControlPlane, eventually};
 use reeve_test_support::samples;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::helm::{chart, helm};
 
@@ -31,9 +30,7 @@ impl Stage {
             agent: None,
             cluster,
         };
-        stage.apply(&[samples::profile_crd()])?;
-        let crd = "crd/profiles.kubeflow.org";
-        stage.kubectl(&["wait", "--for=condition=Established", crd, "--timeout=60s"])?;
+        stage.cluster.establish(&samples::profile_crd())?;
         for name in ["ann", "bob"] {
             stage.apply(&[samples::profile(name), samples::namespace(name)])?;
         }
@@ -49,8 +46,7 @@ impl Stage {
     }
 
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        self.cluster.apply(&list.to_string()).map(drop)
+        self.cluster.apply_objects(objects)
     }
 
     /// Runs Helm on the chart.
@@ -70,20 +66,8 @@ impl Stage {
         )
     }
 
-    /// Runs `reeve` as the administrator.
     pub(crate) fn reeve(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new(binary()?)
-            .args(arguments)
-            .env("KUBECONFIG", self.cluster.kubeconfig())
-            .env("REEVE_NAMESPACE", NAMESPACE)
-            .output()?;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "`reeve {}` failed: {stderr}",
-            arguments.join(" ")
-        );
-        Ok(String::from_utf8(output.stdout)?)
+        self.cluster.reeve(arguments)
     }
 
     /// Starts the agent as its pod would be: as the chart's ServiceAccount, with a
@@ -118,20 +102,7 @@ impl Stage {
 
     /// One object, or none.
     pub(crate) fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
-        let text = self.kubectl(&[
-            "get",
-            kind,
-            name,
-            "-n",
-            namespace,
-            "--ignore-not-found",
-            "-o",
-            "json",
-        ])?;
-        if text.trim().is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(serde_json::from_str(&text)?))
+        self.cluster.get(kind, namespace, name)
     }
 
     /// Waits until the quota for a Profile says this of pods.

@@ -2,11 +2,10 @@
 //! that can be killed.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use reeve_core::grant::{self, Subject};
-use reeve_real::{Agent, ControlPlane, User, binary, eventually};
+use reeve_real::{Agent, ControlPlane, User, eventually};
 use reeve_test_support::{guest, samples};
 use serde_json::{Value, json};
 
@@ -72,55 +71,25 @@ impl Stage {
             agent: None,
             cluster,
         };
-        stage.cluster.apply(&stage.reeve(&["crds"])?)?;
+        stage.cluster.install_kinds()?;
+        let bundles = samples::open_crd("Bundle", "bundles");
+        stage.cluster.establish(&bundles)?;
         stage.apply(&[
             samples::namespace(NAMESPACE),
             samples::namespace(APPS),
-            samples::bundle_crd(),
             foreign_object(),
         ])?;
-        let crd = "crd/bundles.example.com";
-        let wait = ["wait", "--for=condition=Established", crd, "--timeout=60s"];
-        stage.cluster.kubectl(&wait)?;
         stage.apply(&grant::agent_base(NAMESPACE, Subject::User(AGENT)))?;
-        let component = guest(PLUGIN);
-        let file = format!("--from-file=plugin.wasm={}", component.display());
         let config = json!({
             "primary": "Bundle.v1.example.com",
             "writes": {"ConfigMap.v1": "primary-namespace"},
         });
-        let config = format!("--from-literal=config.yaml={config}");
-        let namespace = ["-n", NAMESPACE];
-        let create = ["create", "configmap", PLUGIN, &file, &config];
-        stage.cluster.kubectl(&[&create[..], &namespace].concat())?;
-        let label = ["label", "configmap", PLUGIN, "reeve.dev/plugin=true"];
-        stage.cluster.kubectl(&[&label[..], &namespace].concat())?;
-        stage.reeve(&[
-            "plugin",
-            "grant",
-            PLUGIN,
-            "--namespace",
-            NAMESPACE,
-            "--agent-user",
-            AGENT,
-            "--apply",
-        ])?;
+        let cluster = &stage.cluster;
+        cluster.deliver(NAMESPACE, PLUGIN, &guest(PLUGIN), Some(&config))?;
+        let grant = ["plugin", "grant", PLUGIN, "--namespace", NAMESPACE];
+        let to = ["--agent-user", AGENT, "--apply"];
+        cluster.reeve(&[&grant[..], &to].concat())?;
         Ok(stage)
-    }
-
-    /// Runs `reeve` as the administrator, and returns what it printed.
-    fn reeve(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new(binary()?)
-            .args(arguments)
-            .env("KUBECONFIG", self.cluster.kubeconfig())
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "`reeve {}` failed: {}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Ok(String::from_utf8(output.stdout)?)
     }
 
     fn apply(&self, objects: &[Value]) -> Result<()> {
@@ -221,17 +190,8 @@ impl Stage {
     }
 
     pub(crate) fn foreign_object_is_untouched(&self) -> Result<bool> {
-        let text = self.cluster.kubectl(&[
-            "get",
-            "configmap",
-            FOREIGN,
-            "-n",
-            APPS,
-            "-o",
-            "json",
-            "--show-managed-fields",
-        ])?;
-        let found: Value = serde_json::from_str(&text)?;
+        let found = self.cluster.get("configmap", APPS, FOREIGN)?;
+        let found = found.context("it is gone")?;
         let managers = found["metadata"]["managedFields"].as_array();
         Ok(found["data"] == foreign_object()["data"] && managers.is_some_and(|all| all.len() == 1))
     }

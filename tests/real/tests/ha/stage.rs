@@ -1,6 +1,5 @@
 //! A cluster with the plugin quotas in it, and replicas of the agent.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -8,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use reeve_core::grant::{self, Subject};
-use reeve_real::{Agent, ControlPlane, User, binary, eventually};
+use reeve_real::{Agent, ControlPlane, User, eventually};
 use reeve_test_support::{component, samples};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Each replica is a user of its own, so that the audit log tells them apart.
 const USERS: [&str; 2] = ["reeve-one", "reeve-two"];
@@ -59,16 +58,12 @@ impl Stage {
             builder = builder.user(User::new(user));
         }
         let cluster = builder.start()?;
-        let crds = Command::new(binary()?).arg("crds").output()?;
-        ensure!(crds.status.success(), "reeve crds failed");
-        cluster.apply(&String::from_utf8(crds.stdout)?)?;
+        cluster.install_kinds()?;
         let stage = Self {
             cluster: Arc::new(cluster),
         };
-        stage.apply(&[samples::namespace(NAMESPACE), samples::profile_crd()])?;
-        let crd = "crd/profiles.kubeflow.org";
-        let wait = ["wait", "--for=condition=Established", crd, "--timeout=60s"];
-        stage.cluster.kubectl(&wait)?;
+        stage.cluster.establish(&samples::profile_crd())?;
+        stage.apply(&[samples::namespace(NAMESPACE)])?;
         stage.apply(&for_both(grant::agent_base(
             NAMESPACE,
             Subject::User(USERS[0]),
@@ -76,42 +71,24 @@ impl Stage {
         for name in PROFILES {
             stage.apply(&[samples::profile(name), samples::namespace(name)])?;
         }
-        let file = format!("--from-file=plugin.wasm={}", component("quotas").display());
-        let create = ["create", "configmap", "quotas", &file, "-n", NAMESPACE];
-        stage.cluster.kubectl(&create)?;
-        let label = [
-            "label",
-            "configmap",
-            "quotas",
-            "reeve.dev/plugin=true",
-            "-n",
-            NAMESPACE,
-        ];
-        stage.cluster.kubectl(&label)?;
+        let cluster = &stage.cluster;
+        cluster.deliver(NAMESPACE, "quotas", &component("quotas"), None)?;
         stage.grant()?;
         Ok(stage)
     }
 
     /// Grants the plugin what its manifest asks for, and both replicas to act for it.
     fn grant(&self) -> Result<()> {
-        let output = Command::new(binary()?)
-            .args(["plugin", "grant", "quotas", "--namespace", NAMESPACE])
-            .args(["--agent-user", USERS[0], "-o", "json"])
-            .env("KUBECONFIG", self.cluster.kubeconfig())
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let list: Value = serde_json::from_slice(&output.stdout)?;
+        let grant = ["plugin", "grant", "quotas", "--namespace", NAMESPACE];
+        let to = ["--agent-user", USERS[0], "-o", "json"];
+        let list = self.cluster.reeve(&[&grant[..], &to].concat())?;
+        let list: Value = serde_json::from_str(&list)?;
         let objects = list["items"].as_array().context("no list of objects")?;
         self.apply(&for_both(objects.clone()))
     }
 
     fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        self.cluster.apply(&list.to_string()).map(drop)
+        self.cluster.apply_objects(objects)
     }
 
     /// Starts the replica `one` or `two`.

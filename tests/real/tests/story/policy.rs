@@ -1,10 +1,8 @@
 //! What the policy of a Plugin says, where a real API server has to agree: who owns
 //! what after a write of `managedFields`.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
-use reeve_real::{binary, eventually};
+use reeve_real::eventually;
 use reeve_test_support::{component, samples};
 use serde_json::{Value, json};
 
@@ -69,21 +67,9 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
     ensure!(journal == "Overwrite", "{journal}");
 
     // What was lost can be had back; what the plugin wants it takes again.
-    let undone = Command::new(binary()?)
-        .arg("undo")
-        .arg(format!(
-            "--kubeconfig={}",
-            stage.cluster.kubeconfig().display()
-        ))
-        .arg(format!("--namespace={NAMESPACE}"))
-        .args(["--plugin", "quotas"])
-        .output()?;
-    let said = String::from_utf8_lossy(&undone.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&undone.stderr).into_owned();
-    ensure!(
-        undone.status.success() && said.contains("put back"),
-        "{said}{errors}"
-    );
+    let undo = ["undo", "--namespace", NAMESPACE, "--plugin", "quotas"];
+    let said = stage.cluster.reeve(&undo)?;
+    ensure!(said.contains("put back"), "{said}");
     stage.wait_for(quota("ann"), "/spec/hard/count~1cronjobs.batch", "5")?;
     stage.wait_for(quota("ann"), "/metadata/labels/team", "x")?;
     stage.wait_for(quota("ann"), PODS, "100")?;

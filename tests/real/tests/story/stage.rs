@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
 use reeve_core::{GroupVersionKind, Manifest};
-use reeve_real::{ADMIN, Agent, ControlPlane, User, binary, eventually};
+use reeve_real::{ADMIN, Agent, ControlPlane, User, eventually};
 use reeve_test_support::samples;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The user that the agent is: nothing but what RBAC grants it.
 const AGENT: &str = "reeve-agent";
@@ -30,9 +29,7 @@ impl Stage {
     /// the agent. The agent does not run yet.
     pub(crate) fn new() -> Result<Self> {
         let cluster = ControlPlane::builder().user(User::new(AGENT)).start()?;
-        let crds = Command::new(binary()?).arg("crds").output()?;
-        ensure!(crds.status.success(), "reeve crds failed");
-        cluster.apply(&String::from_utf8(crds.stdout)?)?;
+        cluster.install_kinds()?;
         let stage = Self {
             agent: None,
             cluster,
@@ -48,10 +45,7 @@ impl Stage {
     }
 
     pub(crate) fn install_profile_crd(&self) -> Result<()> {
-        self.apply(&[samples::profile_crd()])?;
-        let crd = "crd/profiles.kubeflow.org";
-        let wait = ["wait", "--for=condition=Established", crd, "--timeout=60s"];
-        self.cluster.kubectl(&wait).map(drop)
+        self.cluster.establish(&samples::profile_crd())
     }
 
     /// Creates Profiles, each with its Namespace.
@@ -95,8 +89,7 @@ impl Stage {
     }
 
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        self.cluster.apply(&list.to_string()).map(drop)
+        self.cluster.apply_objects(objects)
     }
 
     /// Grants the plugin `name`, which writes `kind` into the namespaces named
@@ -112,21 +105,9 @@ impl Stage {
         self.apply(&objects)
     }
 
-    /// Delivers a plugin as the documentation says: a ConfigMap from a file, and
-    /// the label.
+    /// Delivers a plugin from a file.
     pub(crate) fn deliver(&self, name: &str, component: &Path) -> Result<()> {
-        let file = format!("--from-file=plugin.wasm={}", component.display());
-        let create = ["create", "configmap", name, &file, "-n", NAMESPACE];
-        self.cluster.kubectl(&create)?;
-        let label = [
-            "label",
-            "configmap",
-            name,
-            "reeve.dev/plugin=true",
-            "-n",
-            NAMESPACE,
-        ];
-        self.cluster.kubectl(&label).map(drop)
+        self.cluster.deliver(NAMESPACE, name, component, None)
     }
 
     /// Puts other bytes into the ConfigMap of a plugin.
@@ -154,20 +135,7 @@ impl Stage {
 
     /// One object, or none.
     pub(crate) fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
-        let text = self.cluster.kubectl(&[
-            "get",
-            kind,
-            name,
-            "--namespace",
-            namespace,
-            "--ignore-not-found",
-            "--show-managed-fields",
-            "--output=json",
-        ])?;
-        if text.trim().is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(serde_json::from_str(&text)?))
+        self.cluster.get(kind, namespace, name)
     }
 
     /// Waits for an object in which `pointer` has a value, and returns the object.
