@@ -19,6 +19,9 @@ pub(crate) use object::Object;
 use table::Table;
 pub(crate) use table::{Change, Compacted, Page, Range};
 
+/// The version of a store to which nothing was written: as in etcd, no object has it.
+const EMPTY: u64 = 1;
+
 /// The table of one resource: `configmaps`, `widgets.example.com`. All versions
 /// of a resource share a table.
 pub(crate) type TableName = Arc<str>;
@@ -59,11 +62,11 @@ impl Store {
     pub(crate) fn new(history: usize) -> Self {
         Store {
             state: Mutex::new(State {
-                version: 0,
+                version: EMPTY,
                 floor: 0,
                 tables: HashMap::new(),
             }),
-            latest: watch::Sender::new(0),
+            latest: watch::Sender::new(EMPTY),
             history: history.max(1),
         }
     }

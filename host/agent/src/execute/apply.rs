@@ -9,7 +9,6 @@ use reeve_core::ObjectReference;
 use reeve_core::plan::{ApplyReason, Wanted, handover, taken};
 use reeve_core::waves::ApplyMode;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -74,7 +73,7 @@ impl Executor {
         // Whoever leaves fields to others does not take one that somebody has set
         // just now either.
         let force = options.apply != ApplyMode::Merge;
-        let sent = self.send(work.active, resource, one, Some(live.uid()), force);
+        let sent = self.send(work.active, resource, one, Onto::Uid(live.uid()), force);
         match sent.await {
             Ok(applied) => Ok(applied),
             Err(error) => self.make_anew(work, resource, one, live, &error).await,
@@ -104,21 +103,19 @@ impl Executor {
             .map_err(|error| write_problem(&live.reference(), &error))
     }
 
-    /// Sends an apply. The uid is a precondition: an object of that name made by
-    /// somebody else since we looked is not ours to force.
+    /// Sends an apply, to the object that is meant and no other of its name.
     pub(super) async fn send(
         &self,
         active: &Active,
         resource: &Resource,
         one: &Wanted,
-        uid: Option<&str>,
+        onto: Onto<'_>,
         force: bool,
     ) -> Result<Object, WriteError> {
-        let mut body = Cow::Borrowed(&one.stamped.body);
-        if let Some(uid) = uid
-            && let Some(metadata) = body.to_mut()["metadata"].as_object_mut()
-        {
-            metadata.insert("uid".to_owned(), json!(uid));
+        let mut body = one.stamped.body.clone();
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            let (field, value) = onto.precondition();
+            metadata.insert(field.to_owned(), json!(value));
         }
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
@@ -197,6 +194,30 @@ impl Executor {
                 .then(|| snapshot.get_in(spec, namespace, &reference.name).found());
             found.flatten()
         })
+    }
+}
+
+/// What an apply is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Onto<'a> {
+    /// An object that is to be made. One of its name that is there, whosever it is,
+    /// stays untouched: [`WriteError::Precondition`].
+    Nothing,
+    /// The object with this uid. One made by somebody else since we looked is not
+    /// ours to force.
+    Uid(&'a str),
+}
+
+impl<'a> Onto<'a> {
+    /// The field of `metadata` that says so to the API server, and its value.
+    fn precondition(self) -> (&'static str, &'a str) {
+        match self {
+            // An apply has no way to say "only create", but the version that it names
+            // must be the live one, and where there is none it is not looked at. No
+            // object has version 1: that is etcd's revision before the first write.
+            Self::Nothing => ("resourceVersion", "1"),
+            Self::Uid(uid) => ("uid", uid),
+        }
     }
 }
 

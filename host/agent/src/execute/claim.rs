@@ -1,6 +1,6 @@
 //! Making an object that is not there, or taking over one that is.
 
-use super::apply::others;
+use super::apply::Onto;
 use super::{Executor, Work, write_problem};
 use crate::active::Active;
 use crate::journal::Deed;
@@ -13,12 +13,9 @@ use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 
 impl Executor {
-    /// Applies an object where nothing carries our labels. What is there all the
-    /// same is judged: ours, to be taken over, or not for us.
-    ///
-    /// It is looked for first, although it is nearly always absent: an apply cannot be
-    /// told to only create, and what it does to somebody's object (our marks, an owner
-    /// that takes it along) would stay if giving it back failed.
+    /// Makes an object where nothing carries our labels. What is there all the same
+    /// is judged: ours, to be taken over, or not for us; until then nothing of it is
+    /// changed.
     pub(super) async fn claim(
         &self,
         work: &Work<'_>,
@@ -32,29 +29,31 @@ impl Executor {
             .open(reference, &work.owner.unit)
             .map_err(|holder| held(work, reference, &holder.id()))?;
         self.check_holder(work, reference)?;
+        match self.send_new(work, resource, one).await? {
+            Ok(applied) => return Ok(applied),
+            // What is there has not our version, and may have others' values too.
+            Err(WriteError::Precondition { .. } | WriteError::Conflict { .. }) => {}
+            Err(error) => return Err(write_problem(reference, &error)),
+        }
         let Some(live) = self.live(active, reference).await? else {
-            return match self.send_new(work, resource, one).await? {
-                Ok(applied) if others(&applied, &active.field_manager).is_none() => Ok(applied),
-                // Somebody made it in this moment.
-                Ok(applied) => self.tried(work, resource, one, applied).await,
-                Err(error) => Err(write_problem(reference, &error)),
-            };
+            let message = format!("{reference} has gone since it was looked at");
+            return Err(Problem::passing(Reason::ApplyFailed, message));
         };
-        match self.judge(work, reference, &live, false)? {
+        match self.judge(work, reference, &live)? {
             Whose::Ours => self.change(work, resource, one, &live).await,
             _ => self.adopt(work, resource, one, &live).await,
         }
     }
 
-    /// Applies an object that may not be there, and makes its namespace first where
-    /// the object asks for that.
+    /// Makes an object, and its namespace first where the object asks for that.
     async fn send_new(
         &self,
         work: &Work<'_>,
         resource: &Resource,
         one: &Wanted,
     ) -> Result<Result<Object, WriteError>, Problem> {
-        let sent = self.send(work.active, resource, one, None, false).await;
+        let make = || self.send(work.active, resource, one, Onto::Nothing, false);
+        let sent = make().await;
         let Err(WriteError::NamespaceAbsent { namespace, .. }) = &sent else {
             return Ok(sent);
         };
@@ -63,7 +62,7 @@ impl Executor {
         }
         self.make_namespace(work, &one.stamped.reference, namespace)
             .await?;
-        Ok(self.send(work.active, resource, one, None, false).await)
+        Ok(make().await)
     }
 
     /// Makes a namespace. It carries no mark of ours, so that it is nobody's to
@@ -103,24 +102,6 @@ impl Executor {
         }
     }
 
-    /// Goes on with an object that was there, as was found when it had been applied.
-    async fn tried(
-        &self,
-        work: &Work<'_>,
-        resource: &Resource,
-        one: &Wanted,
-        applied: Object,
-    ) -> Result<Object, Problem> {
-        match self.judge(work, &one.stamped.reference, &applied, true) {
-            Ok(_) => self.adopt(work, resource, one, &applied).await,
-            Err(problem) => {
-                let manager = &work.active.field_manager;
-                self.release(work.active, &applied, manager).await?;
-                Err(problem)
-            }
-        }
-    }
-
     /// Takes over an object: what the listed managers own of it becomes ours, so that
     /// what of it we do not want goes, and the rest is set as wanted.
     async fn adopt(
@@ -142,9 +123,9 @@ impl Executor {
         if let Some(entries) = self.adopted(work, one, live) {
             self.hand_over(work, live, &entries).await?;
         }
-        let uid = Some(live.uid());
+        let onto = Onto::Uid(live.uid());
         tracing::info!(object = %reference, "taken over");
-        match self.send(work.active, resource, one, uid, true).await {
+        match self.send(work.active, resource, one, onto, true).await {
             Ok(applied) => Ok(applied),
             Err(error) => self.make_anew(work, resource, one, live, &error).await,
         }
@@ -152,7 +133,7 @@ impl Executor {
 
     /// The managed fields of an object once it is taken over; none where they stay.
     pub(super) fn adopted(&self, work: &Work<'_>, one: &Wanted, live: &Object) -> Option<Value> {
-        let claim = self.claim_of(work, false);
+        let claim = Self::claim_of(work);
         let migrate = one.member.options.sync.client_side_apply_migration == Some(true);
         let api_version = one.stamped.reference.kind.api_version();
         adopted(&claim, &live.whole(), &api_version, migrate)
@@ -164,25 +145,23 @@ impl Executor {
         work: &Work<'_>,
         reference: &ObjectReference,
         live: &Object,
-        just_applied: bool,
     ) -> Result<Whose, Problem> {
         if live.is_deleting() {
             let message = format!("{reference} is being deleted, and made anew when it is gone");
             return Err(Problem::passing(Reason::Waiting, message));
         }
-        let claim = self.claim_of(work, just_applied);
+        let claim = Self::claim_of(work);
         match judge(&claim, reference, &live.whole()) {
             Whose::Refused(refusal) => Err(refused(&refusal)),
             whose => Ok(whose),
         }
     }
 
-    fn claim_of<'a>(&self, work: &Work<'a>, just_applied: bool) -> Claim<'a> {
+    fn claim_of<'a>(work: &Work<'a>) -> Claim<'a> {
         Claim {
             owner: work.owner,
             manager: &work.active.field_manager,
             policy: &work.active.policy,
-            just_applied,
         }
     }
 

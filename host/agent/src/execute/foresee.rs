@@ -42,7 +42,7 @@ impl Executor {
         };
         let whole = live.whole();
         let whose = match claims {
-            true => self.judge(work, reference, &live, false)?,
+            true => self.judge(work, reference, &live)?,
             false => Whose::Ours,
         };
         let (entries, adopted, force) = match whose {

@@ -1,5 +1,6 @@
 //! Making an object anew that the API server refuses to change.
 
+use super::apply::Onto;
 use super::{Executor, Work, write_problem};
 use crate::journal::Deed;
 use crate::problem::{Problem, chain};
@@ -91,7 +92,7 @@ impl Executor {
             return Err(Problem::passing(Reason::Waiting, message));
         }
         self.store.observe_deleted(reference, live.uid());
-        let sent = self.send(active, resource, one, None, false).await;
+        let sent = self.send(active, resource, one, Onto::Nothing, false).await;
         sent.map_err(|error| write_problem(reference, &error))
     }
 

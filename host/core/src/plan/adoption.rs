@@ -54,9 +54,6 @@ pub struct Claim<'a> {
     pub manager: &'a str,
     /// Its plugin's policy.
     pub policy: &'a Policy,
-    /// Whether marks of the unit prove nothing, since it has just applied the
-    /// object without asking whose it is.
-    pub just_applied: bool,
 }
 
 /// Judges an object, as it is with its `managedFields`, that a unit wants.
@@ -83,7 +80,7 @@ pub fn judge(claim: &Claim<'_>, reference: &ObjectReference, live: &Value) -> Wh
     let ours = managers.get(&ManagerId::apply(claim.manager, "")).is_some();
     let id = claim.owner.unit.id();
     let annotated = text("annotations", PRIMARY_ANNOTATION);
-    if ours && !claim.just_applied {
+    if ours {
         match annotated {
             Some(annotated) if annotated == id => return Whose::Ours,
             Some(other) => return Whose::Refused(held(claim, reference, None, other).into()),
@@ -101,8 +98,8 @@ pub fn judge(claim: &Claim<'_>, reference: &ObjectReference, live: &Value) -> Wh
         .filter(|manager| *manager != claim.manager && !is_contributor(manager))
         .find_map(managed_plugin);
     if let Some(plugin) = plugin {
-        // With another manager of ours come its marks, unless ours replaced them.
-        let holder = annotated.filter(|_| !claim.just_applied).unwrap_or("");
+        // With another manager of ours come its marks.
+        let holder = annotated.unwrap_or_default();
         return Whose::Refused(held(claim, reference, Some(plugin), holder).into());
     }
     let signs = signs(claim, live, &managers);

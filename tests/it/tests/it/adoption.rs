@@ -3,6 +3,7 @@
 use crate::told::{self, PLUGIN, config_map, journal, managers, tell, world};
 use kube::api::PostParams;
 use reeve_it::World;
+use reeve_sim::Verb;
 use serde_json::{Value, json};
 
 /// Creates an object by a manager that does not apply.
@@ -209,6 +210,21 @@ async fn the_first_of_two_plugins_keeps_the_object() {
         managers(&held),
         [format!("reeve/{} Apply", holder.as_str().unwrap())]
     );
+}
+
+/// That nobody's object is touched needs no look before.
+#[tokio::test(start_paused = true)]
+async fn an_absent_object_is_made_by_one_request() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    tenant(&world, "alice").await;
+    world.server.reset_requests();
+    let ours = config_map("alice", "c", &json!({"a": "ours"}));
+    tell(&world, "alice", &ours).await;
+    let made = world.get(&ours).await.unwrap();
+    assert_eq!(managers(&made), [format!("reeve/{PLUGIN} Apply")]);
+    let requests = world.server.requests();
+    let asked = [Verb::Patch, Verb::Get].map(|verb| requests.count(verb, "configmaps"));
+    assert_eq!(asked, [1, 0], "{requests:?}");
 }
 
 /// An API server that fails in between must not turn somebody's object into ours.

@@ -30,13 +30,12 @@ fn object(mut metadata: Value, managers: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-fn judged(live: &Value, policy: &Policy, just_applied: bool) -> Whose {
+fn judged(live: &Value, policy: &Policy) -> Whose {
     let owner = owner();
     let claim = Claim {
         owner: &owner,
         manager: "reeve/quotas",
         policy,
-        just_applied,
     };
     judge(&claim, &reference(), live)
 }
@@ -47,7 +46,7 @@ fn check(live: &Value, adoption: Adoption, from: &[&str], expected: &str) {
         adopt_from: from.iter().map(|name| (*name).to_owned()).collect(),
         ..Policy::default()
     };
-    let said = match judged(live, &policy, false) {
+    let said = match judged(live, &policy) {
         Whose::Ours => "ours".to_owned(),
         Whose::Adoptable => "adoptable".to_owned(),
         Whose::Refused(refusal) => refusal.to_string(),
@@ -77,7 +76,7 @@ fn what_our_manager_applied_for_this_unit_is_ours() {
         );
         // Marks prove nothing by themselves.
         let forged = object(metadata, &[entry("kubectl-create", "Update")]);
-        let whose = judged(&forged, &Policy::default(), false);
+        let whose = judged(&forged, &Policy::default());
         assert!(matches!(whose, Whose::Refused(_)), "{whose:?}");
     }
 }
@@ -189,7 +188,7 @@ fn unowned_is_what_somebody_only_made_or_edited() {
             adopt_from: from.iter().map(|name| (*name).to_owned()).collect(),
             ..Policy::default()
         };
-        let whose = judged(&live, &never, false);
+        let whose = judged(&live, &never);
         let Whose::Refused(refusal) = whose else {
             panic!("{live}");
         };
@@ -203,32 +202,6 @@ fn unowned_is_what_somebody_only_made_or_edited() {
 }
 
 #[test]
-fn the_marks_of_a_first_try_are_not_counted() {
-    let metadata = json!({
-        "labels": {PLUGIN_LABEL: "quotas"}, "annotations": {PRIMARY_ANNOTATION: PRIMARY},
-    });
-    let both = [
-        entry("reeve/quotas", "Apply"),
-        entry("kubectl-create", "Update"),
-    ];
-    let live = object(metadata, &both);
-    assert_eq!(judged(&live, &Policy::default(), false), Whose::Ours);
-    let Whose::Refused(refusal) = judged(&live, &Policy::default(), true) else {
-        panic!("{live}");
-    };
-    let text = refusal.to_string();
-    assert!(
-        text.contains("\"kubectl-create\" owns fields of it"),
-        "{text}"
-    );
-    let adopting = Policy {
-        adoption: Adoption::IfUnowned,
-        ..Policy::default()
-    };
-    assert_eq!(judged(&live, &adopting, true), Whose::Adoptable);
-}
-
-#[test]
 fn only_updates_of_the_listed_move() {
     let policy = Policy {
         adopt_from: vec!["helm".into()],
@@ -239,7 +212,6 @@ fn only_updates_of_the_listed_move() {
         owner: &owner,
         manager: "reeve/quotas",
         policy: &policy,
-        just_applied: false,
     };
     let live = object(
         json!({}),
@@ -316,7 +288,7 @@ proptest! {
     #[test]
     fn a_wider_policy_gives_more_and_takes_nothing_from_other_units(live in any_object()) {
         let judged = |adoption| {
-            judged(&live, &Policy { adoption, ..Policy::default() }, false)
+            judged(&live, &Policy { adoption, ..Policy::default() })
         };
         let never = judged(Adoption::Never);
         let unowned = judged(Adoption::IfUnowned);
