@@ -345,6 +345,10 @@ impl ControlPlane {
         &self.programs.supervise
     }
 
+    pub(crate) fn kubectl_program(&self) -> &Path {
+        &self.programs.kubectl
+    }
+
     fn kubeconfig_path(&self, user: &str) -> PathBuf {
         self.folder.path().join(format!("{user}.kubeconfig"))
     }

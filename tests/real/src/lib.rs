@@ -18,9 +18,11 @@ mod operate;
 pub mod parts;
 mod server;
 mod wait;
+mod witness;
 
 pub use agent::{Agent, binary};
 pub use control_plane::{Builder, ControlPlane};
 pub use credentials::{ADMIN, User};
 pub use embedded::EmbeddedCluster;
 pub use wait::eventually;
+pub use witness::{Seen, Witness};

@@ -150,7 +150,6 @@ fn a_large_component_is_delivered_by_kubectl_apply(stage: &Stage) -> Result<()> 
         "imports   ",
         "exports   reeve:plugin/controller-api@0.1.0",
         "asks to   see ",
-        "sources   none",
         "config    ",
     ] {
         ensure!(

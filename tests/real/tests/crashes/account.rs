@@ -1,55 +1,34 @@
-//! What the agent did, as the API server noted it.
+//! What became of the plugin's objects over all lives of the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
-use reeve_real::ControlPlane;
-use serde_json::Value;
+use reeve_real::Seen;
 
-use crate::stage::{ACCOUNT, APPS};
-
-/// The writes of the plugin's account to ConfigMaps, by name.
+/// How often each ConfigMap came and went, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     made: BTreeMap<String, usize>,
     deleted: BTreeMap<String, usize>,
-    first: BTreeMap<String, String>,
+    first: BTreeMap<String, u64>,
 }
 
 impl Account {
-    pub(crate) fn of(cluster: &ControlPlane) -> Result<Self> {
+    pub(crate) fn of(seen: Vec<Seen>) -> Self {
         let mut account = Self::default();
-        for event in cluster.audit_log()? {
-            account.take_in(&event);
+        for Seen {
+            added,
+            name,
+            version,
+        } in seen
+        {
+            let count = match added {
+                true => &mut account.made,
+                false => &mut account.deleted,
+            };
+            *count.entry(name.clone()).or_default() += 1;
+            account.first.entry(name).or_insert(version);
         }
-        Ok(account)
-    }
-
-    fn take_in(&mut self, event: &Value) {
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
-        let is_ours = text("/impersonatedUser/username") == Some(ACCOUNT)
-            && text("/objectRef/resource") == Some("configmaps")
-            && text("/objectRef/namespace") == Some(APPS);
-        let (Some(name), Some(at), true) = (
-            text("/objectRef/name"),
-            text("/requestReceivedTimestamp"),
-            is_ours,
-        ) else {
-            return;
-        };
-        let count = match (text("/verb"), event.pointer("/responseStatus/code")) {
-            (Some("patch" | "create"), Some(code)) if code == 201 => &mut self.made,
-            (Some("delete"), Some(code)) if code == 200 => &mut self.deleted,
-            _ => return,
-        };
-        *count.entry(name.to_owned()).or_default() += 1;
-        let first = self
-            .first
-            .entry(name.to_owned())
-            .or_insert_with(|| at.to_owned());
-        if at < first.as_str() {
-            *first = at.to_owned();
-        }
+        account
     }
 
     /// How often an object of this name came into being.
@@ -62,14 +41,13 @@ impl Account {
         self.deleted.get(name).copied().unwrap_or_default()
     }
 
-    /// When it was written first, in the API server's words, which sort.
-    pub(crate) fn first_write(&self, name: &str) -> Option<&str> {
-        self.first.get(name).map(String::as_str)
+    /// When it first came into being, as a version of the cluster.
+    pub(crate) fn first_made(&self, name: &str) -> Option<u64> {
+        self.first.get(name).copied()
     }
 
-    /// Everything that was written.
+    /// Everything that was there.
     pub(crate) fn names(&self) -> BTreeSet<&str> {
-        let names = self.made.keys().chain(self.deleted.keys());
-        names.map(String::as_str).collect()
+        self.made.keys().map(String::as_str).collect()
     }
 }

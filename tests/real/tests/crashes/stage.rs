@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use reeve_core::grant::{self, Subject};
-use reeve_real::{Agent, ControlPlane, User, eventually};
+use reeve_real::{Agent, ControlPlane, User, Witness, eventually};
 use reeve_test_support::{guest, samples};
 use serde_json::{Value, json};
 
 const AGENT: &str = "reeve-agent";
 const NAMESPACE: &str = "reeve-system";
 const PLUGIN: &str = "courier";
-/// As whom the plugin writes.
-pub(crate) const ACCOUNT: &str = "system:serviceaccount:reeve-system:courier";
 /// Where the Bundles and what they hold are.
-pub(crate) const APPS: &str = "apps";
+const APPS: &str = "apps";
 pub(crate) const UNITS: usize = 200;
 /// Both editions together.
 pub(crate) const WAVES: usize = 4;
 const FOREIGN: &str = "somebody-elses";
+/// What is in that namespace and not the plugin's; the second is the cluster's own.
+pub(crate) const OTHERS: [&str; 2] = [FOREIGN, "kube-root-ca.crt"];
 
 /// The units of which the second edition withdraws an object: not so many that a
 /// person would be asked first.
@@ -59,26 +59,29 @@ pub(crate) fn name(unit: usize, wave: usize) -> String {
 pub(crate) struct Stage {
     // Ends before the cluster that it talks to.
     agent: Option<Agent>,
-    pub(crate) cluster: ControlPlane,
+    pub(crate) witness: Witness,
+    cluster: ControlPlane,
 }
 
 impl Stage {
     /// A cluster with all that the agent needs; it does not run yet.
     pub(crate) fn new() -> Result<Self> {
-        let builder = ControlPlane::builder().audited().user(User::new(AGENT));
-        let cluster = builder.start()?;
+        let cluster = ControlPlane::builder().user(User::new(AGENT)).start()?;
+        cluster.install_kinds()?;
+        cluster.establish(&samples::open_crd("Bundle", "bundles"))?;
+        apply(
+            &cluster,
+            &[
+                samples::namespace(NAMESPACE),
+                samples::namespace(APPS),
+                foreign_object(),
+            ],
+        )?;
         let stage = Self {
             agent: None,
+            witness: Witness::start(&cluster, "configmaps", APPS)?,
             cluster,
         };
-        stage.cluster.install_kinds()?;
-        let bundles = samples::open_crd("Bundle", "bundles");
-        stage.cluster.establish(&bundles)?;
-        stage.apply(&[
-            samples::namespace(NAMESPACE),
-            samples::namespace(APPS),
-            foreign_object(),
-        ])?;
         stage.apply(&grant::agent_base(NAMESPACE, Subject::User(AGENT)))?;
         let config = json!({
             "primary": "Bundle.v1.example.com",
@@ -93,12 +96,7 @@ impl Stage {
     }
 
     fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-        let applied = self
-            .cluster
-            .kubectl_with(reeve_real::ADMIN, &apply, &list.to_string());
-        applied.map(drop)
+        apply(&self.cluster, objects)
     }
 
     /// Makes all Bundles hold this edition.
@@ -195,6 +193,13 @@ impl Stage {
         let managers = found["metadata"]["managedFields"].as_array();
         Ok(found["data"] == foreign_object()["data"] && managers.is_some_and(|all| all.len() == 1))
     }
+}
+
+fn apply(cluster: &ControlPlane, objects: &[Value]) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    let applied = cluster.kubectl_with(reeve_real::ADMIN, &apply, &list.to_string());
+    applied.map(drop)
 }
 
 fn foreign_object() -> Value {
