@@ -37,6 +37,14 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(\d+[dhm])*\d+m?s\b", "AGE"),
         (r"[ \t]{2,}", "  "),
         (r"(?m) +$", ""),
+        // kube-apiserver repairs the addresses of Services from time to time, and may
+        // find one that is being given. It tells so by an event, of which a description
+        // may have no other.
+        (r"(?m)^.*\bClusterIPNotAllocated\b.*(\n|\z)", ""),
+        (
+            r"(?m)^Events:\n +Type  Reason  Age  From  Message\n( +-+)+\n(\n|\z)",
+            "Events:  <none>\n${2}",
+        ),
     ]
     .into_iter()
     .map(|(pattern, with)| {
@@ -64,6 +72,17 @@ fn chance_and_time_are_left_out() {
         (
             r#"{"resourceVersion":"123","uid":"3f2c9d0e-1b1a-4c57-9c44-0123456789ab"}"#,
             r#"{"resourceVersion":"VERSION","uid":"UID"}"#,
+        ),
+        (
+            "Events:\n  Type     Reason  Age  From  Message\n  ----     ------  ----  ----  -------\n  \
+             Warning  ClusterIPNotAllocated  2s   ipallocator-repair-controller  repairing\n\nNext:\n",
+            "Events:  <none>\n\nNext:\n",
+        ),
+        (
+            "Events:\n  Type  Reason  Age  From  Message\n  ----  ------  ----  ----  -------\n  Normal  \
+             Other  2s  web  well\n  Warning  ClusterIPNotAllocated  2s  x  repairing\n",
+            "Events:\n  Type  Reason  Age  From  Message\n  ----  ------  ----  ----  -------\n  Normal  \
+             Other  AGE  web  well\n",
         ),
         ("at 2026-01-02T03:04:05Z", "at TIME"),
         ("images/v1.2.3 5 items", "images/v1.2.3 5 items"),
