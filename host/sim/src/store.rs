@@ -276,18 +276,19 @@ mod tests {
     #[test]
     fn one_counter_numbers_the_writes_of_all_tables() {
         let store = Store::new(10);
+        assert_eq!(store.version(), EMPTY);
         let (a, b) = (TableName::from("as"), TableName::from("bs"));
-        assert_eq!(store.create(&a, "x", object(1)).unwrap().version(), 1);
-        assert_eq!(store.create(&b, "x", object(1)).unwrap().version(), 2);
+        assert_eq!(store.create(&a, "x", object(1)).unwrap().version(), 2);
+        assert_eq!(store.create(&b, "x", object(1)).unwrap().version(), 3);
         assert_eq!(store.create(&a, "x", object(1)), Err(Refused::Exists));
-        assert_eq!(store.replace(&a, "x", 2, object(2)), Err(Refused::Changed));
-        assert_eq!(store.replace(&a, "y", 2, object(2)), Err(Refused::Missing));
-        assert_eq!(store.replace(&a, "x", 1, object(2)).unwrap().version(), 3);
-        let last = store.remove(&a, "x", 3).unwrap();
-        assert_eq!(last.version(), 4);
-        assert_eq!(last.value()["metadata"]["resourceVersion"], "4");
+        assert_eq!(store.replace(&a, "x", 3, object(2)), Err(Refused::Changed));
+        assert_eq!(store.replace(&a, "y", 3, object(2)), Err(Refused::Missing));
+        assert_eq!(store.replace(&a, "x", 2, object(2)).unwrap().version(), 4);
+        let last = store.remove(&a, "x", 4).unwrap();
+        assert_eq!(last.version(), 5);
+        assert_eq!(last.value()["metadata"]["resourceVersion"], "5");
         assert_eq!(store.get("as", "x"), None);
-        assert_eq!(store.version(), 4);
+        assert_eq!(store.version(), 5);
     }
 
     #[test]
@@ -297,14 +298,14 @@ mod tests {
         for key in ["ns/a", "ns/b", "ns-2/c"] {
             store.create(&t, key, object(1)).unwrap();
         }
-        store.remove(&t, "ns/a", 1).unwrap();
-        store.replace(&t, "ns/b", 2, object(2)).unwrap();
+        store.remove(&t, "ns/a", 2).unwrap();
+        store.replace(&t, "ns/b", 3, object(2)).unwrap();
         let all = Range::default();
         assert_eq!(
             names(&store.list("as", &all, None).unwrap()),
             ["ns-2/c", "ns/b"]
         );
-        let then = store.list("as", &all, Some(2)).unwrap();
+        let then = store.list("as", &all, Some(3)).unwrap();
         assert_eq!(names(&then), ["ns/a", "ns/b"]);
         assert_eq!(then.objects[1].value()["x"], 1);
         let one = Range {
@@ -326,12 +327,12 @@ mod tests {
         for key in ["a", "b", "c"] {
             store.create(&t, key, object(1)).unwrap();
         }
-        let (upto, changes) = store.changes("as", 1).unwrap();
-        assert_eq!((upto, changes.len()), (3, 2));
-        assert_eq!(store.changes("as", 0).unwrap_err(), Compacted { oldest: 1 });
+        let (upto, changes) = store.changes("as", 2).unwrap();
+        assert_eq!((upto, changes.len()), (4, 2));
+        assert_eq!(store.changes("as", 1).unwrap_err(), Compacted { oldest: 2 });
         store.compact();
-        assert_eq!(store.changes("as", 2).unwrap_err(), Compacted { oldest: 3 });
-        assert_eq!(store.changes("as", 3).unwrap().1.len(), 0);
-        assert!(store.list("as", &Range::default(), Some(2)).is_err());
+        assert_eq!(store.changes("as", 3).unwrap_err(), Compacted { oldest: 4 });
+        assert_eq!(store.changes("as", 4).unwrap().1.len(), 0);
+        assert!(store.list("as", &Range::default(), Some(3)).is_err());
     }
 }

@@ -220,11 +220,11 @@ async fn an_absent_object_is_made_by_one_request() {
     world.server.reset_requests();
     let ours = config_map("alice", "c", &json!({"a": "ours"}));
     tell(&world, "alice", &ours).await;
-    let made = world.get(&ours).await.unwrap();
-    assert_eq!(managers(&made), [format!("reeve/{PLUGIN} Apply")]);
     let requests = world.server.requests();
     let asked = [Verb::Patch, Verb::Get].map(|verb| requests.count(verb, "configmaps"));
     assert_eq!(asked, [1, 0], "{requests:?}");
+    let made = world.get(&ours).await.unwrap();
+    assert_eq!(managers(&made), [format!("reeve/{PLUGIN} Apply")]);
 }
 
 /// An API server that fails in between must not turn somebody's object into ours.
