@@ -10,6 +10,7 @@ use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, Watc
 use reeve_core::manifest::Scope;
 use reeve_core::ownership::plugin_selector;
 use reeve_core::plan::{Policy, Schemas};
+use reeve_core::prune;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
@@ -35,6 +36,8 @@ pub(crate) struct Active {
     pub(crate) config: Bytes,
     /// Bounds of each call.
     pub(crate) limits: Limits,
+    /// How much it may withdraw before a person is asked.
+    pub(crate) withdrawals: prune::Policy,
     /// Kinds to whose objects it may contribute.
     pub(crate) contributes: BTreeSet<String>,
     /// What it may do to objects that are there already.

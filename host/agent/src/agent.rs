@@ -5,7 +5,7 @@ use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
 use crate::effects::EffectFeed;
-use crate::execute::{Claims, Executor, Recent};
+use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
@@ -155,6 +155,7 @@ impl Agent {
                     metrics: metrics.clone(),
                     claims: Claims::default(),
                     recent: Recent::default(),
+                    lost: Lost::default(),
                 },
                 store,
                 memo: Arc::new(Memo::new()),

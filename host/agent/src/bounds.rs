@@ -2,13 +2,29 @@
 
 use crate::problem::Problem;
 use reeve_api::{LimitOverrides, Reason};
+use reeve_core::prune;
 use reeve_engine::Limits;
 use std::time::Duration;
 
 /// The most that `Plugin.spec.limits` may ask for. Where it is less than a default,
 /// it is the default too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitBounds(Limits);
+pub struct LimitBounds(Bounded);
+
+/// All that `Plugin.spec.limits` is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bounded {
+    /// Limits of each call.
+    call: Limits,
+    /// Limits on what is deleted.
+    deletion: prune::Policy,
+}
+
+/// All that can be kept.
+const MOST: Bounded = Bounded {
+    call: Limits::MOST,
+    deletion: prune::Policy::MOST,
+};
 
 /// Why a bound cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,23 +55,25 @@ struct Field {
     /// The least with which a plugin can do anything.
     least: u64,
     asked: fn(&LimitOverrides) -> Option<u64>,
-    get: fn(&Limits) -> u64,
-    set: fn(&mut Limits, u64),
+    get: fn(&Bounded) -> u64,
+    set: fn(&mut Bounded, u64),
 }
 
 macro_rules! fields {
-    ($($field:ident, $name:literal, $least:expr, $limit:ident;)*) => {
+    ($part:ident: $($field:ident, $name:literal, $least:expr, $limit:ident;)*) => {
         &[$(Field {
             name: $name,
             least: $least,
             asked: |asked| asked.$field.map(u64::from),
-            get: |limits| Amount::number(&limits.$limit),
-            set: |limits, number| limits.$limit = Amount::of(number),
+            get: |limits| Amount::number(&limits.$part.$limit),
+            set: |limits, number| limits.$part.$limit = Amount::of(number),
         }),*]
     };
 }
 
-const FIELDS: &[Field] = fields! {
+/// Limits of each call.
+const OF_CALLS: &[Field] = fields! {
+    call:
     run_milliseconds, "runMilliseconds", 10, run_time;
     wall_milliseconds, "wallMilliseconds", 10, wall_time;
     memory_bytes, "memoryBytes", 64 << 10, memory_bytes;
@@ -66,6 +84,18 @@ const FIELDS: &[Field] = fields! {
     host_call_bytes, "hostCallBytes", 1 << 10, host_call_bytes;
     log_bytes, "logBytes", 0, log_bytes;
 };
+
+/// Limits on what is deleted, over all calls. Nothing is a limit too: a person approves
+/// each deletion then.
+const OF_DELETIONS: &[Field] = fields! {
+    deletion:
+    deletions_per_hour, "deletionsPerHour", 0, budget;
+    deletion_percent, "deletionPercent", 0, plugin_share_percent;
+};
+
+fn fields() -> impl Iterator<Item = &'static Field> {
+    OF_CALLS.iter().chain(OF_DELETIONS)
+}
 
 /// A limit as one number: times in milliseconds.
 trait Amount {
@@ -83,6 +113,26 @@ impl Amount for u64 {
     }
 }
 
+impl Amount for usize {
+    fn of(number: u64) -> Self {
+        Self::try_from(number).unwrap_or(Self::MAX)
+    }
+
+    fn number(&self) -> u64 {
+        u64::try_from(*self).unwrap_or(u64::MAX)
+    }
+}
+
+impl Amount for u8 {
+    fn of(number: u64) -> Self {
+        Self::try_from(number).unwrap_or(Self::MAX)
+    }
+
+    fn number(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
 impl Amount for Duration {
     fn of(number: u64) -> Self {
         Self::from_millis(number)
@@ -94,19 +144,19 @@ impl Amount for Duration {
 }
 
 fn names() -> String {
-    let names: Vec<&str> = limit_names().collect();
+    let names: Vec<&str> = fields().map(|field| field.name).collect();
     names.join(", ")
 }
 
-/// The names of all limits, as in `Plugin.spec.limits`.
+/// The names of the limits of calls, as in `Plugin.spec.limits`.
 pub(crate) fn limit_names() -> impl Iterator<Item = &'static str> {
-    FIELDS.iter().map(|field| field.name)
+    OF_CALLS.iter().map(|field| field.name)
 }
 
 impl Default for LimitBounds {
-    /// All that the engine can keep.
+    /// All that can be kept.
     fn default() -> Self {
-        Self(Limits::MOST)
+        Self(MOST)
     }
 }
 
@@ -118,12 +168,12 @@ impl LimitBounds {
     /// When there is no such limit, or no plugin could run with it, or it is more
     /// than the engine can keep.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), BoundError> {
-        let Some(field) = FIELDS.iter().find(|field| field.name == name) else {
+        let Some(field) = fields().find(|field| field.name == name) else {
             return Err(BoundError::Unknown {
                 name: name.to_owned(),
             });
         };
-        let (least, most) = (field.least, (field.get)(&Limits::MOST));
+        let (least, most) = (field.least, (field.get)(&MOST));
         if !(least..=most).contains(&value) {
             return Err(BoundError::OutOfRange {
                 name: field.name,
@@ -136,10 +186,18 @@ impl LimitBounds {
         Ok(())
     }
 
-    /// What a plugin gets that asks for this.
-    pub(crate) fn limits(&self, asked: Option<&LimitOverrides>) -> Result<Limits, Problem> {
-        let mut limits = Limits::default();
-        for field in FIELDS {
+    /// What a plugin gets that asks for this: for each call, and of deletions.
+    pub(crate) fn limits(
+        &self,
+        asked: Option<&LimitOverrides>,
+    ) -> Result<(Limits, prune::Policy), Problem> {
+        let Bounded { call, deletion } = self.all(asked)?;
+        Ok((call, deletion))
+    }
+
+    fn all(&self, asked: Option<&LimitOverrides>) -> Result<Bounded, Problem> {
+        let mut limits = Bounded::default();
+        for field in fields() {
             let most = (field.get)(&self.0);
             let asked = asked.and_then(field.asked);
             match asked {
@@ -187,12 +245,14 @@ mod tests {
             host_calls: Some(4),
             host_call_bytes: Some(5000),
             log_bytes: Some(0),
+            deletions_per_hour: Some(7),
+            deletion_percent: Some(8),
         }
     }
 
     #[test]
     fn a_plugin_gets_what_it_asks_for() {
-        let limits = LimitBounds::default().limits(Some(&asked())).unwrap();
+        let (limits, deletions) = LimitBounds::default().limits(Some(&asked())).unwrap();
         let expected = Limits {
             run_time: Duration::from_millis(100),
             wall_time: Duration::from_millis(200),
@@ -205,21 +265,27 @@ mod tests {
             log_bytes: 0,
         };
         assert_eq!(limits, expected);
+        let expected = prune::Policy {
+            budget: 7,
+            plugin_share_percent: 8,
+            ..prune::Policy::default()
+        };
+        assert_eq!(deletions, expected);
         let nothing = LimitOverrides::default();
         for asked in [None, Some(&nothing)] {
             let limits = LimitBounds::default().limits(asked).unwrap();
-            assert_eq!(limits, Limits::default());
+            assert_eq!(limits, (Limits::default(), prune::Policy::default()));
         }
     }
 
     #[test]
     fn every_limit_has_a_bound() {
-        for field in FIELDS {
+        for field in fields() {
             let mut bounds = LimitBounds::default();
             let bound = field.least + 1;
             bounds.set(field.name, bound).unwrap();
             // Nobody gets more by asking for nothing.
-            let limits = bounds.limits(None).unwrap();
+            let limits = bounds.all(None).unwrap();
             assert_eq!((field.get)(&limits), bound, "{}", field.name);
             let problem = bounds.limits(Some(&asked()));
             let value = (field.asked)(&asked()).unwrap();
@@ -246,7 +312,7 @@ mod tests {
             (
                 "memory",
                 1,
-                "there is no limit `memory`; there are runMilliseconds, wallMilliseconds, memoryBytes, stackBytes, outputBytes, outputObjects, hostCalls, hostCallBytes, logBytes",
+                "there is no limit `memory`; there are runMilliseconds, wallMilliseconds, memoryBytes, stackBytes, outputBytes, outputObjects, hostCalls, hostCallBytes, logBytes, deletionsPerHour, deletionPercent",
             ),
             (
                 "memoryBytes",
@@ -257,6 +323,11 @@ mod tests {
                 "runMilliseconds",
                 60_001,
                 "runMilliseconds is 60001; it must be between 10 and 60000",
+            ),
+            (
+                "deletionsPerHour",
+                1000,
+                "deletionsPerHour is 1000; it must be between 0 and 750",
             ),
         ] {
             let error = bounds.set(name, value).unwrap_err();

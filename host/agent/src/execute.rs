@@ -6,12 +6,14 @@ mod claim;
 mod claims;
 mod contribute;
 mod foresee;
+mod lost;
 mod overwrite;
 mod recreate;
 
 pub(crate) use claims::Claims;
 pub(crate) use contribute::contributed;
 pub(crate) use foresee::Foreseen;
+pub(crate) use lost::{Lost, Mark};
 pub(crate) use overwrite::Recent;
 
 use crate::active::Active;
@@ -88,6 +90,8 @@ pub(crate) struct Executor {
     pub(crate) metrics: Metrics,
     pub(crate) claims: Claims,
     pub(crate) recent: Recent,
+    /// Of the unit that is run.
+    pub(crate) lost: Lost,
 }
 
 impl Executor {
@@ -236,6 +240,11 @@ impl Executor {
             })
             .await;
         self.count(active, Verb::Delete, began, deletion.as_ref().err());
+        if let Err(error) = &deletion {
+            let uid = live.uid().to_owned();
+            self.lost
+                .note(live.resource(), error, Mark::Deleted { uid });
+        }
         let deletion = deletion.map_err(|error| write_problem(reference, &error))?;
         // The next run must not see what this one has deleted, nor see it unmarked.
         match deletion {

@@ -28,6 +28,7 @@ use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
 use reeve_core::manifest::secret_kind;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
+use reeve_core::prune;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -86,6 +87,7 @@ pub(crate) struct Prepared {
     manifest: Manifest,
     config: Bytes,
     limits: Limits,
+    withdrawals: prune::Policy,
     contributes: BTreeSet<String>,
     policy: reeve_core::plan::Policy,
     threads: PluginThreads,
@@ -169,7 +171,7 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<Prepared, Problem> {
         let key = key(&package, policy, contributes);
-        let limits = self.bounds.limits(policy.limits.as_ref())?;
+        let (limits, withdrawals) = self.bounds.limits(policy.limits.as_ref())?;
         let threads = self.threads.of_plugin();
         let apply_policy = policy::read(policy)?;
         let granted = Granted::read(policy.capabilities.as_ref(), &self.secrets)?;
@@ -199,6 +201,7 @@ impl Loader {
             manifest,
             config: package.config,
             limits,
+            withdrawals,
             contributes: contributes.clone(),
             policy: apply_policy,
             threads,
@@ -238,6 +241,7 @@ impl Loader {
             manifest: prepared.manifest,
             config: prepared.config,
             limits: prepared.limits,
+            withdrawals: prepared.withdrawals,
             contributes: prepared.contributes,
             threads: prepared.threads,
             policy: prepared.policy,

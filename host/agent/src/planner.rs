@@ -25,7 +25,7 @@ use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::OwnWatches;
 use crate::effects::EffectFeed;
-use crate::execute::{Claims, Executor, Recent};
+use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::journal::Journal;
 use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
 use crate::memo::Memo;
@@ -158,6 +158,7 @@ impl Planner {
                     metrics: metrics.clone(),
                     claims: Claims::default(),
                     recent: Recent::default(),
+                    lost: Lost::default(),
                 },
                 store,
                 memo: Arc::new(Memo::new()),

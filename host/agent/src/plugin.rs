@@ -205,7 +205,9 @@ impl PluginState {
     /// Makes the guard anew: what was withdrawn, and whether something was held, is
     /// known from the cluster, where another replica may have put it.
     pub(crate) fn renew_guard(&mut self) {
-        self.guard = Arc::new(Mutex::new(Guard::new(&*self.name, Policy::default())));
+        let policy = self.active.as_ref().map(|active| active.withdrawals);
+        let guard = Guard::new(&*self.name, policy.unwrap_or_default());
+        self.guard = Arc::new(Mutex::new(guard));
         self.recalled = Arc::default();
         let held = ConditionType::DeletionsHeld.as_str();
         let mut conditions = self.conditions.iter();

@@ -117,6 +117,8 @@ pub(crate) struct Ran {
     pub(crate) absent: bool,
     /// Whether there is more to do at once.
     pub(crate) again: bool,
+    /// Whether a person's request for a new attempt is left for the next run.
+    pub(crate) retry: bool,
     /// How far the revision is; none when there is no answer.
     pub(crate) sync: Option<Sync>,
     /// Objects of others to which the unit wants to contribute; none when there is no
@@ -147,6 +149,7 @@ impl Ran {
             effects: None,
             absent: false,
             again: false,
+            retry: false,
             sync: None,
             contributing: None,
             contributes: BTreeSet::new(),
@@ -168,7 +171,17 @@ impl Ran {
 
 impl Runner {
     /// Makes a run.
-    pub(crate) async fn run(&self, run: Run) -> Ran {
+    pub(crate) async fn run(&self, mut run: Run) -> Ran {
+        match self.executor.settle().await {
+            Ok(written) => run.owned.extend(written),
+            Err(unsettled) => {
+                return Ran {
+                    retry: run.retry,
+                    next: Next::After(unsettled.after.max(Next::SHORTEST)),
+                    ..Ran::failed(unsettled.problem)
+                };
+            }
+        }
         let Run { unit, active, .. } = &run;
         let snapshot = self.store.snapshot();
         let sources = active.sources.version();

@@ -44,7 +44,7 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
-    /// Limits of each call, where they differ from the defaults.
+    /// Limits of each call and on what is deleted, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitOverrides>,
     /// Pauses the plugin: it stays loaded, but no unit runs and nothing of it is
@@ -140,8 +140,8 @@ pub struct IgnoreRule {
     pub managed_fields_managers: Vec<String>,
 }
 
-/// Limits of one call, where they differ from the defaults. The operator may allow
-/// less than the maxima here.
+/// Limits of one call and on what is deleted, where they differ from the defaults. The
+/// operator may allow less than the maxima here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitOverrides {
@@ -184,6 +184,16 @@ pub struct LimitOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 4_194_304))]
     pub log_bytes: Option<u32>,
+    /// Objects that the plugin may withdraw within an hour, over all its units; what
+    /// exceeds it waits until a person approves it. Default 100; with 0 all of it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 750))]
+    pub deletions_per_hour: Option<u32>,
+    /// Percentage of its objects that the plugin may withdraw within an hour, above 20
+    /// objects. Default 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub deletion_percent: Option<u8>,
 }
 
 /// What the agent observed of a plugin.

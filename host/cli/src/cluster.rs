@@ -28,10 +28,10 @@ pub(crate) struct ClusterArgs {
     /// Let something go wrong, such as 'latency: delay=200ms, verb=list'; may be
     /// repeated
     ///
-    /// The faults are clock-jump, conflict, expired, internal-error, latency, reset,
-    /// silent-watch, slow-admission, too-many-requests, truncated-watch and
-    /// unavailable; see docs/embedded-cluster.md for their fields, and for how to
-    /// change them while the server runs.
+    /// The faults are clock-jump, conflict, expired, internal-error, latency,
+    /// lost-answer, reset, silent-watch, slow-admission, too-many-requests,
+    /// truncated-watch and unavailable; see docs/embedded-cluster.md for their fields,
+    /// and for how to change them while the server runs.
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
 }

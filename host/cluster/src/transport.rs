@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// An ordinary request that is not answered within this time has failed. The API
@@ -42,6 +43,36 @@ pub enum TransportError {
     /// There was no answer when the lease came to its end.
     #[error("the lease came to its end before there was an answer")]
     Abandoned,
+}
+
+impl TransportError {
+    /// Whether the API server may have had the request all the same.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Form(_) | Self::NotLeader(_) => false,
+            Self::Send(error) => !never_sent(error),
+            Self::Receive(_) | Self::TimedOut(_) => true,
+            // Nobody waits for it any more: whoever leads next looks at everything anew.
+            Self::Abandoned => false,
+        }
+    }
+}
+
+/// Whether there was no connection on which a request could have been sent.
+fn never_sent(error: &kube::Error) -> bool {
+    let chain = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
+        error.source()
+    });
+    let mut io = chain.filter_map(|error| error.downcast_ref::<std::io::Error>());
+    io.any(|error| {
+        matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::AddrNotAvailable
+        )
+    })
 }
 
 /// Why a call did not succeed.

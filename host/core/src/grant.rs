@@ -9,12 +9,14 @@
 mod admission;
 mod base;
 mod cautions;
+mod holding;
 mod objects;
 mod rules;
 
 pub use admission::admission_policy;
 pub use base::agent_base;
 pub use cautions::cautions;
+pub use holding::{holding, holding_policy, holding_rules};
 pub use objects::objects;
 pub use rules::{Rule, SECRET_VERBS, Served, WRITE_VERBS, account_rules, agent_rules, in_words};
 
@@ -60,6 +62,20 @@ impl Grantee<'_> {
     pub fn role_name(&self) -> String {
         let plugin = plugin_label(self.plugin).to_lowercase();
         format!("reeve-plugin-{}-{plugin}", self.namespace)
+    }
+
+    /// Name of what lets its primaries wait. Not the name above and a suffix: that could
+    /// be another plugin's.
+    fn holding_name(&self) -> String {
+        let plugin = plugin_label(self.plugin).to_lowercase();
+        format!("reeve-primaries-{}-{plugin}", self.namespace)
+    }
+
+    /// Whether something of this name may have been granted to it. Labels say so as
+    /// well, but can be forged.
+    pub fn may_own(&self, name: &str) -> bool {
+        let starts = [self.role_name(), self.holding_name()];
+        starts.iter().any(|start| name.starts_with(start.as_str()))
     }
 
     /// Labels of all that is granted.

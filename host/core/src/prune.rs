@@ -19,7 +19,8 @@ mod token;
 pub use guard::{ApprovalError, Cause, Guard, Request, Verdict};
 pub use hold::{Hold, Reason};
 pub use policy::{
-    APPROVAL_LIFETIME, BUDGET, FLOOR, PLUGIN_SHARE_PERCENT, Policy, UNIT_SHARE_PERCENT, WINDOW,
+    APPROVAL_LIFETIME, BUDGET, FLOOR, MOST_BUDGET, PLUGIN_SHARE_PERCENT, Policy,
+    UNIT_SHARE_PERCENT, WINDOW,
 };
 pub use token::{ParseTokenError, Token};
 

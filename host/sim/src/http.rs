@@ -8,6 +8,7 @@ pub(crate) mod response;
 pub(crate) mod route;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -257,6 +258,9 @@ async fn resource(
         patches: verb == Verb::Patch,
         warnings: Mutex::default(),
     };
+    if let Some(Outcome::Lost(delay)) = strike.outcome {
+        return lose(call, verb, delay).await;
+    }
     let mut answer = rest::dispatch(verb, &call).await?;
     if let Some(Outcome::Truncated(after)) = strike.outcome {
         answer = faults::truncate(answer, after);
@@ -265,6 +269,22 @@ async fn resource(
         answer = faults::silence(answer, shared.faults.clone(), watcher);
     }
     Ok(answer)
+}
+
+/// Carries a request out, at once or later, and breaks its connection before the
+/// answer.
+async fn lose(call: rest::Call, verb: Verb, delay: Duration) -> Result<Answer, Failure> {
+    let carried_out = async move {
+        faults::pause(delay).await;
+        // Whatever comes of it, nobody hears of it.
+        let _ = rest::dispatch(verb, &call).await;
+    };
+    if delay.is_zero() {
+        carried_out.await;
+    } else {
+        tokio::spawn(carried_out);
+    }
+    Err(Failure::Broken(faults::reset()))
 }
 
 fn count(shared: &Shared, path: &ResourcePath, verb: Verb, query: &Query) {

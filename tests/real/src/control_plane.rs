@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
 use crate::kubectl;
 use crate::parts::{ETCD, HELPERS, KUBERNETES};
+use crate::proxy::Proxy;
 use crate::server::{Server, free_port, listens};
 
 /// Two to three seconds on an idle machine; tests run beside builds.
@@ -55,6 +56,8 @@ pub struct Builder {
     users: Vec<User>,
     controllers: Vec<String>,
     audited: bool,
+    /// Whose lists and watches are in the record.
+    reads_of: Vec<String>,
 }
 
 impl Default for Builder {
@@ -66,6 +69,7 @@ impl Default for Builder {
                 .map(|&name| name.to_owned())
                 .collect(),
             audited: false,
+            reads_of: Vec::new(),
         }
     }
 }
@@ -89,6 +93,13 @@ impl Builder {
     pub fn audited(mut self) -> Self {
         self.audited = true;
         self
+    }
+
+    /// Has the record of all writes hold what this user lists and watches, too: a watch
+    /// when it begins and when it ends.
+    pub fn reads_of(mut self, user: &str) -> Self {
+        self.reads_of.push(user.to_owned());
+        self.audited()
     }
 
     /// Builds the parts that are missing and starts the servers.
@@ -129,7 +140,10 @@ impl ControlPlane {
         let folder = tempfile::Builder::new().prefix("reeve-real-").tempdir()?;
         let path = folder.path();
         write_token_file(&path.join(TOKENS), &settings.users)?;
-        fs::write(path.join(AUDIT_POLICY), audit_policy().to_string())?;
+        fs::write(
+            path.join(AUDIT_POLICY),
+            audit_policy(&settings.reads_of).to_string(),
+        )?;
         programs.write_signing_key(&path.join(SIGNING_KEY))?;
 
         let (etcd_port, port) = (free_port()?, free_port()?);
@@ -279,6 +293,27 @@ impl ControlPlane {
         Ok(self.kubeconfig_path(user))
     }
 
+    /// The kubeconfig file of a user that was named to the [`Builder`], who reaches the
+    /// API server through a proxy of its port.
+    ///
+    /// # Errors
+    ///
+    /// When no such user was named, or the file cannot be written.
+    pub fn kubeconfig_through(&self, proxy: &Proxy, user: &str) -> Result<PathBuf> {
+        let known = self.users.iter().find(|known| known.name == user);
+        let user = known
+            .with_context(|| format!("the control plane was started without a user {user}"))?;
+        let path = self.kubeconfig_path(&format!("{}-{}", user.name, proxy.port()));
+        let url = format!("https://127.0.0.1:{}", proxy.port());
+        write_kubeconfig(&path, &url, &self.certificate(), user)?;
+        Ok(path)
+    }
+
+    /// The port of the API server.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Writes a kubeconfig file for whoever has this token, under a name of its own.
     ///
     /// # Errors
@@ -376,16 +411,22 @@ const AUDIT_POLICY: &str = "audit-policy.json";
 const AUDIT_LOG: &str = "audit.log";
 const CERTIFICATES: &str = "certificates";
 
-/// Writes, when they have been answered, without their bodies.
-fn audit_policy() -> Value {
+/// Writes, and what some users list and watch, when they have been answered, without
+/// their bodies.
+fn audit_policy(reads_of: &[String]) -> Value {
+    let mut rules = vec![json!({
+        "level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+    })];
+    if !reads_of.is_empty() {
+        let verbs = ["list", "watch"];
+        rules.push(json!({"level": "Metadata", "users": reads_of, "verbs": verbs}));
+    }
+    rules.push(json!({"level": "None"}));
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [
-            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
-            {"level": "None"},
-        ],
+        "rules": rules,
     })
 }
 

@@ -100,8 +100,16 @@ pub const HELM: Part = Part {
     variables: &[],
 };
 
+/// kwok, which plays nodes.
+pub const KWOK: Part = Part {
+    name: "kwok",
+    version: "0.8.0",
+    programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
+    variables: &[],
+};
+
 /// Every part, in the order in which `cargo xtask parts` builds them.
-pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS, &HELM];
+pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS, &HELM, &KWOK];
 
 impl Part {
     /// Whether the part has been built, by anybody, with this recipe.
@@ -308,6 +316,7 @@ mod tests {
             (SSA, "k8s.io/apimachinery"),
             (CLIENTS, "k8s.io/client-go"),
             (HELM, "helm.sh/helm/v4"),
+            (KWOK, "sigs.k8s.io/kwok"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

@@ -2,7 +2,9 @@
 
 mod components;
 mod eventually;
+pub mod platform;
 pub mod samples;
+pub mod workloads;
 
 pub use components::{component, guest};
 pub use eventually::{Pending, eventually};

@@ -83,6 +83,7 @@ impl Controller {
                     + unit.sync.hooks.len()
                     + unit.sync.stubborn.len()
                     + unit.sync.sent.len()
+                    + unit.lost.len()
             });
             let of_labels = plugin.owned.values().map(|owned| 1 + owned.len());
             footprint.owned += of_units.sum::<usize>()

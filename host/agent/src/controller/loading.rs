@@ -208,6 +208,7 @@ impl Controller {
             return;
         };
         plugin.active = Some(active.clone());
+        plugin.guard.lock().set_policy(active.withdrawals);
         plugin.primary_kind = Some(active.manifest.primary().kind.clone());
         // Units of another kind of primary are not this version's; their objects
         // stay where they are.

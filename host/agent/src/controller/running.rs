@@ -52,11 +52,11 @@ impl Controller {
                 continue;
             }
             let mut run = plugin.run(&unit, &active);
-            run.retry = plugin
-                .units
-                .get_mut(&*unit.primary)
-                .is_some_and(|state| std::mem::take(&mut state.retry));
-            let runner = self.runner.clone();
+            let mut runner = self.runner.clone();
+            if let Some(state) = plugin.units.get_mut(&*unit.primary) {
+                run.retry = std::mem::take(&mut state.retry);
+                runner.executor.lost = state.lost.clone();
+            }
             let job_unit = unit.clone();
             let waited = self.state.queue.waited(&unit);
             let timer = self.metrics.run_started(&unit.plugin, waited);
@@ -254,6 +254,7 @@ impl Controller {
         if let Some(over) = state.fought(&ran.contested, Instant::now()) {
             self.state.queue.add_at(unit.clone(), over);
         }
+        state.retry |= ran.retry;
         if ran.again {
             self.state.queue.add(unit.clone());
         }

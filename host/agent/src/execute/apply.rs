@@ -1,11 +1,12 @@
 //! Sending an object that a plan applies.
 
-use super::{Contested, Executor, Work, undeclared, write_problem};
+use super::{Contested, Executor, Mark, Work, contributed, undeclared, write_problem};
 use crate::active::Active;
 use crate::metrics::{Verb, WriteResult};
 use crate::problem::Problem;
 use reeve_cluster::{Apply, Object, Resource, SetManagers, WriteError};
 use reeve_core::ObjectReference;
+use reeve_core::ownership::APPLIED_ANNOTATION;
 use reeve_core::plan::{ApplyReason, Wanted, handover, taken};
 use reeve_core::waves::ApplyMode;
 use serde_json::{Value, json};
@@ -98,6 +99,10 @@ impl Executor {
             })
             .await;
         self.count(work.active, Verb::Apply, began, written.as_ref().err());
+        if let Err(error) = &written {
+            self.lost
+                .note(live.resource(), error, Mark::written(Some(live)));
+        }
         written
             .map(drop)
             .map_err(|error| write_problem(&live.reference(), &error))
@@ -142,9 +147,21 @@ impl Executor {
             dry_run: false,
             identity: Some(&active.identity),
         };
+        let before = self
+            .seen(active, reference)
+            .or_else(|| contributed(active, &self.store.snapshot(), reference));
         let began = Instant::now();
         let applied = self.cluster.apply(request).await;
         self.count(active, Verb::Apply, began, applied.as_ref().err());
+        if let Err(error) = &applied {
+            let digest = body.pointer("/metadata/annotations");
+            let digest = digest.and_then(|all| all[APPLIED_ANNOTATION].as_str());
+            let mark = Mark::Written {
+                before: before.map(|object| object.resource_version().to_owned()),
+                digest: digest.map(str::to_owned),
+            };
+            self.lost.note(resource, error, mark);
+        }
         applied
     }
 

@@ -1,7 +1,7 @@
 //! Making an object anew that the API server refuses to change.
 
 use super::apply::Onto;
-use super::{Executor, Work, write_problem};
+use super::{Executor, Mark, Work, write_problem};
 use crate::journal::Deed;
 use crate::problem::{Problem, chain};
 use reeve_api::{Operation, Reason};
@@ -85,7 +85,11 @@ impl Executor {
                 identity: Some(&active.identity),
             })
             .await
-            .map_err(|error| write_problem(reference, &error))?;
+            .map_err(|error| {
+                let uid = live.uid().to_owned();
+                self.lost.note(resource, &error, Mark::Deleted { uid });
+                write_problem(reference, &error)
+            })?;
         tracing::info!(object = %reference, reason, "deleted to be made anew");
         if deletion == Deletion::Pending {
             let message = format!("{reference} is being deleted, and made anew when it is gone");

@@ -114,6 +114,7 @@ impl Planner {
             )));
         };
         state.active = Some(active.clone());
+        state.guard.lock().set_policy(active.withdrawals);
         state.take_stock(&active, &snapshot, &primaries);
         state.resume_syncs(&snapshot, self.own.units.spec(), namespace);
         Ok(Opened {

@@ -109,12 +109,7 @@ impl PluginState {
         match (blocked, &self.active) {
             (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
             (None, Some(_)) if self.standing.ungranted.is_empty() => {
-                set(
-                    granted,
-                    "True",
-                    Reason::AllGranted,
-                    "everything that the manifest asks for is granted".to_owned(),
-                );
+                set(granted, "True", Reason::AllGranted, self.all_granted());
             }
             (None, Some(_)) => set(
                 granted,
@@ -162,6 +157,22 @@ impl PluginState {
             last_handled_retry_at: self.retry.handled.clone(),
             conditions,
         }
+    }
+
+    /// That it has all it asks for, and what it may need besides.
+    fn all_granted(&self) -> String {
+        let granted = "everything that the manifest asks for is granted";
+        let Some(active) = self.active.as_ref().filter(|_| !self.standing.may_hold) else {
+            return granted.to_owned();
+        };
+        let kind = &active.manifest.primary().kind;
+        let resource = active.resource(kind);
+        let resource = resource.map_or_else(|| kind.to_string(), ToString::to_string);
+        format!(
+            "{granted}. Primaries do not wait for the end of their units, since {} may not patch \
+             {resource} cluster-wide: what is to go in order, is elsewhere or has hooks needs that",
+            active.identity
+        )
     }
 
     /// What is wrong with its outside documents.

@@ -2,7 +2,7 @@
 
 use crate::effects::Effects;
 use crate::event_limit::EventLimit;
-use crate::execute::Contested;
+use crate::execute::{Contested, Lost};
 use crate::problem::Problem;
 use crate::run::Sync;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -58,6 +58,8 @@ pub(crate) struct UnitState {
     pub(crate) heard: bool,
     /// Outside effects.
     pub(crate) effects: Effects,
+    /// Writes whose answers were lost.
+    pub(crate) lost: Lost,
 }
 
 /// How a unit is.

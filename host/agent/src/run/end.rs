@@ -9,7 +9,7 @@ use super::guarded::hold_problem;
 use super::sync::refusal_problem;
 use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
-use crate::execute::{Work, write_problem};
+use crate::execute::{Mark, Work, write_problem};
 use crate::problem::{Problem, chain};
 use reeve_api::{RELEASE_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::{Object, SetFinalizers, Snapshot};
@@ -94,7 +94,11 @@ impl Runner {
             identity: Some(&active.identity),
         };
         let written = self.executor.cluster.set_finalizers(request).await;
-        let written = written.map_err(|error| write_problem(&reference, &error))?;
+        let written = written.map_err(|error| {
+            let mark = Mark::written(Some(primary));
+            self.executor.lost.note(primary.resource(), &error, mark);
+            write_problem(&reference, &error)
+        })?;
         tracing::info!(object = %reference, ?finalizers, "finalizers set");
         // One that was the last to go has ended the object.
         if finalizers.is_empty() && primary.is_deleting() {

@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
 use kube::api::Api;
 use reeve_api::Plugin;
 use reeve_cluster::Cluster;
-use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::selector::Selector;
+use reeve_core::{GroupVersionKind, Manifest};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,6 +55,10 @@ pub(crate) struct GrantArgs {
     /// Leave out the ValidatingAdmissionPolicy: the cluster is older than 1.30
     #[arg(long)]
     without_policy: bool,
+    /// Whether the plugin's account may put Reeve's finalizers on its primaries, so that
+    /// they wait for the end of their units: hooks and order at deletion need that
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    hold_primaries: Hold,
     /// Apply the objects, and delete what was granted before and is no longer asked
     /// for
     #[arg(long)]
@@ -63,6 +68,17 @@ pub(crate) struct GrantArgs {
     output: Output,
     #[command(flatten)]
     connection: ConnectionArgs,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Hold {
+    /// Where a policy keeps the right to just these finalizers: RBAC can only grant
+    /// patch on the whole primary
+    #[default]
+    Auto,
+    /// Also where no policy does
+    Always,
+    Never,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -113,8 +129,12 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
             &grantee, &manifest, served, tenants,
         ));
     }
-    let rules = grant::in_words(&grant::account_rules(&manifest, served));
-    let cautions = grant::cautions(&manifest);
+    let mut rules = grant::in_words(&grant::account_rules(&manifest, served));
+    let mut cautions = grant::cautions(&manifest);
+    let holding = Holding::of(&args, &grantee, &manifest, served);
+    rules.extend(holding.rules);
+    cautions.extend(holding.caution);
+    objects.extend(holding.objects);
     if !args.apply {
         print(written(&objects, &rules, &cautions, args.output)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -135,6 +155,64 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The part of a grant that lets primaries wait for the end of their units.
+#[derive(Default)]
+struct Holding {
+    objects: Vec<Value>,
+    /// In words.
+    rules: Vec<String>,
+    caution: Option<String>,
+}
+
+impl Holding {
+    fn of(
+        args: &GrantArgs,
+        grantee: &Grantee<'_>,
+        manifest: &Manifest,
+        served: impl Fn(&GroupVersionKind) -> Served,
+    ) -> Self {
+        let rules = grant::in_words(&grant::holding_rules(manifest, &served));
+        if rules.is_empty() || args.hold_primaries == Hold::Never {
+            return Self::default();
+        }
+        let policy = match args.without_policy {
+            true => Vec::new(),
+            false => grant::holding_policy(grantee, manifest, &served),
+        };
+        let rules = rules.join("; ");
+        if policy.is_empty() && args.hold_primaries == Hold::Auto {
+            let caution = format!(
+                "its primaries do not wait for the end of their units: that takes {rules}, which \
+                 no policy keeps to finalizers here; --hold-primaries=always grants it all the same"
+            );
+            return Self {
+                caution: Some(caution),
+                ..Self::default()
+            };
+        }
+        let (rules, caution) = match policy.is_empty() {
+            false => (
+                format!("{rules}, by policy for Reeve's finalizers only"),
+                None,
+            ),
+            true => (
+                rules,
+                Some(
+                    "it may change all of its primaries, and not just Reeve's finalizers"
+                        .to_owned(),
+                ),
+            ),
+        };
+        let mut objects = grant::holding(grantee, manifest, served);
+        objects.extend(policy);
+        Self {
+            objects,
+            rules: vec![rules],
+            caution,
+        }
+    }
 }
 
 /// The account that the policy of a plugin names.

@@ -161,6 +161,24 @@ impl WriteError {
         }
     }
 
+    /// Whether the write may have happened, or may happen yet, all the same: its answer
+    /// was lost, or somebody on the way gave up waiting for it.
+    pub fn end_is_unknown(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => source.may_have_arrived(),
+            // A gateway, or the API server's own limit on a request.
+            Self::Refused {
+                code: 502 | 504, ..
+            } => true,
+            // What etcd says of a transaction that it did not end in time.
+            Self::Refused { code, message, .. } => {
+                *code >= 500 && message.contains("etcdserver: request timed out")
+            }
+            Self::Malformed { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is this replica's part that is over, not the write that failed:
     /// no failure of anybody, and nothing to try again before it leads anew.
     pub fn is_not_leader(&self) -> bool {
@@ -212,4 +230,47 @@ fn conflict_text(causes: &[(String, String)], message: &str) -> String {
         .map(|(manager, field)| format!("{field} is owned by {manager}"))
         .collect();
     claims.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_core::GroupVersionKind;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn what_was_refused_did_not_happen_and_what_was_not_answered_may_have() {
+        let kind = GroupVersionKind::new("", "v1", "ConfigMap");
+        let reference = ObjectReference::new(kind, Some("a"), "b");
+        let refused = |code, message: &str| WriteError::Refused {
+            reference: reference.clone(),
+            code,
+            message: message.to_owned(),
+        };
+        let lost = |source| WriteError::Unreachable {
+            reference: reference.clone(),
+            source,
+        };
+        let sent = |kind: ErrorKind| {
+            let error = kube::Error::Service(Box::new(Error::from(kind)));
+            lost(TransportError::Send(Box::new(error)))
+        };
+        for (error, unknown) in [
+            (refused(500, "no"), false),
+            (refused(503, "not now"), false),
+            (refused(500, "etcdserver: request timed out"), true),
+            (refused(502, ""), true),
+            (refused(504, "did not complete in time"), true),
+            (sent(ErrorKind::ConnectionRefused), false),
+            (sent(ErrorKind::ConnectionReset), true),
+            (
+                lost(TransportError::TimedOut(Duration::from_secs(30))),
+                true,
+            ),
+            // Whoever leads next looks at everything anew.
+            (lost(TransportError::Abandoned), false),
+        ] {
+            assert_eq!(error.end_is_unknown(), unknown, "{error:?}");
+        }
+    }
 }

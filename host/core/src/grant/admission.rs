@@ -66,8 +66,6 @@ pub fn admission_policy(
     if places.is_empty() {
         return Vec::new();
     }
-    let name = grantee.role_name();
-    let api_version = "admissionregistration.k8s.io/v1";
     let rules: Vec<Value> = places
         .keys()
         .map(|(group, plural)| {
@@ -82,6 +80,18 @@ pub fn admission_policy(
             })
         })
         .collect();
+    let validations = validations(grantee, &places, tenants);
+    policy_and_binding(grantee, &grantee.role_name(), rules, validations)
+}
+
+/// A policy for the requests of the plugin's account, and its binding.
+pub(super) fn policy_and_binding(
+    grantee: &Grantee<'_>,
+    name: &str,
+    rules: Vec<Value>,
+    validations: Vec<Value>,
+) -> Vec<Value> {
+    let api_version = "admissionregistration.k8s.io/v1";
     let metadata = json!({"name": name, "labels": grantee.labels()});
     vec![
         json!({
@@ -95,7 +105,7 @@ pub fn admission_policy(
                     "name": "account",
                     "expression": format!("request.userInfo.username == {}", quoted(&grantee.user())),
                 }],
-                "validations": validations(grantee, &places, tenants),
+                "validations": validations,
             },
         }),
         json!({
@@ -191,7 +201,7 @@ fn validations(
 
 /// Text as a literal of CEL. Names of Kubernetes hold neither quotes nor
 /// backslashes; a plugin's name might.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut literal = String::from("'");
     for character in text.chars() {
         if matches!(character, '\'' | '\\') {

@@ -71,34 +71,43 @@ fn by_namespace(rules: BTreeSet<Rule>) -> BTreeMap<Option<String>, Value> {
         let key = (rule.group, rule.resource, rule.name);
         resources.entry(key).or_default().push(rule.verb);
     }
-    let to_value = |resources: Verbs<'_>| {
-        let mut rules: Vec<Value> = Vec::new();
-        for ((group, resource, name), verbs) in resources {
-            let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-            let Some(name) = name else {
-                rules.push(rule);
-                continue;
-            };
-            let alike = rules.last_mut().filter(|last| {
-                last["resourceNames"].is_array()
-                    && ["apiGroups", "resources", "verbs"]
-                        .iter()
-                        .all(|field| last[*field] == rule[*field])
-            });
-            match alike.and_then(|last| last["resourceNames"].as_array_mut()) {
-                Some(names) => names.push(json!(name)),
-                None => {
-                    rule["resourceNames"] = json!([name]);
-                    rules.push(rule);
-                }
-            }
-        }
-        Value::from(rules)
-    };
     grouped
         .into_iter()
         .map(|(namespace, resources)| (namespace, to_value(resources)))
         .collect()
+}
+
+fn to_value(resources: Verbs<'_>) -> Value {
+    let mut rules: Vec<Value> = Vec::new();
+    for ((group, resource, name), verbs) in resources {
+        let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        let Some(name) = name else {
+            rules.push(rule);
+            continue;
+        };
+        let alike = rules.last_mut().filter(|last| {
+            last["resourceNames"].is_array()
+                && ["apiGroups", "resources", "verbs"]
+                    .iter()
+                    .all(|field| last[*field] == rule[*field])
+        });
+        match alike.and_then(|last| last["resourceNames"].as_array_mut()) {
+            Some(names) => names.push(json!(name)),
+            None => {
+                rule["resourceNames"] = json!([name]);
+                rules.push(rule);
+            }
+        }
+    }
+    Value::from(rules)
+}
+
+/// Rules for one place as RBAC writes them.
+pub(super) fn rules_of_one_place(rules: BTreeSet<Rule>) -> Value {
+    by_namespace(rules)
+        .into_values()
+        .next()
+        .unwrap_or_else(|| json!([]))
 }
 
 pub(super) fn role_and_binding(

@@ -112,6 +112,17 @@ impl Guard {
         }
     }
 
+    /// Goes on under other limits. What is held is asked for anew, and held again if it
+    /// exceeds those.
+    pub fn set_policy(&mut self, policy: Policy) {
+        if self.policy == policy {
+            return;
+        }
+        self.policy = policy;
+        self.held.clear();
+        self.reason = None;
+    }
+
     /// Takes up after a restart: what was let pass, by uid, and whether something
     /// was held. If so, all withdrawals are held until [`Guard::caught_up`].
     #[must_use]

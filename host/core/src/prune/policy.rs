@@ -1,5 +1,6 @@
 //! Limits on deletions, and the reasons for them.
 
+use crate::journal::{MAX_ENTRIES, MAX_OVERWRITES};
 use std::time::Duration;
 
 /// How many objects a plugin may withdraw within [`WINDOW`], over all its units.
@@ -7,6 +8,10 @@ use std::time::Duration;
 /// objects is there within seconds, and what it has deleted by then one can still
 /// look through and restore.
 pub const BUDGET: usize = 100;
+
+/// The most that a budget can be: what of one plugin the journal tells for sure, after a
+/// restart that must not begin a new budget. Overwrites may have the rest of its room.
+pub const MOST_BUDGET: usize = MAX_ENTRIES - MAX_OVERWRITES;
 
 /// The time over which [`BUDGET`] and [`PLUGIN_SHARE_PERCENT`] are counted. Long
 /// enough that a mistake does not get several budgets before somebody reads the
@@ -61,6 +66,16 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The widest limits that can be kept.
+    pub const MOST: Self = Self {
+        budget: MOST_BUDGET,
+        window: WINDOW,
+        floor: FLOOR,
+        plugin_share_percent: 100,
+        unit_share_percent: UNIT_SHARE_PERCENT,
+        approval_lifetime: APPROVAL_LIFETIME,
+    };
+
     /// Whether `part` of `whole` is more than a share allows.
     pub(super) fn exceeds(&self, part: usize, whole: usize, percent: u8) -> bool {
         let (part_hundredfold, limit) = (part as u128 * 100, whole as u128 * u128::from(percent));

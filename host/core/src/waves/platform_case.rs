@@ -5,70 +5,21 @@ use super::{Deletion, Member, Mode, Notice, Sequence, Step, deletion, order};
 use crate::health::{Applied, Context, Gate, gate};
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::APPLIED_ANNOTATION;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Name, tier, wave, and what it needs.
-type Row = (&'static str, u8, i64, &'static [&'static str]);
+/// One application of the table that all tests of this case share.
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    tier: u8,
+    wave: i64,
+    needs: Vec<String>,
+}
 
-const PLATFORM: [Row; 23] = [
-    ("argocd-config", 1, -15, &[]),
-    ("platform-idms", 1, -10, &["argocd-config"]),
-    ("sealed-secrets-controller", 1, -8, &["platform-idms"]),
-    ("platform-catalogsources", 1, -5, &["platform-idms"]),
-    ("sealed-secrets", 1, -5, &["sealed-secrets-controller"]),
-    ("sealed-secrets-gpu", 3, -5, &["sealed-secrets-controller"]),
-    ("nfd-operator", 3, -3, &["platform-catalogsources"]),
-    ("hubble-timescape-scc", 2, -2, &[]),
-    (
-        "gpu-operator",
-        3,
-        -2,
-        &["platform-catalogsources", "nfd-operator"],
-    ),
-    ("lvms-operator", 1, -1, &["platform-catalogsources"]),
-    (
-        "tetragon-catalogsource",
-        2,
-        -1,
-        &["platform-catalogsources"],
-    ),
-    ("clickhouse-operator", 2, -1, &["platform-catalogsources"]),
-    ("tetragon", 2, -1, &["tetragon-catalogsource"]),
-    ("cilium-config", 2, -1, &[]),
-    (
-        "hubble-timescape",
-        2,
-        0,
-        &[
-            "clickhouse-operator",
-            "hubble-timescape-scc",
-            "sealed-secrets",
-        ],
-    ),
-    ("nfd-instance", 3, 0, &["nfd-operator"]),
-    (
-        "vector-exporter",
-        2,
-        1,
-        &["hubble-timescape", "sealed-secrets"],
-    ),
-    ("gpu-cluster-policy", 3, 1, &["gpu-operator"]),
-    (
-        "nim-operator",
-        3,
-        1,
-        &["platform-catalogsources", "gpu-operator"],
-    ),
-    ("splunk-otel", 4, 1, &["sealed-secrets"]),
-    ("intersight-otel", 4, 1, &["sealed-secrets"]),
-    (
-        "nim-llm",
-        3,
-        2,
-        &["nim-operator", "sealed-secrets-gpu", "gpu-cluster-policy"],
-    ),
-    ("splunk-reporter", 4, 2, &["splunk-otel", "sealed-secrets"]),
-];
+fn platform() -> Vec<Row> {
+    serde_json::from_str(include_str!("../../../../tests/support/platform.json")).unwrap()
+}
 
 const WAVES: [i64; 10] = [-15, -10, -8, -5, -3, -2, -1, 0, 1, 2];
 
@@ -78,7 +29,9 @@ fn application(name: &str) -> ObjectReference {
 }
 
 fn member(row: &Row) -> Member {
-    let (name, _, wave, needs) = row;
+    let Row {
+        name, wave, needs, ..
+    } = row;
     let needs: Vec<_> = needs
         .iter()
         .map(|need| format!("Application/{need}"))
@@ -94,8 +47,9 @@ fn member(row: &Row) -> Member {
 
 /// The applications of a cluster: tier 3 is for those with GPUs.
 fn cluster(gpu: bool) -> Vec<Member> {
-    let rows = PLATFORM.iter().filter(|(_, tier, ..)| gpu || *tier != 3);
-    rows.map(member).collect()
+    let rows = platform().into_iter();
+    let rows = rows.filter(|row| gpu || row.tier != 3);
+    rows.map(|row| member(&row)).collect()
 }
 
 fn ordered(mode: Mode) -> Sequence {
@@ -129,7 +83,7 @@ fn clusters_get_their_applications_in_their_waves() {
 
 #[test]
 fn one_dependency_is_inside_a_wave() {
-    let edges: usize = PLATFORM.iter().map(|(_, _, _, needs)| needs.len()).sum();
+    let edges: usize = platform().iter().map(|row| row.needs.len()).sum();
     assert_eq!(edges, 28);
     let inside = |refined| Notice::InsideWave {
         object: application("tetragon"),
@@ -177,7 +131,7 @@ fn prose_is_no_dependency() {
             .contains(&application("gpu-cluster-policy"))
     );
     // Tiers 5 and 6 have no rows, and so no applications.
-    assert!(PLATFORM.iter().all(|(_, tier, ..)| (1..=4).contains(tier)));
+    assert!(platform().iter().all(|row| (1..=4).contains(&row.tier)));
 }
 
 #[test]
@@ -204,17 +158,15 @@ fn a_degraded_operator_holds_up_what_the_mode_says() {
     for mode in [Mode::Waves, Mode::WavesOnly] {
         let sequence = ordered(mode);
         let mut held = names(sequence.held_by(&gpu_operator));
-        let later = PLATFORM.iter().filter(|(_, _, wave, _)| *wave >= -1);
-        let mut later: Vec<_> = later.map(|(name, ..)| *name).collect();
+        let all = platform();
+        let later = all.iter().filter(|row| row.wave >= -1);
+        let mut later: Vec<_> = later.map(|row| row.name.as_str()).collect();
         held.sort_unstable();
         later.sort_unstable();
         assert_eq!(held, later);
         // All others of its wave and before are done: there is nothing to start.
         let healthy = |one: &ObjectReference| {
-            *one != gpu_operator
-                && PLATFORM
-                    .iter()
-                    .any(|(name, _, wave, _)| *name == one.name && *wave <= -2)
+            *one != gpu_operator && all.iter().any(|row| row.name == one.name && row.wave <= -2)
         };
         assert_eq!(
             names(
@@ -245,8 +197,13 @@ fn all_of_it_goes_in_reverse() {
         let holds = |step: &Step| step.objects().any(|one| one.name == name);
         steps.iter().position(holds).unwrap()
     };
-    for (name, _, _, needs) in PLATFORM {
-        assert!(needs.iter().all(|need| place(name) < place(need)), "{name}");
+    for row in platform() {
+        let mut needs = row.needs.iter();
+        assert!(
+            needs.all(|need| place(&row.name) < place(need)),
+            "{}",
+            row.name
+        );
     }
 }
 

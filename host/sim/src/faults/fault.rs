@@ -40,6 +40,7 @@ pub(super) enum Effect {
     Unavailable { retry_after: u32 },
     Conflict,
     Reset,
+    LostAnswer { delay: Duration },
     TruncatedWatch { after: Duration },
     SilentWatch,
     Expired,
@@ -58,7 +59,9 @@ impl Fault {
     /// Whether a request is one of those that can be struck.
     pub(super) fn concerns(&self, asked: &Asked<'_>) -> bool {
         let possible = match self.effect {
-            Effect::SlowAdmission { .. } => asked.verb.is_some_and(Verb::is_write),
+            Effect::SlowAdmission { .. } | Effect::LostAnswer { .. } => {
+                asked.verb.is_some_and(Verb::is_write)
+            }
             Effect::Conflict => {
                 matches!(asked.verb, Some(Verb::Update | Verb::Patch | Verb::Delete))
             }
@@ -88,6 +91,7 @@ impl Effect {
             Effect::Unavailable { .. } => "unavailable",
             Effect::Conflict => "conflict",
             Effect::Reset => "reset",
+            Effect::LostAnswer { .. } => "lost-answer",
             Effect::TruncatedWatch { .. } => "truncated-watch",
             Effect::SilentWatch => "silent-watch",
             Effect::Expired => "expired",

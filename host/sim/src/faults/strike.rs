@@ -27,6 +27,8 @@ pub(crate) enum Outcome {
     Conflict,
     Expired,
     Reset,
+    /// The connection breaks, and the request is carried out so much later.
+    Lost(Duration),
     /// A watch that breaks after so long.
     Truncated(Duration),
 }
@@ -40,6 +42,7 @@ impl Outcome {
             Effect::Conflict => Outcome::Conflict,
             Effect::Expired => Outcome::Expired,
             Effect::Reset => Outcome::Reset,
+            Effect::LostAnswer { delay } => Outcome::Lost(delay),
             Effect::TruncatedWatch { after } => Outcome::Truncated(after),
             // Those are delays, happen at once, or concern open watches.
             Effect::Latency { .. }
@@ -49,11 +52,11 @@ impl Outcome {
         })
     }
 
-    /// The answer, or the break of the connection. None for a watch that goes on
-    /// for a while.
+    /// The answer, or the break of the connection. None for what is carried out all
+    /// the same: a watch that goes on for a while, a request whose answer is lost.
     pub(crate) fn answer(self, about: About<'_>, watch: bool) -> Option<Result<Answer, BodyError>> {
         Some(match self {
-            Outcome::Truncated(_) => return None,
+            Outcome::Truncated(_) | Outcome::Lost(_) => return None,
             Outcome::Reset => Err(reset()),
             Outcome::TooManyRequests(seconds) => Ok(too_many_requests(seconds)),
             Outcome::InternalError => Ok(response::refusal(&ApiError::internal_error(

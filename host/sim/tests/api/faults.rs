@@ -216,6 +216,29 @@ async fn connections_break() {
     assert!(texts.contains("connection reset by peer"), "{texts}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn answers_are_lost_of_what_is_done_then_or_later() {
+    for (fault, at_once) in [("lost-answer", 200), ("lost-answer: delay=3s", 404)] {
+        let (server, http) = failing(&[fault]);
+        let body = Body::from(config_map("a", json!({})).to_string().into_bytes());
+        let request = Request::post(CONFIG_MAPS)
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap();
+        let error = http.0.send(request).await.unwrap_err();
+        let texts = std::iter::successors(Some(&error as &dyn std::error::Error), |e| e.source());
+        let texts: Vec<String> = texts.map(ToString::to_string).collect();
+        let texts = texts.join(": ");
+        assert!(texts.contains("connection reset by peer"), "{texts}");
+        // Reads are not struck, and a refusal that nobody hears is no harm.
+        let one = format!("{CONFIG_MAPS}/a");
+        assert_eq!(http.get(&one).await.0, at_once, "{fault}");
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(http.get(&one).await.0, 200, "{fault}");
+        set(&server, &[]);
+    }
+}
+
 /// What a watch says within ten seconds: kinds of events, or how it ended.
 async fn watched(server: &Server, version: &str) -> Vec<String> {
     let api: Api<ConfigMap> = Api::default_namespaced(server.client());

@@ -22,6 +22,7 @@ mod immutable;
 mod inputs;
 mod left;
 mod life;
+mod lost;
 mod namespaces;
 mod noops;
 mod outage;

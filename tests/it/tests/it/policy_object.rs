@@ -1,4 +1,5 @@
-//! `Plugin` objects that this version of the agent cannot read.
+//! `Plugin` objects that this version of the agent cannot read, and requests that were
+//! answered before it started.
 
 use reeve_it::{World, core_reference, guest, plugin_reference};
 use serde_json::{Value, json};
@@ -90,4 +91,33 @@ async fn nothing_runs_under_a_policy_that_was_never_read() {
     set_mode(&world, "Auto").await;
     world.wait(Duration::from_secs(60)).await;
     assert!(world.get(&made("alice")).await.is_some());
+}
+
+/// Whichever of the agent's own lists comes first.
+#[tokio::test(start_paused = true)]
+async fn a_restart_carries_out_no_request_again() {
+    for slow in ["configmaps", "plugins"] {
+        let mut world = World::started().await;
+        install(&world).await;
+        world.tenant("alice", &[]).await;
+        world.settle().await;
+        let asks = json!({"reeve.dev/reconcile-at": "1", "reeve.dev/retry-at": "2"});
+        let patch = json!({"metadata": {"annotations": asks}});
+        world.edit(&plugin_reference("chameleon"), patch).await;
+        world.wait(Duration::from_secs(30)).await;
+        let before = world.get(&plugin_reference("chameleon")).await.unwrap();
+        assert_eq!(before["status"]["lastHandledReconcileAt"], "1");
+        assert_eq!(before["status"]["lastHandledRetryAt"], "2");
+        world.stop().await;
+        let fault = format!(
+            "latency: delay=5s, verb=list, resource={slow}, namespace={}",
+            reeve_it::NAMESPACE
+        );
+        world.server.set_faults(vec![fault.parse().unwrap()]);
+        world.start();
+        world.wait(Duration::from_secs(60)).await;
+        let after = world.get(&plugin_reference("chameleon")).await.unwrap();
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        assert_eq!(version(&after), version(&before), "{slow}: {after}");
+    }
 }

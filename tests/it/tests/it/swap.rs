@@ -1,6 +1,8 @@
 //! Versions of a plugin that follow one another.
 
-use reeve_it::{World, config_map_reference, core_reference, guest, plugin, plugin_reference};
+use reeve_it::{
+    World, config_map_reference, core_reference, guest, plugin, plugin_reference, profile_reference,
+};
 use serde_json::{Value, json};
 
 fn config(deed: &Value) -> Option<Value> {
@@ -199,4 +201,51 @@ async fn an_edit_beside_the_contents_ends_no_load() {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
     assert!(world.get(&made()).await.is_some());
+}
+
+/// A write of the old version that is late is not what stays.
+#[tokio::test(start_paused = true)]
+async fn a_late_write_under_another_version_of_the_kind_does_not_stay() {
+    let world = World::started().await;
+    let mut crd = reeve_test_support::samples::profile_crd();
+    let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+    let mut second = versions[0].clone();
+    second["name"] = json!("v9");
+    second["storage"] = json!(false);
+    versions.push(second);
+    world.apply(&crd).await;
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    let version = |version: &str| {
+        let mut config = config(&json!({"do": "echo"})).unwrap();
+        config["primary"] = json!(format!("Profile.{version}.kubeflow.org"));
+        Some(config)
+    };
+    let says = async |text: &str| {
+        let made = world.get(&made()).await.unwrap();
+        let primary = made["data"]["primary"].as_str().unwrap();
+        assert!(primary.contains(text), "{made}");
+    };
+    world.tenant("alice", &[]).await;
+    world.install("chameleon", &component, version("v1")).await;
+    world.settle().await;
+    says("kubeflow.org/v1").await;
+    // The next write is on its way for 20 seconds.
+    let slow = "latency: delay=20s, verb=patch, resource=configmaps, namespace=alice, count=1";
+    world.server.set_faults(vec![slow.parse().unwrap()]);
+    let label = json!({"metadata": {"labels": {"late": "yes"}}});
+    world.edit(&profile_reference("alice"), label).await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    world.deliver("chameleon", &component, version("v9")).await;
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+    assert_eq!(plugin["status"]["primaryKind"], "Profile.v9.kubeflow.org");
+    says("kubeflow.org/v9").await;
+    let before = world.get(&made()).await.unwrap();
+    world.wait(std::time::Duration::from_secs(60)).await;
+    // It was overwritten, and put right again.
+    says("kubeflow.org/v9").await;
+    let after = world.get(&made()).await.unwrap();
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    assert_ne!(version(&after), version(&before));
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }

@@ -146,3 +146,45 @@ async fn what_must_not_exist_counts_as_well() {
     stage.pass(2 * 3600).await;
     assert_eq!(left(&stage, "").await, count - 70);
 }
+
+/// Its Plugin says how much it may withdraw, and another word on that holds at once.
+#[tokio::test(start_paused = true)]
+async fn a_plugin_has_a_budget_of_its_own() {
+    let mut stage = Stage::with_plugin(json!({"limits": {"deletionsPerHour": 3}})).await;
+    let count = 8;
+    let first: Vec<Value> = (0..count)
+        .map(|n| config_map(&format!("u{n}"), 0))
+        .collect();
+    stage.bundle("one", &first).await;
+    stage.pass(5).await;
+    assert_eq!(left(&stage, "").await, count);
+    // One after another, as units withdraw.
+    for (asked, expected) in [(1, 7), (3, 5), (4, 5)] {
+        stage.bundle("one", &first[asked..]).await;
+        stage.pass(5).await;
+        assert_eq!(left(&stage, "").await, expected, "{asked}");
+    }
+    let message = held(&stage).await;
+    let why = "the plugin may withdraw 3 objects within 60 minutes over all its units";
+    assert!(message.contains(why), "{message}");
+    let set = async |stage: &Stage, deletions: u32| {
+        let patch = json!({"spec": {"limits": {"deletionsPerHour": deletions}}});
+        stage.world.edit(&plugin_reference("courier"), patch).await;
+        stage.pass(5).await;
+    };
+    set(&stage, 4).await;
+    assert_eq!(left(&stage, "").await, 4);
+    let over = stage
+        .world
+        .plugin_condition("courier", "DeletionsHeld")
+        .await;
+    assert_eq!(over.status, "", "{over:?}");
+    // None without a word; a restart knows that as well.
+    set(&stage, 0).await;
+    stage.restart().await;
+    stage.bundle("one", &first[5..]).await;
+    stage.pass(60).await;
+    assert_eq!(left(&stage, "").await, 4);
+    let message = held(&stage).await;
+    assert!(message.contains("may withdraw 0 objects"), "{message}");
+}

@@ -13,4 +13,5 @@ mod recreations;
 mod removals;
 mod stage;
 mod timeouts;
+mod unseen;
 mod waves;

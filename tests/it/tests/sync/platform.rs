@@ -1,134 +1,29 @@
 //! A platform of 23 applications, 28 dependencies and 10 waves, as one unit: each
 //! application is a Deployment, a Job or a custom resource.
 
+use reeve_test_support::platform::{self, WAVES, application, applications, full};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::stage::{Happened, Stage, deployment, job, token, widget, with};
-
-/// Name, tier, wave, and what it needs.
-type Row = (&'static str, u8, i64, &'static [&'static str]);
-
-const PLATFORM: [Row; 23] = [
-    ("argocd-config", 1, -15, &[]),
-    ("platform-idms", 1, -10, &["argocd-config"]),
-    ("sealed-secrets-controller", 1, -8, &["platform-idms"]),
-    ("platform-catalogsources", 1, -5, &["platform-idms"]),
-    ("sealed-secrets", 1, -5, &["sealed-secrets-controller"]),
-    ("sealed-secrets-gpu", 3, -5, &["sealed-secrets-controller"]),
-    ("nfd-operator", 3, -3, &["platform-catalogsources"]),
-    ("hubble-timescape-scc", 2, -2, &[]),
-    (
-        "gpu-operator",
-        3,
-        -2,
-        &["platform-catalogsources", "nfd-operator"],
-    ),
-    ("lvms-operator", 1, -1, &["platform-catalogsources"]),
-    (
-        "tetragon-catalogsource",
-        2,
-        -1,
-        &["platform-catalogsources"],
-    ),
-    ("clickhouse-operator", 2, -1, &["platform-catalogsources"]),
-    ("tetragon", 2, -1, &["tetragon-catalogsource"]),
-    ("cilium-config", 2, -1, &[]),
-    (
-        "hubble-timescape",
-        2,
-        0,
-        &[
-            "clickhouse-operator",
-            "hubble-timescape-scc",
-            "sealed-secrets",
-        ],
-    ),
-    ("nfd-instance", 3, 0, &["nfd-operator"]),
-    (
-        "vector-exporter",
-        2,
-        1,
-        &["hubble-timescape", "sealed-secrets"],
-    ),
-    ("gpu-cluster-policy", 3, 1, &["gpu-operator"]),
-    (
-        "nim-operator",
-        3,
-        1,
-        &["platform-catalogsources", "gpu-operator"],
-    ),
-    ("splunk-otel", 4, 1, &["sealed-secrets"]),
-    ("intersight-otel", 4, 1, &["sealed-secrets"]),
-    (
-        "nim-llm",
-        3,
-        2,
-        &["nim-operator", "sealed-secrets-gpu", "gpu-cluster-policy"],
-    ),
-    ("splunk-reporter", 4, 2, &["splunk-otel", "sealed-secrets"]),
-];
-
-const WAVES: [i64; 10] = [-15, -10, -8, -5, -3, -2, -1, 0, 1, 2];
-
-/// Operators run, what configures is done once, the rest is reconciled by others.
-fn kind(name: &str) -> &'static str {
-    if name.ends_with("operator") || name.ends_with("controller") {
-        "Deployment"
-    } else if name.ends_with("config") || name.ends_with("idms") {
-        "Job"
-    } else {
-        "Widget"
-    }
-}
-
-fn full(name: &str) -> String {
-    format!("{}/{name}", kind(name))
-}
-
-fn application(row: &Row) -> Value {
-    let (name, _, wave, needs) = *row;
-    let object = match kind(name) {
-        "Deployment" => deployment(name, wave),
-        "Job" => job(name, wave),
-        _ => widget(name, wave),
-    };
-    let needs: Vec<String> = needs.iter().map(|need| full(need)).collect();
-    if needs.is_empty() {
-        object
-    } else {
-        with(object, &[("reeve.dev/depends-on", &needs.join(","))])
-    }
-}
+use crate::stage::{APPS, Happened, Stage, deployment, token, widget};
 
 fn platform(gpu: bool) -> Vec<Value> {
-    let rows = PLATFORM.iter().filter(|(_, tier, ..)| gpu || *tier != 3);
-    rows.map(application).collect()
+    platform::objects(APPS, gpu)
 }
 
 /// The applications with changes to some.
 fn changed(change: impl Fn(&str, &mut Value)) -> Vec<Value> {
-    let mut objects = platform(true);
-    for object in &mut objects {
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        change(&name, object);
-    }
-    objects
+    platform::changed(APPS, change)
 }
 
 fn wave_of(full: &str) -> i64 {
-    let (_, name) = full.split_once('/').unwrap();
-    let row = PLATFORM.iter().find(|(known, ..)| *known == name);
-    row.unwrap().2
+    application(full).unwrap().wave
 }
 
 /// Applications to which something happened, those of the platform.
 fn ours(stage: &Stage, what: Happened) -> Vec<String> {
     let mut all = stage.all(what);
-    all.retain(|full| {
-        let (_, name) = full.split_once('/').unwrap();
-        PLATFORM.iter().any(|(known, ..)| *known == name)
-    });
+    all.retain(|full| application(full).is_some());
     all
 }
 
@@ -170,11 +65,11 @@ async fn clusters_with_gpus_get_23_applications_in_10_waves() {
     assert_eq!(made.len(), 23);
     assert_eq!(waves(&stage, Happened::Made), WAVES);
     in_waves(&stage);
-    let edges: usize = PLATFORM.iter().map(|(_, _, _, needs)| needs.len()).sum();
+    let edges: usize = applications().iter().map(|one| one.needs.len()).sum();
     assert_eq!(edges, 28);
-    for (name, _, _, needs) in PLATFORM {
-        for need in needs {
-            stage.one_after_another(&[&full(need), &full(name)]);
+    for one in applications() {
+        for need in &one.needs {
+            stage.one_after_another(&[&full(need), &full(&one.name)]);
         }
     }
 }
@@ -210,8 +105,8 @@ async fn what_has_no_edge_goes_together() {
         when(&stage, Happened::Made, "gpu-cluster-policy"),
     );
     assert!(operator.abs_diff(policy) < Duration::from_secs(1));
-    let tiers: Vec<u8> = PLATFORM.iter().map(|(_, tier, ..)| *tier).collect();
-    assert!(tiers.iter().all(|tier| (1..=4).contains(tier)));
+    let mut tiers = applications().iter().map(|one| one.tier);
+    assert!(tiers.all(|tier| (1..=4).contains(&tier)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
 use parking_lot::Mutex;
 use reeve_it::{AGENT, NAMESPACE, World, guest};
 use reeve_sim::Actors;
+use reeve_test_support::workloads::{self, in_wave};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -311,26 +312,14 @@ fn named(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": APPS}})
 }
 
-/// Adds the annotations of a wave and others to an object.
-pub(crate) fn with(mut object: Value, annotations: &[(&str, &str)]) -> Value {
-    for (key, value) in annotations {
-        object["metadata"]["annotations"][*key] = json!(value);
-    }
-    object
-}
-
-fn in_wave(object: Value, wave: i64) -> Value {
-    match wave {
-        0 => object,
-        wave => with(object, &[("reeve.dev/wave", &wave.to_string())]),
-    }
+/// Adds annotations to an object.
+pub(crate) fn with(object: Value, annotations: &[(&str, &str)]) -> Value {
+    workloads::annotated(object, annotations)
 }
 
 /// A custom resource that takes a second to become ready.
 pub(crate) fn widget(name: &str, wave: i64) -> Value {
-    let mut widget = named("example.com/v1", "Widget", name);
-    widget["spec"] = json!({"size": 1});
-    in_wave(widget, wave)
+    in_wave(workloads::widget(APPS, name), wave)
 }
 
 pub(crate) fn config_map(name: &str, wave: i64) -> Value {
@@ -339,28 +328,13 @@ pub(crate) fn config_map(name: &str, wave: i64) -> Value {
     in_wave(config_map, wave)
 }
 
-fn template(policy: &str) -> Value {
-    json!({
-        "metadata": {"labels": {"app": "a"}},
-        "spec": {"restartPolicy": policy, "containers": [{"name": "a", "image": "example.com/a:1"}]},
-    })
-}
-
 /// A Job that takes a second to complete.
 pub(crate) fn job(name: &str, wave: i64) -> Value {
-    let mut job = named("batch/v1", "Job", name);
-    job["spec"] = json!({"template": template("Never"), "backoffLimit": 0});
-    in_wave(job, wave)
+    in_wave(workloads::job(APPS, name), wave)
 }
 
 pub(crate) fn deployment(name: &str, wave: i64) -> Value {
-    let mut deployment = named("apps/v1", "Deployment", name);
-    let mut template = template("Always");
-    template["metadata"]["labels"] = json!({"app": name});
-    deployment["spec"] = json!({
-        "replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template,
-    });
-    in_wave(deployment, wave)
+    in_wave(workloads::deployment(APPS, name), wave)
 }
 
 /// The token that a message about held deletions names: its one word of 20

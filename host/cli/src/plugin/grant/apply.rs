@@ -138,7 +138,6 @@ async fn left_over(
         plugin_label(grantee.plugin),
         grantee.namespace
     );
-    let prefix = grantee.role_name();
     let listed = api(client, resource, None)
         .list(&ListParams::default().labels(&labels))
         .await
@@ -147,9 +146,8 @@ async fn left_over(
         let name = object.metadata.name.unwrap_or_default();
         resource.reference(object.metadata.namespace.as_deref(), &name)
     });
-    // Labels can be forged; the name is the second sign.
     Ok(references
-        .filter(|old| old.name.starts_with(&prefix) && !kept.contains(old))
+        .filter(|old| grantee.may_own(&old.name) && !kept.contains(old))
         .collect())
 }
 

@@ -405,3 +405,38 @@ proptest! {
         prop_assert_ne!(token(&candidates), plugin);
     }
 }
+
+#[test]
+fn other_limits_hold_for_what_is_asked_from_then_on() {
+    let mut guard = guard();
+    let limited = |budget| Policy {
+        budget,
+        ..Policy::default()
+    };
+    let (one, two) = (unit(1), unit(2));
+    guard.set_policy(limited(3));
+    let passed = |guard: &mut Guard, unit: &UnitKey, candidates: Vec<Candidate>| {
+        let verdict = guard.review(request(unit, candidates, 100), &[], at(0));
+        (verdict.delete.len(), reasons(&verdict))
+    };
+    let over = |budget: usize| {
+        vec![format!(
+            "the plugin may withdraw {budget} objects within 60 minutes over all its units"
+        )]
+    };
+    assert_eq!(passed(&mut guard, &one, configs("a", 2)), (2, vec![]));
+    assert_eq!(passed(&mut guard, &two, configs("b", 2)), (0, over(3)));
+    // The same limits change nothing: what is held stays so.
+    guard.set_policy(limited(3));
+    assert_eq!(guard.hold().map(|hold| hold.count), Some(2));
+    // What was withdrawn before counts under the new ones.
+    guard.set_policy(limited(4));
+    assert_eq!(guard.hold(), None);
+    assert_eq!(passed(&mut guard, &two, configs("b", 2)), (2, vec![]));
+    assert_eq!(passed(&mut guard, &one, configs("c", 1)), (0, over(4)));
+    guard.set_policy(limited(0));
+    assert_eq!(passed(&mut guard, &two, configs("d", 1)), (0, over(0)));
+    // Trying again what was let pass costs nothing, also then.
+    guard.set_policy(limited(1));
+    assert_eq!(passed(&mut guard, &one, configs("a", 2)), (2, vec![]));
+}

@@ -12,12 +12,13 @@ use crate::http::route::Verb;
 use crate::span;
 
 /// The faults, with the fields that only they have.
-const FAULTS: [(&str, &[&str]); 11] = [
+const FAULTS: [(&str, &[&str]); 12] = [
     ("clock-jump", &["by"]),
     ("conflict", &[]),
     ("expired", &[]),
     ("internal-error", &[]),
     ("latency", &["delay", "jitter"]),
+    ("lost-answer", &["delay"]),
     ("reset", &[]),
     ("silent-watch", &[]),
     ("slow-admission", &["delay", "jitter"]),
@@ -186,6 +187,9 @@ impl Reader {
             "internal-error" => Effect::InternalError,
             "conflict" => Effect::Conflict,
             "reset" => Effect::Reset,
+            "lost-answer" => Effect::LostAnswer {
+                delay: self.span("delay")?.unwrap_or_default(),
+            },
             "silent-watch" => Effect::SilentWatch,
             "expired" => Effect::Expired,
             "truncated-watch" => Effect::TruncatedWatch {

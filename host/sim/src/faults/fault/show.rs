@@ -20,6 +20,9 @@ impl fmt::Display for Fault {
             Effect::TooManyRequests { retry_after } | Effect::Unavailable { retry_after } => {
                 fields.push(("retry-after", span::text(second * retry_after)));
             }
+            Effect::LostAnswer { delay } if !delay.is_zero() => {
+                fields.push(("delay", span::text(delay)));
+            }
             Effect::TruncatedWatch { after } if !after.is_zero() => {
                 fields.push(("after", span::text(after)));
             }

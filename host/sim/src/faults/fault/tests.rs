@@ -17,6 +17,8 @@ fn faults_are_written_as_they_are_read() {
         "internal-error",
         "conflict: agent=kubectl/*",
         "reset",
+        "lost-answer",
+        "lost-answer: delay=3s, verb=patch",
         "truncated-watch: after=3s",
         "silent-watch: resource=pods",
         "expired",
@@ -41,7 +43,7 @@ fn what_is_no_fault_is_refused_with_its_place() {
     for (text, expected) in [
         (
             "slow",
-            "there is no fault \"slow\"; there are clock-jump, conflict, expired, internal-error, latency, reset, silent-watch, slow-admission, too-many-requests, truncated-watch, unavailable",
+            "there is no fault \"slow\"; there are clock-jump, conflict, expired, internal-error, latency, lost-answer, reset, silent-watch, slow-admission, too-many-requests, truncated-watch, unavailable",
         ),
         (
             "latency",

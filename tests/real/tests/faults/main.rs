@@ -1,0 +1,277 @@
+//! What goes wrong around an agent that runs on a real API server: it converges after
+//! each fault, and asks for no more than that takes.
+//!
+//! Elsewhere: outages of the API server (`story`), of etcd and of the agent's token, and
+//! definitions that go and come back (`bad_input`), agents that are stopped or killed
+//! (`ha`, `crashes`). Clocks jump on the embedded cluster alone.
+
+mod stage;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use reeve_test_support::samples;
+use serde_json::json;
+
+use stage::{AGENT, NAMESPACE, PLUGIN, Requests, Stage};
+
+/// Watches of the agent: its own four (ConfigMaps twice, Plugins, Units), Profiles and
+/// quotas. Whatever breaks, each lists or connects anew a few times at most.
+const WATCHES: usize = 6;
+
+/// Long enough for the agent to have heard, if it could.
+const A_WHILE: Duration = Duration::from_secs(3);
+
+#[test]
+fn the_agent_converges_after_each_fault_and_asks_for_no_more_than_that_takes() -> Result<()> {
+    let mut stage = Stage::new()?;
+    connections_that_break_cost_no_lists(&mut stage)?;
+    silent_watches_are_no_news_of_their_own(&mut stage)?;
+    versions_that_are_too_old_are_listed_once(&mut stage)?;
+    a_namespace_that_goes_is_waited_for(&mut stage)?;
+    rights_that_are_taken_and_given_back(&mut stage)?;
+    an_api_server_with_too_much_to_do(&mut stage)?;
+    an_api_server_that_fails(&mut stage)
+}
+
+/// What a fault may cost.
+struct Cost {
+    lists: usize,
+    watches: usize,
+    writes: usize,
+}
+
+/// Lets a fault happen, and holds it to what it may cost.
+fn costing(
+    stage: &mut Stage,
+    most: Cost,
+    fault: impl FnOnce(&mut Stage) -> Result<()>,
+) -> Result<Requests> {
+    let (before, start) = (stage.requests()?, Instant::now());
+    fault(stage)?;
+    let asked = stage.requests()?.since(before);
+    eprintln!("{asked:?} in {:.1} s", start.elapsed().as_secs_f32());
+    ensure!(
+        asked.lists <= most.lists && asked.watches <= most.watches && asked.writes <= most.writes,
+        "{asked:?}, which is too much"
+    );
+    Ok(asked)
+}
+
+/// Watches go on where they were.
+fn connections_that_break_cost_no_lists(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 0,
+        watches: 3 * WATCHES,
+        writes: 3,
+    };
+    costing(stage, most, |stage| {
+        for profile in ["ann", "bob", "cleo"] {
+            stage.proxy.reset();
+            let pods = stage.ask(profile)?;
+            stage.wait_for_pods(profile, &pods)?;
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+/// What nobody tells of is not known, and not taken for anything else either; what was
+/// missed is told when the connection breaks.
+fn silent_watches_are_no_news_of_their_own(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 0,
+        watches: 2 * WATCHES,
+        writes: 1,
+    };
+    costing(stage, most, |stage| {
+        let before = stage.pods("ann")?;
+        stage.proxy.silence();
+        let pods = stage.ask("ann")?;
+        sleep(A_WHILE);
+        ensure!(stage.pods("ann")? == before, "it was not silent");
+        stage.proxy.reset();
+        stage.wait_for_pods("ann", &pods)
+    })
+    .map(drop)
+}
+
+/// An API server that has started anew does not know how things were before.
+fn versions_that_are_too_old_are_listed_once(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 2 * WATCHES,
+        watches: 4 * WATCHES,
+        writes: 1,
+    };
+    let asked = costing(stage, most, |stage| {
+        stage.proxy.close();
+        stage.ask("bob")?;
+        let pods = stage.ask("bob")?;
+        stage.cluster.stop_api_server();
+        stage.cluster.start_api_server()?;
+        stage.proxy.open();
+        stage.wait_for_pods("bob", &pods)?;
+        stage.wait_for_readiness(true)
+    })?;
+    ensure!(asked.lists > 0, "nothing was too old: {asked:?}");
+    Ok(())
+}
+
+fn a_namespace_that_goes_is_waited_for(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 0,
+        watches: WATCHES,
+        writes: 12,
+    };
+    costing(stage, most, |stage| {
+        stage.cluster.kubectl(&["delete", "namespace", "cleo"])?;
+        stage.wait_until_said("cleo", Some(("NamespaceAbsent", "cleo")))?;
+        // Somebody else is none the worse for it.
+        let pods = stage.ask("ann")?;
+        stage.wait_for_pods("ann", &pods)?;
+        let pods = stage.ask("cleo")?;
+        stage.cluster.apply_objects(&[samples::namespace("cleo")])?;
+        stage.wait_for_pods("cleo", &pods)?;
+        stage.wait_until_said("cleo", None)
+    })
+    .map(drop)
+}
+
+fn rights_that_are_taken_and_given_back(stage: &mut Stage) -> Result<()> {
+    let binding = |whose: &str| format!("reeve-plugin-{NAMESPACE}-{PLUGIN}-{whose}");
+    // What the plugin's account may write.
+    let most = Cost {
+        lists: 0,
+        watches: WATCHES,
+        writes: 12,
+    };
+    costing(stage, most, |stage| {
+        let delete = ["delete", "clusterrolebinding", &binding("account")];
+        stage.cluster.kubectl(&delete)?;
+        let (before, pods) = (stage.pods("ann")?, stage.ask("ann")?);
+        stage.wait_until_said("ann", Some(("Forbidden", "resourcequotas")))?;
+        ensure!(stage.pods("ann")? == before);
+        stage.grant()?;
+        stage.wait_for_pods("ann", &pods)?;
+        stage.wait_until_said("ann", None)
+    })?;
+    // What the agent may see; a watch that is open goes on, so it has to break.
+    let most = Cost {
+        lists: 20,
+        watches: 4 * WATCHES,
+        writes: 1,
+    };
+    costing(stage, most, |stage| {
+        let delete = ["delete", "clusterrolebinding", &binding("agent")];
+        stage.cluster.kubectl(&delete)?;
+        stage.proxy.reset();
+        let before = stage.pods("bob")?;
+        let pods = stage.ask("bob")?;
+        sleep(A_WHILE);
+        ensure!(stage.pods("bob")? == before, "it saw what it may not");
+        // Nothing of what it cannot see is taken for gone.
+        let quotas = stage.cluster.kubectl(&[
+            "get",
+            "resourcequotas",
+            "-A",
+            "-l",
+            "reeve.dev/plugin",
+            "-o",
+            "name",
+        ])?;
+        ensure!(quotas.lines().count() == stage::PROFILES.len(), "{quotas}");
+        stage.grant()?;
+        stage.wait_for_pods("bob", &pods)
+    })
+    .map(drop)
+}
+
+/// The API server's own flow control says 429 to all that the agent asks for.
+fn an_api_server_with_too_much_to_do(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 0,
+        watches: 2 * WATCHES,
+        writes: 12,
+    };
+    let api = "flowcontrol.apiserver.k8s.io/v1";
+    let account = json!({
+        "kind": "ServiceAccount",
+        "serviceAccount": {"namespace": NAMESPACE, "name": PLUGIN},
+    });
+    let level = json!({
+        "apiVersion": api, "kind": "PriorityLevelConfiguration", "metadata": {"name": "starved"},
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0,
+                "limitResponse": {"type": "Reject"},
+            },
+        },
+    });
+    let schema = json!({
+        "apiVersion": api, "kind": "FlowSchema", "metadata": {"name": "starved"},
+        "spec": {
+            "priorityLevelConfiguration": {"name": "starved"},
+            "matchingPrecedence": 1,
+            "rules": [{
+                "subjects": [account, {"kind": "User", "user": {"name": AGENT}}],
+                "resourceRules": [{
+                    "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"],
+                    "namespaces": ["*"], "clusterScope": true,
+                }],
+            }],
+        },
+    });
+    costing(stage, most, |stage| {
+        stage.cluster.apply_objects(&[level, schema])?;
+        // It takes a moment to hold.
+        sleep(A_WHILE);
+        let before = stage.pods("ann")?;
+        let pods = stage.ask("ann")?;
+        sleep(A_WHILE);
+        ensure!(stage.pods("ann")? == before, "it was not starved");
+        for kind in ["flowschema", "prioritylevelconfiguration"] {
+            stage.cluster.kubectl(&["delete", kind, "starved"])?;
+        }
+        stage.wait_for_pods("ann", &pods)?;
+        stage.wait_until_said("ann", None)
+    })
+    .map(drop)
+}
+
+/// A webhook that nobody answers makes 500s of all writes.
+fn an_api_server_that_fails(stage: &mut Stage) -> Result<()> {
+    let most = Cost {
+        lists: 0,
+        watches: WATCHES,
+        writes: 14,
+    };
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "broken"},
+        "webhooks": [{
+            "name": "broken.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["resourcequotas"],
+                "operations": ["CREATE", "UPDATE"],
+            }],
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    });
+    costing(stage, most, |stage| {
+        stage.cluster.apply_objects(&[webhook])?;
+        sleep(A_WHILE);
+        let pods = stage.ask("bob")?;
+        stage.wait_until_said("bob", Some(("ApplyFailed", "broken.example.com")))?;
+        let delete = ["delete", "validatingwebhookconfiguration", "broken"];
+        stage.cluster.kubectl(&delete)?;
+        stage.wait_for_pods("bob", &pods)?;
+        stage.wait_until_said("bob", None)
+    })
+    .map(drop)
+}

@@ -1,0 +1,150 @@
+//! What happened to the objects of a namespace, as the API server noted it.
+
+use anyhow::{Context as _, Result, ensure};
+use reeve_real::ControlPlane;
+use reeve_test_support::platform::application;
+use serde_json::Value;
+
+/// As whom the plugin writes.
+const ACCOUNT: &str = "system:serviceaccount:reeve-system:courier";
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// The plugin made it.
+    Made,
+    /// The plugin changed it.
+    Changed,
+    /// Somebody else wrote its status.
+    Reported,
+    /// The plugin deleted it.
+    Deleted,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// When the request came in, in the API server's words, which sort.
+    at: String,
+    what: Happened,
+    /// `Kind/name`.
+    name: String,
+}
+
+/// All of it, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct History(Vec<Entry>);
+
+impl History {
+    /// What happened in a namespace so far.
+    pub(crate) fn of(cluster: &ControlPlane, namespace: &str) -> Result<Self> {
+        let mut entries: Vec<Entry> = cluster
+            .audit_log()?
+            .iter()
+            .filter_map(|event| entry(event, namespace))
+            .collect();
+        entries.sort_by(|a, b| a.at.cmp(&b.at));
+        Ok(Self(entries))
+    }
+
+    /// What happened since there were so many entries.
+    pub(crate) fn since(&self, count: usize) -> Self {
+        Self(self.0[count.min(self.0.len())..].to_vec())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// To which objects something happened, in order.
+    pub(crate) fn all(&self, what: Happened) -> Vec<&str> {
+        let entries = self.0.iter().filter(|entry| entry.what == what);
+        entries.map(|entry| entry.name.as_str()).collect()
+    }
+
+    /// The same, of the applications of the platform.
+    pub(crate) fn applications(&self, what: Happened) -> Vec<&str> {
+        let mut all = self.all(what);
+        all.retain(|name| application(name).is_some());
+        all
+    }
+
+    /// When something first happened to an object.
+    pub(crate) fn first(&self, what: Happened, name: &str) -> Result<&str> {
+        let mut entries = self.0.iter();
+        let found = entries.find(|entry| entry.what == what && entry.name == name);
+        let found = found.with_context(|| format!("{name} was never {what:?}: {:#?}", self.0));
+        found.map(|entry| entry.at.as_str())
+    }
+
+    /// When something last happened to an object.
+    fn last(&self, what: Happened, name: &str) -> Option<&str> {
+        let mut entries = self.0.iter().rev();
+        let found = entries.find(|entry| entry.what == what && entry.name == name);
+        found.map(|entry| entry.at.as_str())
+    }
+
+    /// Waves in the order in which something happened in them.
+    pub(crate) fn waves(&self, what: Happened) -> Vec<i64> {
+        let all = self.applications(what);
+        let mut waves: Vec<i64> = all.iter().map(|name| wave_of(name)).collect();
+        waves.dedup();
+        waves
+    }
+
+    /// That the one was made when the other had reported for the last time: whoever
+    /// looks after it had nothing more to say then.
+    pub(crate) fn made_after(&self, after: &str, before: &str) -> Result<()> {
+        let reported = self.last(Happened::Reported, before);
+        let reported = reported.with_context(|| format!("{before} has reported nothing"))?;
+        let made = self.first(Happened::Made, after)?;
+        ensure!(
+            reported <= made,
+            "{after} was made at {made}, and {before} reported at {reported}"
+        );
+        Ok(())
+    }
+
+    /// Of every two applications in different waves, the one of the later wave was made
+    /// when the other was healthy.
+    pub(crate) fn is_in_waves(&self) -> Result<()> {
+        let made = self.applications(Happened::Made);
+        for before in &made {
+            for after in made.iter().filter(|after| wave_of(before) < wave_of(after)) {
+                self.made_after(after, before)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wave_of(full: &str) -> i64 {
+    application(full).map_or(0, |one| one.wave)
+}
+
+fn entry(event: &Value, namespace: &str) -> Option<Entry> {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+    if text("/objectRef/namespace") != Some(namespace) {
+        return None;
+    }
+    let kind = match text("/objectRef/resource")? {
+        "deployments" => "Deployment",
+        "jobs" => "Job",
+        "widgets" => "Widget",
+        _ => return None,
+    };
+    let ours = text("/impersonatedUser/username") == Some(ACCOUNT);
+    let status = text("/objectRef/subresource") == Some("status");
+    let code = event.pointer("/responseStatus/code")?.as_u64()?;
+    let what = match text("/verb")? {
+        "patch" | "update" if status => Happened::Reported,
+        "patch" | "create" if ours && code == 201 => Happened::Made,
+        "patch" if ours && code == 200 => Happened::Changed,
+        "delete" if ours && code == 200 => Happened::Deleted,
+        _ => return None,
+    };
+    Some(Entry {
+        at: text("/requestReceivedTimestamp")?.to_owned(),
+        what,
+        name: format!("{kind}/{}", text("/objectRef/name")?),
+    })
+}
