@@ -43,6 +43,11 @@ fn cloudmain() {
 }
 
 #[test]
+fn gitea() {
+    check("gitea");
+}
+
+#[test]
 fn limitranges() {
     check("limitranges");
 }

@@ -1,7 +1,10 @@
-//! Buckets, as the ConfigMap describes them.
+//! Buckets, as OPA gateways and the ConfigMap describe them.
 
 use reeve_sdk::parse_json;
 use reeve_sdk::prelude::*;
+
+/// What of OPA's data is no bucket: its own policies.
+const NOT_A_BUCKET: &str = "httpapi";
 
 /// A bucket, and who may use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +15,8 @@ pub(crate) struct Bucket {
     pub(crate) container: String,
     /// The folder in it, which is what comes after.
     pub(crate) folder: Option<String>,
-    /// What it is called in volumes and claims, unless that is its own name.
+    /// What it is called in volumes and claims; buckets of the first generation of
+    /// OPA's data have no such name.
     pub(crate) label: Option<String>,
     /// The service principal.
     pub(crate) principal: Option<String>,
@@ -51,10 +55,25 @@ pub(crate) enum Access {
     ReadWrite,
 }
 
+/// All data of an OPA gateway: `{"result": {BUCKET: {readers, writers}}}`, with
+/// `spn` and `name` in the second generation.
+pub(crate) fn of_opa(text: &str) -> Result<Described, String> {
+    let answer: Json = parse_json(text).map_err(not_json)?;
+    let Some(entries) = answer.get("result").and_then(Value::as_object) else {
+        return Err("no object under `result`; ask for /v1/data of the gateway".to_owned());
+    };
+    let mut described = Described::default();
+    // In the order of their names: that of the document means nothing.
+    for (name, entry) in entries.iter().filter(|(name, _)| *name != NOT_A_BUCKET) {
+        described.add(name, of_entry(name, None, "name", entry));
+    }
+    Ok(described)
+}
+
 /// A key of the ConfigMap: an array of `{bucketName, pvName, subfolder, readers,
 /// writers, spn}`.
 pub(crate) fn of_config_map(text: &str) -> Result<Described, String> {
-    let answer: Value = parse_json(text).map_err(not_json)?;
+    let answer: Json = parse_json(text).map_err(not_json)?;
     let Some(entries) = answer.as_array() else {
         return Err("no array of buckets".to_owned());
     };
@@ -62,7 +81,7 @@ pub(crate) fn of_config_map(text: &str) -> Result<Described, String> {
     for (index, entry) in entries.iter().enumerate() {
         let bucket = match text_of(entry, "bucketName") {
             Ok(Some(name)) => text_of(entry, "subfolder")
-                .and_then(|folder| of_entry(&name, folder, entry))
+                .and_then(|folder| of_entry(&name, folder, "pvName", entry))
                 .map_err(|error| format!("{name}: {error}")),
             Ok(None) => Err("no bucketName".to_owned()),
             Err(error) => Err(error),
@@ -81,7 +100,13 @@ impl Described {
     }
 }
 
-fn of_entry(name: &str, folder: Option<String>, entry: &Value) -> Result<Bucket, String> {
+/// A bucket of this name; `label` is the field by which its volumes are called.
+fn of_entry(
+    name: &str,
+    folder: Option<String>,
+    label: &str,
+    entry: &Value,
+) -> Result<Bucket, String> {
     let (container, rest) = match name.split_once('/') {
         Some((container, rest)) => (container, Some(rest.to_owned())),
         None => (name, None),
@@ -98,7 +123,7 @@ fn of_entry(name: &str, folder: Option<String>, entry: &Value) -> Result<Bucket,
         name: name.to_owned(),
         container: container.to_owned(),
         folder: folder.filter(|folder| !folder.is_empty()),
-        label: text_of(entry, "pvName")?,
+        label: text_of(entry, label)?,
         principal: text_of(entry, "spn")?,
         readers: names_of(entry, "readers")?,
         writers: names_of(entry, "writers")?,

@@ -53,12 +53,20 @@ pub(crate) struct Instance {
     pub(crate) capacity: u32,
     /// Whether the volume can only be read.
     pub(crate) read_only: bool,
+    /// URL of the account's blob service, such as
+    /// https://ACCOUNT.blob.core.windows.net. With it, containers are made; without,
+    /// somebody else makes them.
+    blob_endpoint: String,
 }
 
 /// Where buckets of others are described, and how they are mounted.
 #[config]
-#[derive(Default)]
 pub(crate) struct Fdi {
+    /// opa or configmap. Without this, configmap with the preset main; with readme, opa
+    /// unless there are only storage accounts of the ConfigMap.
+    source: Option<Source>,
+    /// Seconds between two questions to OPA gateways, 2 unless set.
+    pub(crate) poll_seconds: u32,
     /// The ConfigMap that describes them.
     pub(crate) config_map: ConfigMapRef,
     /// Tenant of the service principals.
@@ -69,6 +77,16 @@ pub(crate) struct Fdi {
     pub(crate) unclassified: Buckets,
     /// Those that are protected-b.
     pub(crate) protected_b: Buckets,
+}
+
+/// What describes buckets.
+#[config(lowercase)]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Source {
+    /// The data of OPA gateways.
+    Opa,
+    /// A ConfigMap.
+    ConfigMap,
 }
 
 /// Names a ConfigMap.
@@ -83,6 +101,10 @@ pub(crate) struct ConfigMapRef {
 /// Buckets of one classification. Without a storage account there are none.
 #[config]
 pub(crate) struct Buckets {
+    /// URL of the data of the OPA gateway.
+    pub(crate) opa_endpoint: String,
+    /// Storage account of the buckets that OPA describes.
+    pub(crate) storage_account: String,
     /// Storage account of the internal buckets of the ConfigMap.
     pub(crate) internal_storage_account: String,
     /// Storage account of the external buckets of the ConfigMap.
@@ -154,6 +176,21 @@ impl Default for Instance {
             secret_ref: String::new(),
             capacity: 10,
             read_only: false,
+            blob_endpoint: String::new(),
+        }
+    }
+}
+
+impl Default for Fdi {
+    fn default() -> Self {
+        Self {
+            source: None,
+            poll_seconds: 2,
+            config_map: ConfigMapRef::default(),
+            tenant_id: String::new(),
+            client_ids: BTreeMap::new(),
+            unclassified: Buckets::default(),
+            protected_b: Buckets::default(),
         }
     }
 }
@@ -170,6 +207,8 @@ impl Default for ConfigMapRef {
 impl Default for Buckets {
     fn default() -> Self {
         Self {
+            opa_endpoint: String::new(),
+            storage_account: String::new(),
             internal_storage_account: String::new(),
             external_storage_account: String::new(),
             resource_group: String::new(),
@@ -184,6 +223,16 @@ impl Default for Buckets {
 impl Config {
     pub(crate) fn deletes_pods(&self) -> bool {
         self.delete_pods.unwrap_or(self.preset == Preset::Main)
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        let classes = || Class::ALL.into_iter().map(|class| self.fdi.of(class));
+        let asks = || classes().any(|class| !class.opa_endpoint.is_empty());
+        let reads = || classes().any(Buckets::are_in_config_map);
+        self.fdi.source.unwrap_or(match self.preset {
+            Preset::Readme if asks() || !reads() => Source::Opa,
+            Preset::Readme | Preset::Main => Source::ConfigMap,
+        })
     }
 
     /// The volumes that every Profile gets.
@@ -226,6 +275,10 @@ impl Config {
                 ));
             }
         }
+        if !(1..=86_400).contains(&self.fdi.poll_seconds) {
+            let problem = "expected 1 to 86400 seconds";
+            return Err(ConfigError::new("/fdi/pollSeconds", problem));
+        }
         let map = &self.fdi.config_map;
         named("/fdi/configMap/namespace", check_dns_label(&map.namespace))?;
         named("/fdi/configMap/name", check_dns_subdomain(&map.name))?;
@@ -252,7 +305,18 @@ impl Instance {
         let path_of_secret = format!("{path}/secretRef");
         named(&path_of_secret, check_dns_subdomain(&secret.name))?;
         named(&path_of_secret, check_dns_label(&secret.namespace))?;
+        if !self.blob_endpoint.is_empty() && !is_endpoint(&self.blob_endpoint) {
+            return Err(ConfigError::new(
+                format!("{path}/blobEndpoint"),
+                "expected a URL without a query, such as https://account.blob.core.windows.net",
+            ));
+        }
         capacity(path, self.capacity)
+    }
+
+    /// The URL below which containers are, without a slash at the end.
+    pub(crate) fn endpoint(&self) -> &str {
+        self.blob_endpoint.trim_end_matches('/')
     }
 
     pub(crate) fn class(&self) -> Option<Class> {
@@ -282,6 +346,11 @@ impl Fdi {
 }
 
 impl Buckets {
+    /// Whether a storage account is named for buckets that the ConfigMap describes.
+    fn are_in_config_map(&self) -> bool {
+        !self.internal_storage_account.is_empty() || !self.external_storage_account.is_empty()
+    }
+
     fn check(&self, path: &str) -> Result<(), ConfigError> {
         if self.auth_type != "spn" {
             return Err(ConfigError::new(
@@ -297,6 +366,7 @@ impl Buckets {
             check_dns_label(&self.secret_namespace),
         )?;
         for (field, account) in [
+            ("storageAccount", &self.storage_account),
             ("internalStorageAccount", &self.internal_storage_account),
             ("externalStorageAccount", &self.external_storage_account),
         ] {
@@ -306,6 +376,12 @@ impl Buckets {
                     format!("{account:?}: expected 3 to 24 lower-case letters and digits"),
                 ));
             }
+        }
+        if !self.opa_endpoint.is_empty() && self.storage_account.is_empty() {
+            return Err(ConfigError::new(
+                format!("{path}/storageAccount"),
+                "empty; name the storage account of the buckets that opaEndpoint describes",
+            ));
         }
         let secret = &self.principal.secret_name;
         if !secret.is_empty() {
@@ -325,6 +401,15 @@ fn is_account(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+/// Whether containers can be below a URL.
+fn is_endpoint(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    let odd = |char: char| char.is_whitespace() || char.is_control() || "?#@\\".contains(char);
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(odd))
 }
 
 fn capacity(path: &str, capacity: u32) -> Result<(), ConfigError> {

@@ -4,12 +4,11 @@
 mod azure;
 mod bucket;
 mod config;
+mod container;
 mod live;
 mod pods;
 mod source;
 mod volume;
-
-use std::collections::BTreeMap;
 
 use reeve_sdk::prelude::*;
 
@@ -43,7 +42,10 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
         true => manifest.reads((POD, place())).writes(POD, place()),
         false => manifest,
     };
-    Ok(source::declared(config, manifest))
+    Ok(source::declared(
+        config,
+        container::declared(config, manifest),
+    ))
 }
 
 fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
@@ -57,7 +59,15 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
 
     // A Profile may well have no volume, and that is meant.
     let mut outcome = Outcome::nothing();
+    for action in container::actions(&profile, config) {
+        outcome = outcome.action(action);
+    }
     for pair in &pairs {
+        // A volume of a container that is not there cannot be mounted.
+        let container = pair.needs.as_ref();
+        if container.is_some_and(|key| !cx.has_fact(key)) && !live.has(pair) {
+            continue;
+        }
         let (volume, claim) = live.fits(pair);
         if volume {
             outcome = outcome.object(pair.volume());
@@ -66,9 +76,9 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
             outcome = outcome.object(pair.claim());
         }
     }
-    let held = Held::of(&live, &pairs, &answers);
-    outcome = outcome.objects(held.volumes.values().map(|volume| volume.kept_volume()));
-    outcome = outcome.objects(held.claims.values().map(|claim| claim.kept_claim(&profile)));
+    let held = Held::of(&live, &profile, &pairs, &answers);
+    outcome = outcome.objects(held.volumes.iter().map(|volume| volume.kept_volume()));
+    outcome = outcome.objects(held.claims.iter().map(|claim| claim.kept_claim(&profile)));
     if config.deletes_pods() {
         // Only what is going already: the host may hold back what is withdrawn.
         let going = live.claims.iter().filter(|(name, claim)| {
@@ -91,7 +101,10 @@ fn wanted(
     let instances = config.instances();
     let mut pairs: Vec<Pair> = instances
         .iter()
-        .filter_map(|instance| problems.take(Pair::of_instance(instance, profile)))
+        .filter_map(|instance| {
+            let needs = container::needed(instance, config);
+            problems.take(Pair::of_instance(instance, profile, needs))
+        })
         .collect();
     for answer in answers {
         let place = Place {
@@ -133,14 +146,14 @@ fn distinct(wanted: Vec<Pair>, live: &Live, problems: &mut Problems) -> Vec<Pair
 /// What stays as it is because nobody can tell whether it is still wanted.
 #[derive(Default)]
 struct Held<'a> {
-    volumes: BTreeMap<&'a str, &'a Found>,
-    claims: BTreeMap<&'a str, &'a Found>,
+    volumes: Vec<&'a Found>,
+    claims: Vec<&'a Found>,
 }
 
 impl<'a> Held<'a> {
     /// Volumes and claims of buckets of a classification of which an answer is
     /// missing, except those of an account for which there is a whole answer.
-    fn of(live: &'a Live, pairs: &[Pair], answers: &[Answer<'_>]) -> Self {
+    fn of(live: &'a Live, profile: &str, pairs: &[Pair], answers: &[Answer<'_>]) -> Self {
         let mut held = Self::default();
         for doubtful in answers.iter().filter(|answer| !answer.is_whole()) {
             let class = doubtful.class.name();
@@ -150,25 +163,33 @@ impl<'a> Held<'a> {
                     .filter(|answer| answer.class == doubtful.class);
                 same.any(|answer| answer.is_whole() && answer.account == account)
             };
-            let marked = format!("-fdi-{class}-");
+            let marked = format!("{profile}-fdi-{class}-");
             for (name, volume) in &live.volumes {
-                let of_bucket = volume.label(CLASSIFICATION) == class && name.contains(&marked);
+                let of_bucket = volume.label(CLASSIFICATION) == class && name.starts_with(&marked);
                 let wanted = pairs.iter().any(|pair| pair.volume == *name);
                 if of_bucket && !wanted && !known(volume.account()) {
-                    held.volumes.insert(name, volume);
+                    hold(&mut held.volumes, volume);
                 }
             }
             for (name, claim) in &live.claims {
                 let volume = claim.volume_name();
-                let of_bucket = claim.label(CLASSIFICATION) == class && volume.contains(&marked);
+                let of_bucket = claim.label(CLASSIFICATION) == class && volume.starts_with(&marked);
                 let wanted = pairs.iter().any(|pair| pair.claim == *name);
                 let gone = !live.volumes.contains_key(volume);
-                if of_bucket && !wanted && (gone || held.volumes.contains_key(volume)) {
-                    held.claims.insert(name, claim);
+                let kept = held.volumes.iter().any(|held| held.name() == volume);
+                if of_bucket && !wanted && (gone || kept) {
+                    hold(&mut held.claims, claim);
                 }
             }
         }
         held
+    }
+}
+
+/// Several accounts may give the same reason.
+fn hold<'a>(held: &mut Vec<&'a Found>, found: &'a Found) {
+    if !held.iter().any(|other| other.name() == found.name()) {
+        held.push(found);
     }
 }
 
@@ -188,7 +209,7 @@ fn tell(outcome: Outcome, answers: &[Answer<'_>]) -> Outcome {
     ))
 }
 
-reeve_sdk::plugin!(manifest, reconcile);
+reeve_sdk::plugin!(manifest, reconcile, container::actuate);
 
 #[cfg(test)]
 mod tests;

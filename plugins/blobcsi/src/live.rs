@@ -29,7 +29,7 @@ pub(crate) struct Live {
 pub(crate) struct Found {
     metadata: Metadata,
     #[serde(default)]
-    spec: Value,
+    spec: Json,
     #[serde(default)]
     status: Status,
 }
@@ -69,6 +69,11 @@ impl Live {
         Ok(live)
     }
 
+    /// Whether there is a volume or a claim of this pair.
+    pub(crate) fn has(&self, pair: &Pair) -> bool {
+        self.volumes.contains_key(&pair.volume) || self.claims.contains_key(&pair.claim)
+    }
+
     /// Whether the volume and the claim of a pair can be as they should be; or must
     /// go first, to be made anew.
     ///
@@ -93,6 +98,10 @@ fn named(found: impl IntoIterator<Item = Found>) -> impl Iterator<Item = (String
 }
 
 impl Found {
+    pub(crate) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
     fn phase(&self) -> &str {
         &self.status.phase
     }
@@ -169,8 +178,13 @@ impl Found {
     }
 
     fn parts(&self, names: &[&str]) -> Value {
-        let part = |name: &&str| Some(((*name).to_owned(), self.spec.get(*name)?.clone()));
-        Value::Object(names.iter().filter_map(part).collect())
+        let mut parts = json!({});
+        for name in names {
+            if let Some(part) = self.spec.get(*name) {
+                parts[*name] = part.clone();
+            }
+        }
+        parts
     }
 }
 

@@ -1,10 +1,12 @@
 //! What describes buckets, and what it answers.
 
+use std::time::Duration;
+
 use reeve_sdk::prelude::*;
 
 use crate::CONFIG_MAP;
 use crate::bucket::{self, Described};
-use crate::config::{Class, Config};
+use crate::config::{Buckets, Class, Config, Source};
 
 /// The keys of the ConfigMap in the order in which they count: of two buckets with
 /// one name, the first has it.
@@ -53,18 +55,64 @@ struct ConfigMap {
     data: std::collections::BTreeMap<String, String>,
 }
 
+/// Asks for all descriptions that the configuration names.
+pub(crate) fn answers<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>, Failure> {
+    match config.source() {
+        Source::ConfigMap => of_config_map(config, cx),
+        Source::Opa => of_opa(config, cx),
+    }
+}
+
 /// What is read to have them.
 pub(crate) fn declared(config: &Config, manifest: Manifest) -> Manifest {
     let map = &config.fdi.config_map;
-    if keys(config).next().is_none() {
-        return manifest;
+    match config.source() {
+        Source::ConfigMap if keys(config).next().is_some() => {
+            let place = Scope::Namespaces(vec![map.namespace.clone()]);
+            manifest.reads(ReadRule::new(CONFIG_MAP, place).names([&map.name]))
+        }
+        Source::ConfigMap => manifest,
+        Source::Opa => gateways(config).fold(manifest, |manifest, (class, settings)| {
+            manifest.source(
+                SourceRule::url(class.name(), &settings.opa_endpoint)
+                    .describe(format!("{} buckets, and who may use them", class.name()))
+                    .every(Duration::from_secs(u64::from(config.fdi.poll_seconds))),
+            )
+        }),
     }
-    let place = Scope::Namespaces(vec![map.namespace.clone()]);
-    manifest.reads(ReadRule::new(CONFIG_MAP, place).names([&map.name]))
 }
 
-/// Asks for all descriptions that the configuration names.
-pub(crate) fn answers<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>, Failure> {
+fn of_opa<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>, Failure> {
+    let mut answers = Vec::new();
+    for (class, settings) in gateways(config) {
+        let says = match cx.source(class.name()) {
+            Ok(document) => match std::str::from_utf8(&document.body) {
+                Ok(text) => bucket::of_opa(text),
+                Err(error) => Err(format!("no text: {error}")),
+            },
+            // Volumes of others need not wait.
+            Err(ReadError::NotSynced(error) | ReadError::Forbidden(error)) => Err(error),
+            Err(error) => return Err(error.into()),
+        };
+        answers.push(Answer {
+            class,
+            account: &settings.storage_account,
+            place: format!("OPA gateway {}", settings.opa_endpoint),
+            says,
+        });
+    }
+    Ok(answers)
+}
+
+/// The OPA gateways that are asked.
+fn gateways(config: &Config) -> impl Iterator<Item = (Class, &Buckets)> {
+    let all = Class::ALL
+        .into_iter()
+        .map(|class| (class, config.fdi.of(class)));
+    all.filter(|(_, settings)| !settings.opa_endpoint.is_empty())
+}
+
+fn of_config_map<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>, Failure> {
     let keys: Vec<_> = keys(config).collect();
     if keys.is_empty() {
         return Ok(Vec::new());

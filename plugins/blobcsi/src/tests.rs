@@ -1,6 +1,8 @@
 //! Configuration, descriptions and cluster in, volumes out.
 
 mod bucket;
+mod containers;
+mod gateways;
 mod names;
 mod objects;
 mod renewal;

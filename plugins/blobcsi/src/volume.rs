@@ -39,6 +39,8 @@ pub(crate) struct Pair {
     pub(crate) profile: String,
     pub(crate) volume: String,
     pub(crate) claim: String,
+    /// The effect without which there is nothing to mount.
+    pub(crate) needs: Option<String>,
     class: &'static str,
     access: Access,
     capacity: u32,
@@ -49,7 +51,11 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// A Profile's own container in a storage account.
-    pub(crate) fn of_instance(instance: &Instance, profile: &str) -> Result<Self, String> {
+    pub(crate) fn of_instance(
+        instance: &Instance,
+        profile: &str,
+        needs: Option<String>,
+    ) -> Result<Self, String> {
         let what = format!("instance {}", instance.name);
         let container = container_of(profile)
             .ok_or_else(|| format!("{what}: the Profile's name gives no name of a container"))?;
@@ -62,6 +68,7 @@ impl Pair {
             profile: profile.to_owned(),
             volume: format!("{profile}-{}", instance.name.to_ascii_lowercase()),
             claim: instance.name.clone(),
+            needs,
             class: instance.class().map(Class::name).unwrap_or_default(),
             access,
             capacity: instance.capacity,
@@ -115,6 +122,7 @@ impl Pair {
             profile: profile.to_owned(),
             volume: names.volume,
             claim: names.claim,
+            needs: None,
             class: class.name(),
             access,
             capacity: settings.capacity,
@@ -154,10 +162,14 @@ impl Pair {
 
     /// Where the data is, which a volume cannot change.
     pub(crate) fn csi(&self) -> Value {
+        let mut attributes = json!({});
+        for (name, value) in &self.attributes {
+            attributes[name] = json!(value);
+        }
         let mut csi = json!({
             "driver": "blob.csi.azure.com",
             "volumeHandle": self.volume,
-            "volumeAttributes": self.attributes.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "volumeAttributes": attributes,
             "nodeStageSecretRef": {"name": self.secret.name, "namespace": self.secret.namespace},
         });
         if self.access == Access::Read {
@@ -318,8 +330,12 @@ pub(crate) fn prunable<'a>(
     spec: Value,
 ) -> Object<Value> {
     let mut object = Object::new(object, spec);
-    let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    object.metadata.labels = labels.into_iter().map(own).collect();
-    object.metadata.annotations = [own((PRUNE, "allow"))].into();
+    let metadata = &mut object.metadata;
+    // One by one: a map that is collected is sorted first, which is much code.
+    for (key, value) in labels {
+        metadata.labels.insert(key.to_owned(), value.to_owned());
+    }
+    let permission = (PRUNE.to_owned(), "allow".to_owned());
+    metadata.annotations.insert(permission.0, permission.1);
     object
 }

@@ -106,6 +106,12 @@ impl Context {
         json::from_slice(self.backend.fact(key)?).ok()
     }
 
+    /// Whether the outside effect of this key has been carried out; what it reported
+    /// is of no interest.
+    pub fn has_fact(&self, key: &str) -> bool {
+        self.backend.fact(key).is_some()
+    }
+
     /// The time, the same throughout one call.
     ///
     /// Asking makes the time an input of the call, so its answer is not

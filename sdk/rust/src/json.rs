@@ -8,6 +8,7 @@
 //! meets. Here the code for a kind of value is in a component only if a type of
 //! the plugin asks for it.
 
+mod any;
 mod error;
 mod number;
 mod text;
@@ -16,10 +17,13 @@ use std::marker::PhantomData;
 
 use serde::Deserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, EnumAccess, Error as _, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, EnumAccess, Error as _, Expected, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
+use text::Text;
+
+pub use any::Json;
 pub use error::JsonError;
 
 /// How deep values may be nested. The API server allows CRDs about this much; a
@@ -124,6 +128,7 @@ impl<'de> Reader<'de> {
         ))
     }
 
+    #[inline(never)]
     fn enter(&mut self) -> Result<(), JsonError> {
         self.at += 1;
         self.depth += 1;
@@ -133,6 +138,7 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
+    #[inline(never)]
     fn leave(&mut self, close: u8, what: &str) -> Result<(), JsonError> {
         self.depth -= 1;
         self.expect(close, what)
@@ -140,23 +146,24 @@ impl<'de> Reader<'de> {
 
     fn list<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, JsonError> {
         self.enter()?;
-        let value = visitor.visit_seq(Items {
+        let items = Items {
             reader: self,
             index: 0,
-        })?;
-        self.leave(b']', "`,` or `]`")?;
-        Ok(value)
+        };
+        let value = visitor.visit_seq(items);
+        // What was read is dropped in one place.
+        value.and_then(|value| self.leave(b']', "`,` or `]`").map(|()| value))
     }
 
     fn object<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, JsonError> {
         self.enter()?;
-        let value = visitor.visit_map(Entries {
+        let entries = Entries {
             reader: self,
             first: true,
             key: String::new(),
-        })?;
-        self.leave(b'}', "`,` or `}`")?;
-        Ok(value)
+        };
+        let value = visitor.visit_map(entries);
+        value.and_then(|value| self.leave(b'}', "`,` or `}`").map(|()| value))
     }
 
     fn boolean(&mut self) -> Result<bool, JsonError> {
@@ -201,8 +208,8 @@ impl<'de> Reader<'de> {
         self.skip()
     }
 
-    /// The error for a value of another kind than the visitor wants.
-    fn mismatch<'v, V: Visitor<'v>>(&mut self, visitor: &V) -> JsonError {
+    /// The error for a value of another kind than is wanted.
+    fn mismatch(&mut self, wanted: &dyn Expected) -> JsonError {
         let string;
         let found = match self.peek() {
             Some(b'"') => match self.string() {
@@ -220,7 +227,7 @@ impl<'de> Reader<'de> {
             Some(b'-' | b'0'..=b'9') => Unexpected::Other("number"),
             _ => return self.syntax("a JSON value"),
         };
-        JsonError::invalid_type(found, visitor)
+        JsonError::invalid_type(found, wanted)
     }
 }
 
@@ -397,13 +404,10 @@ struct Entries<'r, 'de> {
     key: String,
 }
 
-impl<'de> MapAccess<'de> for Entries<'_, 'de> {
-    type Error = JsonError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, JsonError> {
+impl<'de> Entries<'_, 'de> {
+    /// The next key. By itself, so that it is in a component once and not once for
+    /// each type of key.
+    fn next_text(&mut self) -> Result<Option<Text<'de>>, JsonError> {
         if self.first {
             self.first = false;
             if self.reader.peek() == Some(b'}') {
@@ -419,9 +423,24 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
         self.reader.expect(b':', "`:`")?;
         self.key.clear();
         self.key.push_str(&key);
-        seed.deserialize(key)
-            .map(Some)
-            .map_err(|error| error.below(&self.key))
+        Ok(Some(key))
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, 'de> {
+    type Error = JsonError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, JsonError> {
+        match self.next_text()? {
+            Some(key) => seed
+                .deserialize(key)
+                .map(Some)
+                .map_err(|error| error.below(&self.key)),
+            None => Ok(None),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, JsonError> {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::OwnerReference;
+use crate::words::Words;
 
 /// The kind of a Kubernetes object.
 ///
@@ -132,8 +133,7 @@ impl fmt::Display for ObjectReference {
 ///
 /// Name, namespace and uid are always there. What the projection of the manifest
 /// leaves out is empty here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Its name.
     pub name: String,
@@ -146,11 +146,54 @@ pub struct Metadata {
     /// Its annotations.
     pub annotations: Strings,
     /// What it goes with.
-    #[serde(rename = "ownerReferences")]
     pub owner_references: Vec<OwnerReference>,
     /// Since when it is being deleted, if it is.
-    #[serde(rename = "deletionTimestamp")]
     pub deletion_timestamp: Option<String>,
+}
+
+// By hand, since each plugin has it, and derived it is four times the code.
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Metadata;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the metadata of an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
+        const NAMES: Words = Words::among(&[
+            "name",
+            "namespace",
+            "uid",
+            "labels",
+            "annotations",
+            "ownerReferences",
+            "deletionTimestamp",
+        ]);
+        let mut metadata = Metadata::default();
+        while let Some(index) = map.next_key_seed(NAMES)? {
+            match index {
+                0 => metadata.name = map.next_value()?,
+                1 => metadata.namespace = map.next_value()?,
+                2 => metadata.uid = map.next_value()?,
+                3 => metadata.labels = map.next_value()?,
+                4 => metadata.annotations = map.next_value()?,
+                5 => metadata.owner_references = map.next_value()?,
+                6 => metadata.deletion_timestamp = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(metadata)
+    }
 }
 
 /// Labels or annotations, by key.

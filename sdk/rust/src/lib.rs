@@ -55,7 +55,8 @@
 //! that Kubernetes wants; types that implement serde's traits in other ways, such
 //! as those of `k8s-openapi`, do as well. Declare the fields that are used, and no
 //! others. Small components come from types: `json!` and `serde_json::Value` add
-//! about 10 KB, numbers with a fraction as much again.
+//! about 10 KB, numbers with a fraction as much again. What has any form is read as
+//! [`Json`].
 //!
 //! # Failures and panics
 //!
@@ -99,6 +100,7 @@ mod problems;
 mod quantity;
 pub mod schema;
 mod source;
+mod words;
 
 #[cfg(target_arch = "wasm32")]
 mod guest;
@@ -114,7 +116,7 @@ pub use action::{Action, ActionRule, Actuation, Completion, GeneratedSecret, Sec
 pub use boolean::{NotABoolean, parse_bool};
 pub use cluster::{Context, Query, ReadError};
 pub use failure::{Failure, OrFail};
-pub use json::{JsonError, parse as parse_json};
+pub use json::{Json, JsonError, parse as parse_json};
 pub use kind::{Kind, Metadata, ObjectReference, Strings};
 pub use manifest::{ConfigError, IntoManifest, Manifest, ReadRule, Scope};
 pub use object::{Object, ObjectMeta, OwnerReference};
@@ -205,10 +207,10 @@ pub mod prelude {
     pub use crate::log;
     pub use crate::{
         Absence, Action, ActionRule, Actuation, Completion, Condition, ConfigError, Context,
-        Document, Event, Failure, GeneratedSecret, HttpError, Kind, Manifest, Metadata, Object,
-        ObjectMeta, ObjectReference, OrFail, Outcome, Outside, OwnerReference, Problems, Quantity,
-        Query, ReadError, ReadRule, Request, Response, Rows, Scope, SecretPart, SourceRule, Sql,
-        SqlError, SqlValue, Value, Verb, config, input, output,
+        Document, Event, Failure, GeneratedSecret, HttpError, Json, Kind, Manifest, Metadata,
+        Object, ObjectMeta, ObjectReference, OrFail, Outcome, Outside, OwnerReference, Problems,
+        Quantity, Query, ReadError, ReadRule, Request, Response, Rows, Scope, SecretPart,
+        SourceRule, Sql, SqlError, SqlValue, Value, Verb, config, input, output,
     };
     pub use serde_json::json;
 }
@@ -223,6 +225,7 @@ pub mod __private {
     #[cfg(target_arch = "wasm32")]
     pub use crate::guest::bindings;
     pub use crate::plugin::{actuate, describe, metadata, reconcile};
+    pub use crate::words::Words;
 }
 
 /// Makes a crate a plugin, from two functions:

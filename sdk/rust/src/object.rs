@@ -2,10 +2,13 @@
 //! what it reads.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::kind::Strings;
+use crate::words::Words;
 use crate::{BadLabel, Metadata, ObjectReference, parse_bool};
 
 /// The label by which an agent finds what its plugins own.
@@ -91,8 +94,7 @@ impl<S> Object<S> {
 
 /// An ownerReference of an object that a plugin reads, for use in a type of its
 /// own. On objects that a plugin returns, the host sets them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerReference {
     /// Group and version of the owner.
     pub api_version: String,
@@ -104,6 +106,41 @@ pub struct OwnerReference {
     pub uid: String,
     /// Whether it is the one owner that controls the object.
     pub controller: bool,
+}
+
+// By hand, as Metadata, of which it is a part.
+impl<'de> Deserialize<'de> for OwnerReference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = OwnerReference;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an ownerReference")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnerReference, A::Error> {
+        const NAMES: Words = Words::among(&["apiVersion", "kind", "name", "uid", "controller"]);
+        let mut owner = OwnerReference::default();
+        while let Some(index) = map.next_key_seed(NAMES)? {
+            match index {
+                0 => owner.api_version = map.next_value()?,
+                1 => owner.kind = map.next_value()?,
+                2 => owner.name = map.next_value()?,
+                3 => owner.uid = map.next_value()?,
+                4 => owner.controller = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(owner)
+    }
 }
 
 impl Metadata {

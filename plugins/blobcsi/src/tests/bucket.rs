@@ -1,9 +1,9 @@
-//! Descriptions of buckets.
+//! Descriptions of buckets: both generations of OPA's data, and the ConfigMap.
 
 use proptest::prelude::*;
 use reeve_sdk::prelude::*;
 
-use crate::bucket::{Access, Bucket, Described, of_config_map};
+use crate::bucket::{Access, Bucket, Described, of_config_map, of_opa};
 
 fn bucket(name: &str, container: &str, folder: Option<&str>) -> Bucket {
     Bucket {
@@ -33,7 +33,48 @@ fn all(buckets: impl IntoIterator<Item = Bucket>) -> Result<Described, String> {
 }
 
 #[test]
+fn both_generations_of_opas_data_are_read() {
+    let first = json!({"result": {
+        "b2": {"readers": ["alice"], "writers": null},
+        "b1": {"readers": ["alice"]},
+        "httpapi": {"authz": {}},
+    }, "decision_id": "1"});
+    let expected = all([bucket("b1", "b1", None), bucket("b2", "b2", None)]);
+    assert_eq!(of_opa(&first.to_string()), expected);
+    let second = json!({"result": {
+        "b": {"Readers": ["alice"], "WRITERS": [], "SPN": "sp", "Name": "wbd"},
+        "b/x/y": {"readers": ["alice"], "writers": [], "spn": "sp", "name": "deep"},
+        "httpapi": 1,
+    }});
+    assert_eq!(
+        of_opa(&second.to_string()),
+        all([
+            named(bucket("b", "b", None), "wbd"),
+            named(bucket("b/x/y", "b", Some("x/y")), "deep")
+        ])
+    );
+    assert_eq!(of_opa(r#"{"result": {}}"#), all([]));
+}
+
+#[test]
 fn a_document_that_is_none_says_why() {
+    for (text, error) in [
+        ("", "no JSON: "),
+        ("<html>", "no JSON: "),
+        (
+            "[]",
+            "no object under `result`; ask for /v1/data of the gateway",
+        ),
+        (
+            "{}",
+            "no object under `result`; ask for /v1/data of the gateway",
+        ),
+        (r#"{"result": null}"#, "no object under `result`"),
+        (r#"{"result": [1]}"#, "no object under `result`"),
+    ] {
+        let found = of_opa(text).unwrap_err();
+        assert!(found.starts_with(error), "{text}: {found}");
+    }
     for (text, error) in [
         ("{", "no JSON: "),
         ("{}", "no array of buckets"),
@@ -46,6 +87,26 @@ fn a_document_that_is_none_says_why() {
 
 #[test]
 fn an_entry_that_cannot_be_read_is_named_and_costs_no_other() {
+    let answer = json!({"result": {
+        "a": 1,
+        "b": {"readers": ["alice"]},
+        "c": {"readers": "alice"},
+        "d": {"writers": [1]},
+        "e": {"spn": true},
+        "f": null,
+    }});
+    let found = of_opa(&answer.to_string()).unwrap();
+    assert_eq!(found.buckets, [bucket("b", "b", None)]);
+    assert_eq!(
+        found.unreadable,
+        [
+            "a: no object",
+            "c: readers is no array of namespaces",
+            "d: writers is no array of namespaces",
+            "e: spn is no text",
+            "f: no object",
+        ]
+    );
     let items = json!([
         1,
         {"pvName": "p"},
@@ -108,6 +169,7 @@ fn who_may_write_but_not_read_may_nothing() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".{0,200}") {
+        let _ = of_opa(&text);
         let _ = of_config_map(&text);
     }
 

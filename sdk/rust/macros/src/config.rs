@@ -1,9 +1,9 @@
-//! `#[config]`: a strict `Deserialize` and the JSON Schema that says the same.
+//! `#[config]`: a strict and small `Deserialize` and the JSON Schema that says the same.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Fields, Ident, Token, Variant, parse_quote};
+use syn::{Attribute, Data, DeriveInput, Fields, FieldsNamed, Ident, Token, Variant};
 
 use crate::names::{camel_case, description};
 
@@ -32,7 +32,7 @@ impl Case {
     }
 }
 
-pub(crate) fn expand(item: DeriveInput, case: Case) -> syn::Result<TokenStream> {
+pub(crate) fn expand(item: &DeriveInput, case: Case) -> syn::Result<TokenStream> {
     if !item.generics.params.is_empty() {
         return Err(error(
             &item.generics,
@@ -47,12 +47,16 @@ pub(crate) fn expand(item: DeriveInput, case: Case) -> syn::Result<TokenStream> 
                 &item.ident,
                 "`lowercase` is for the variants of an enum; fields are in camelCase",
             )),
-            Fields::Named(_) => structure(item, &about),
+            Fields::Named(fields) => structure(item, fields, &about),
             fields => Err(error(fields, "a configuration has named fields")),
         },
         Data::Enum(data) => {
-            let choices = choices(&data.variants, case)?;
-            Ok(choice(&item, case, &about, &choices))
+            let names = choices(&data.variants, case)?;
+            let variants: Vec<&Ident> = data.variants.iter().map(|one| &one.ident).collect();
+            match variants.split_last() {
+                Some((last, rest)) => Ok(choice(item, (rest, last), &about, &names)),
+                None => Err(error(&item.ident, "a choice has at least one variant")),
+            }
         }
         Data::Union(data) => Err(error(
             data.union_token,
@@ -61,32 +65,71 @@ pub(crate) fn expand(item: DeriveInput, case: Case) -> syn::Result<TokenStream> 
     }
 }
 
-fn structure(mut item: DeriveInput, about: &str) -> syn::Result<TokenStream> {
-    let ident = item.ident.clone();
-    let mut properties = Vec::new();
-    if let Data::Struct(data) = &mut item.data {
-        for field in &mut data.fields {
-            refuse_serde(&field.attrs)?;
-            let Some(name) = field.ident.as_ref().map(camel_case) else {
-                continue;
-            };
-            let about = description(&field.attrs);
-            let ty = &field.ty;
-            properties.push(quote! {
-                ::reeve_sdk::schema::Property {
-                    name: #name,
-                    description: #about,
-                    schema: <#ty as ::reeve_sdk::schema::ConfigSchema>::SCHEMA,
-                }
-            });
-            // Told to serde in so many words: then both say the same name.
-            field.attrs.push(parse_quote!(#[serde(rename = #name)]));
-        }
+fn structure(item: &DeriveInput, fields: &FieldsNamed, about: &str) -> syn::Result<TokenStream> {
+    let ident = &item.ident;
+    let (mut properties, mut names, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+    for field in &fields.named {
+        refuse_serde(&field.attrs)?;
+        let Some(member) = &field.ident else {
+            continue;
+        };
+        let name = camel_case(member);
+        let about = description(&field.attrs);
+        let ty = &field.ty;
+        let index = names.len();
+        properties.push(quote! {
+            ::reeve_sdk::schema::Property {
+                name: #name,
+                description: #about,
+                schema: <#ty as ::reeve_sdk::schema::ConfigSchema>::SCHEMA,
+            }
+        });
+        reads.push(quote!(#index => value.#member = map.next_value()?,));
+        names.push(name);
     }
+    let mutable = (!names.is_empty()).then(|| quote!(mut));
+    // Serde's own derive makes ten times the code of this: an option for each field,
+    // which is dropped in each of the ways in which reading another one may fail.
     Ok(quote! {
-        #[derive(::reeve_sdk::__private::serde::Deserialize)]
-        #[serde(crate = "::reeve_sdk::__private::serde", default, deny_unknown_fields)]
         #item
+
+        #[automatically_derived]
+        impl<'de> ::reeve_sdk::__private::serde::Deserialize<'de> for #ident {
+            fn deserialize<D: ::reeve_sdk::__private::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                struct Properties;
+
+                impl<'de> ::reeve_sdk::__private::serde::de::Visitor<'de> for Properties {
+                    type Value = #ident;
+
+                    fn expecting(
+                        &self,
+                        f: &mut ::core::fmt::Formatter<'_>,
+                    ) -> ::core::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: ::reeve_sdk::__private::serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> ::core::result::Result<#ident, A::Error> {
+                        let #mutable value = <#ident as ::core::default::Default>::default();
+                        let words = ::reeve_sdk::__private::Words::properties(&[#(#names),*]);
+                        while let ::core::option::Option::Some(index) = map.next_key_seed(words)? {
+                            match index {
+                                #(#reads)*
+                                // There are no further words.
+                                _ => {}
+                            }
+                        }
+                        ::core::result::Result::Ok(value)
+                    }
+                }
+
+                deserializer.deserialize_map(Properties)
+            }
+        }
 
         impl ::reeve_sdk::schema::ConfigSchema for #ident {
             const SCHEMA: &'static ::reeve_sdk::schema::Schema =
@@ -98,18 +141,32 @@ fn structure(mut item: DeriveInput, about: &str) -> syn::Result<TokenStream> {
     })
 }
 
-fn choice(item: &DeriveInput, case: Case, about: &str, names: &[String]) -> TokenStream {
+/// `last` stands for the index of the last word, and for those that no word has.
+fn choice(
+    item: &DeriveInput,
+    (rest, last): (&[&Ident], &Ident),
+    about: &str,
+    names: &[String],
+) -> TokenStream {
     let ident = &item.ident;
-    // Told to serde in so many words: then both say the same names.
-    let rename = match case {
-        Case::AsNamed => quote!(),
-        Case::Lower => quote!(#[serde(rename_all = "lowercase")]),
-    };
+    let indices = 0..rest.len();
     quote! {
-        #[derive(::reeve_sdk::__private::serde::Deserialize)]
-        #[serde(crate = "::reeve_sdk::__private::serde")]
-        #rename
         #item
+
+        #[automatically_derived]
+        impl<'de> ::reeve_sdk::__private::serde::Deserialize<'de> for #ident {
+            fn deserialize<D: ::reeve_sdk::__private::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                let words = ::reeve_sdk::__private::Words::choices(&[#(#names),*]);
+                let index =
+                    ::reeve_sdk::__private::serde::de::DeserializeSeed::deserialize(words, deserializer)?;
+                ::core::result::Result::Ok(match index {
+                    #(#indices => #ident::#rest,)*
+                    _ => #ident::#last,
+                })
+            }
+        }
 
         impl ::reeve_sdk::schema::ConfigSchema for #ident {
             const SCHEMA: &'static ::reeve_sdk::schema::Schema =
@@ -158,8 +215,9 @@ fn error(at: impl quote::ToTokens, message: &str) -> syn::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syn::parse_quote;
 
-    fn check(item: DeriveInput, message: &str) {
+    fn check(item: &DeriveInput, message: &str) {
         assert_eq!(
             expand(item, Case::AsNamed).unwrap_err().to_string(),
             message
@@ -169,7 +227,7 @@ mod tests {
     #[test]
     fn forms_that_a_schema_cannot_say_are_refused() {
         check(
-            parse_quote!(
+            &parse_quote!(
                 struct X<T> {
                     t: T,
                 }
@@ -177,13 +235,13 @@ mod tests {
             "a configuration has no type parameters",
         );
         check(
-            parse_quote!(
+            &parse_quote!(
                 struct X(u8);
             ),
             "a configuration has named fields",
         );
         check(
-            parse_quote!(
+            &parse_quote!(
                 enum X {
                     A,
                     B(u8),
@@ -191,9 +249,15 @@ mod tests {
             ),
             "a choice in a configuration has no fields: it is written as its name",
         );
+        check(
+            &parse_quote!(
+                enum X {}
+            ),
+            "a choice has at least one variant",
+        );
         let strict = "`#[config]` decides how serde reads this, so that the schema says the same";
         check(
-            parse_quote!(
+            &parse_quote!(
                 #[serde(default)]
                 struct X {
                     a: u8,
@@ -202,7 +266,7 @@ mod tests {
             strict,
         );
         check(
-            parse_quote!(
+            &parse_quote!(
                 struct X {
                     #[serde(rename = "b")]
                     a: u8,
@@ -211,7 +275,7 @@ mod tests {
             strict,
         );
         check(
-            parse_quote!(
+            &parse_quote!(
                 enum X {
                     #[serde(rename = "b")]
                     A,
@@ -229,13 +293,13 @@ mod tests {
             Case::parse(quote!(uppercase)).unwrap_err().to_string(),
             "the only argument is `lowercase`, for the variants of an enum"
         );
-        let structure = parse_quote!(
+        let structure: DeriveInput = parse_quote!(
             struct X {
                 a: u8,
             }
         );
         assert_eq!(
-            expand(structure, Case::Lower).unwrap_err().to_string(),
+            expand(&structure, Case::Lower).unwrap_err().to_string(),
             "`lowercase` is for the variants of an enum; fields are in camelCase"
         );
     }

@@ -2,8 +2,8 @@
 //!
 //! They stand for the derives of `serde` with the settings that objects of
 //! Kubernetes want, and spare a plugin the dependency on it. For `#[config]` they
-//! buy more: the JSON Schema is made by the compiler from the same names that
-//! serde is told, so the two agree, and a component carries a table instead of a
+//! buy more: the JSON Schema is made by the compiler from the same names that are
+//! read, so the two agree, and a component carries a table instead of a
 //! schema generator, which would be two thirds of a small plugin.
 
 mod config;
@@ -18,7 +18,7 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn config(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     config::Case::parse(arguments.into())
-        .and_then(|case| config::expand(item, case))
+        .and_then(|case| config::expand(&item, case))
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -96,7 +96,7 @@ impl OutsideBackend {
         let headers = response.headers().entries();
         let headers = headers.into_iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(&value).into_owned();
-            (name.to_lowercase(), value)
+            (name.to_ascii_lowercase(), value)
         });
         Ok(Response {
             status: response.status(),
@@ -115,7 +115,7 @@ fn begin(request: &Request) -> Result<types::FutureIncomingResponse, HttpError> 
     for (name, value) in &request.headers {
         headers
             .append(name, value.as_bytes())
-            .map_err(|error| refused(&format!("header {name}: {error:?}")))?;
+            .map_err(|_| refused(&format!("header {name} is not allowed, or malformed")))?;
     }
     let outgoing = types::OutgoingRequest::new(headers);
     let scheme = match scheme {
@@ -181,10 +181,26 @@ fn method(name: &str) -> types::Method {
 
 /// The host's own words, if it has any.
 fn said(error: types::ErrorCode) -> HttpError {
-    HttpError(match error {
-        types::ErrorCode::InternalError(Some(text)) => text,
-        other => format!("{other:?}"),
-    })
+    // What the host does not put into words is rare, and the text of all of it large.
+    let text = match error {
+        types::ErrorCode::InternalError(Some(text)) => return HttpError(text),
+        types::ErrorCode::DnsTimeout | types::ErrorCode::DnsError(_) => {
+            "the name of the host cannot be resolved"
+        }
+        types::ErrorCode::ConnectionRefused => "the connection was refused",
+        types::ErrorCode::ConnectionTerminated => "the connection was ended",
+        types::ErrorCode::ConnectionTimeout
+        | types::ErrorCode::ConnectionReadTimeout
+        | types::ErrorCode::ConnectionWriteTimeout
+        | types::ErrorCode::HttpResponseTimeout => "the host took too long",
+        types::ErrorCode::TlsProtocolError
+        | types::ErrorCode::TlsCertificateError
+        | types::ErrorCode::TlsAlertReceived(_) => "no secure connection to the host can be made",
+        types::ErrorCode::HttpRequestDenied => "the request is not allowed",
+        types::ErrorCode::HttpProtocolError => "the host does not speak HTTP",
+        _ => "the exchange failed",
+    };
+    HttpError(text.to_owned())
 }
 
 impl From<&Sql> for sql::Statement {

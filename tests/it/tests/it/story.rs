@@ -253,6 +253,7 @@ fn components_are_small() {
         // Documents of any form, and a dozen types of configuration: to be made smaller.
         ("blobcsi", 430_000, 132_000),
         ("cloudmain", 250_000, 90_000),
+        ("gitea", 250_000, 90_000),
         ("limitranges", 150_000, 60_000),
         ("network", 250_000, 90_000),
         ("notebook", 250_000, 90_000),

@@ -7,9 +7,15 @@ use anyhow::{Context, Result, bail};
 use reeve_real::parts::HELM;
 use serde_json::Value;
 
-/// Where the chart is.
+/// Where the chart of the agent is.
 pub(crate) fn chart() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/reeve")
+    chart_of("reeve")
+}
+
+/// Where a chart of this repository is.
+pub(crate) fn chart_of(name: &str) -> PathBuf {
+    let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts");
+    charts.join(name)
 }
 
 /// Runs Helm, with a home of its own, and returns what it printed.
@@ -43,9 +49,14 @@ pub(crate) fn helm(home: &Path, kubeconfig: Option<&Path>, arguments: &[&str]) -
 /// The objects that the chart renders with these settings, each like
 /// `image.tag=1` or, as JSON, `tolerations=[]`.
 pub(crate) fn template(home: &Path, settings: &[&str]) -> Result<Vec<Value>> {
-    let chart = chart();
+    template_of("reeve", home, settings)
+}
+
+/// The objects that a chart of this repository renders with these settings.
+pub(crate) fn template_of(name: &str, home: &Path, settings: &[&str]) -> Result<Vec<Value>> {
+    let chart = chart_of(name);
     let chart = chart.to_string_lossy();
-    let mut arguments = vec!["template", "reeve", &chart, "--namespace", "reeve-system"];
+    let mut arguments = vec!["template", name, &chart, "--namespace", "reeve-system"];
     for setting in settings {
         arguments.extend(["--set-json", setting]);
     }

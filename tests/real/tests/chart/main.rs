@@ -1,6 +1,8 @@
-//! The Helm chart: what it renders, and that Reeve works as it installs it.
+//! The Helm charts: what they render, and that Reeve and its plugins work as they
+//! install them.
 
 mod helm;
 mod install;
+mod profiles;
 mod render;
 mod stage;

@@ -8,7 +8,7 @@ use reeve_real::{ADMIN, Agent, ControlPlane, eventually};
 use reeve_test_support::samples;
 use serde_json::Value;
 
-use crate::helm::{chart, helm};
+use crate::helm::{chart_of, helm};
 
 /// Where the chart is installed.
 pub(crate) const NAMESPACE: &str = "reeve-system";
@@ -49,11 +49,16 @@ impl Stage {
         self.cluster.apply_objects(objects)
     }
 
-    /// Runs Helm on the chart.
+    /// Runs Helm on the chart of the agent.
     pub(crate) fn helm(&self, command: &str, arguments: &[&str]) -> Result<String> {
-        let chart = chart();
+        self.helm_on("reeve", command, arguments)
+    }
+
+    /// Runs Helm on a chart of this repository, whose release has its name.
+    pub(crate) fn helm_on(&self, name: &str, command: &str, arguments: &[&str]) -> Result<String> {
+        let chart = chart_of(name);
         let chart = chart.to_string_lossy();
-        let mut all = vec![command, "reeve"];
+        let mut all = vec![command, name];
         if command != "uninstall" {
             all.push(&chart);
         }

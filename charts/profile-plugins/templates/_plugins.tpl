@@ -1,0 +1,196 @@
+{{/* The plugins, by their names in the values: as which plugin, of which component,
+     which count says whether it is installed, and whether it has presets. */}}
+{{- define "profile-plugins.table" -}}
+authpolicies: {plugin: authpolicy, component: authpolicy, count: default, presets: true}
+blobcsi: {plugin: blobcsi, component: blobcsi, count: blobcsi, presets: true}
+cloudmain: {plugin: cloudmain, component: cloudmain, count: cloudmain, presets: true}
+giteaProtectedB: {plugin: gitea-protected-b, component: gitea, count: giteab, presets: true, class: protected-b}
+giteaUnclassified: {plugin: gitea-unclassified, component: gitea, count: gitea, presets: true, class: unclassified}
+limitranges: {plugin: limitranges, component: limitranges, count: default, presets: false}
+network: {plugin: network, component: network, count: default, presets: true}
+notebook: {plugin: notebook, component: notebook, count: default, presets: true}
+quotas: {plugin: quotas, component: quotas, count: default, presets: false}
+rbac: {plugin: rbac, component: rbac, count: default, presets: true}
+s3proxy: {plugin: s3proxy, component: s3proxy, count: s3proxy, presets: true}
+{{- end -}}
+
+{{/* What is installed: a JSON object from the name in the values to the row of the
+     table, with `settings`, `spec` of the Plugin, and the rules to be granted. */}}
+{{- define "profile-plugins.installed" -}}
+{{- $root := . -}}
+{{- $installed := dict -}}
+{{- range $key, $row := include "profile-plugins.table" . | fromYaml -}}
+{{- $values := default dict (index $root.Values.components $key) -}}
+{{- $enabled := $values.enabled -}}
+{{- if not (kindIs "bool" $enabled) -}}
+{{- $count := $root.Values.replicaCount -}}
+{{- if kindIs "map" $count -}}
+{{- $own := index $count $row.count -}}
+{{- $count = ternary (index $count "default") $own (kindIs "invalid" $own) -}}
+{{- end -}}
+{{- $enabled = ne (int $count) 0 -}}
+{{- end -}}
+{{- if $enabled -}}
+{{- $settings := include "profile-plugins.settings" (dict "root" $root "key" $key "row" $row "values" $values) | fromJson -}}
+{{- $of := dict "root" $root "key" $key "row" $row "values" $values "settings" $settings -}}
+{{- $rules := include "profile-plugins.rules" $of | fromYaml -}}
+{{- $spec := include "profile-plugins.spec" $of | fromJson -}}
+{{- $_ := set $installed $key (merge (dict "settings" $settings "rules" $rules "spec" $spec) $row) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $installed -}}
+{{- end -}}
+
+{{/* A switch of the configuration: `true`, or nothing. */}}
+{{- define "profile-plugins.flag" -}}
+{{- $value := index .settings .name -}}
+{{- if kindIs "bool" $value -}}
+{{- if $value }}true{{ end -}}
+{{- else if .default }}true{{ end -}}
+{{- end -}}
+
+{{/* What a plugin reads and writes with these settings: as its manifest says. Without
+     a namespace everywhere; names only where the namespace is said. */}}
+{{- define "profile-plugins.rules" -}}
+{{- $settings := .settings -}}
+{{- $main := eq (default "readme" $settings.preset) "main" -}}
+{{- $fdi := default dict $settings.fdi -}}
+{{- $argocd := default "profiles-argocd-system" $settings.argocdNamespace -}}
+reads:
+  - {group: kubeflow.org, resource: profiles}
+{{- if eq .key "authpolicies" }}
+{{- if include "profile-plugins.flag" (dict "settings" $settings "name" "uploadDownloadBlock" "default" true) }}
+  - {group: kubeflow.org, resource: notebooks}
+{{- end }}
+{{- if include "profile-plugins.flag" (dict "settings" $settings "name" "namespacePolicy" "default" $main) }}
+  - {group: rbac.authorization.k8s.io, resource: rolebindings}
+{{- end }}
+writes:
+  - {group: security.istio.io, resource: authorizationpolicies}
+{{- else if eq .key "blobcsi" }}
+  - {group: "", resource: persistentvolumes}
+  - {group: "", resource: persistentvolumeclaims}
+{{- $pods := include "profile-plugins.flag" (dict "settings" $settings "name" "deletePods" "default" $main) }}
+{{- if $pods }}
+  - {group: "", resource: pods}
+{{- end }}
+{{- $accounts := list }}
+{{- $gateways := list }}
+{{- range list (default dict $fdi.unclassified) (default dict $fdi.protectedB) }}
+{{- $accounts = concat $accounts (compact (list .internalStorageAccount .externalStorageAccount)) }}
+{{- $gateways = concat $gateways (compact (list .opaEndpoint)) }}
+{{- end }}
+{{- $source := ternary "configmap" "opa" (or $main (not $gateways)) }}
+{{- if and $accounts (eq (default $source $fdi.source) "configmap") }}
+{{- $map := default dict $fdi.configMap }}
+  - group: ""
+    resource: configmaps
+    namespace: {{ default "daaas-system" $map.namespace | quote }}
+    names: [{{ default "fdi-aaw-configuration" $map.name | quote }}]
+{{- end }}
+writes:
+  - {group: "", resource: persistentvolumes, cluster: true}
+  - {group: "", resource: persistentvolumeclaims}
+{{- if $pods }}
+  - {group: "", resource: pods}
+{{- end }}
+{{- else if eq .key "cloudmain" }}
+{{- if include "profile-plugins.flag" (dict "settings" $settings "name" "removeForeign" "default" $main) }}
+  - {group: networking.istio.io, resource: destinationrules}
+  - {group: networking.istio.io, resource: serviceentries}
+  - {group: networking.istio.io, resource: virtualservices}
+{{- end }}
+writes:
+  - {group: networking.istio.io, resource: destinationrules}
+  - {group: networking.istio.io, resource: serviceentries}
+  - {group: networking.istio.io, resource: virtualservices}
+{{- else if eq .row.component "gitea" }}
+  - {group: argoproj.io, resource: applications, namespace: {{ $argocd | quote }}}
+writes:
+  - {group: argoproj.io, resource: applications, namespace: {{ $argocd | quote }}}
+  - {group: "", resource: configmaps}
+  - {group: networking.istio.io, resource: serviceentries}
+  - {group: networking.istio.io, resource: virtualservices}
+secrets: true
+{{- else if eq .key "limitranges" }}
+writes:
+  - {group: "", resource: limitranges}
+{{- else if eq .key "network" }}
+{{- $strays := include "profile-plugins.flag" (dict "settings" $settings "name" "removeStrays" "default" $main) }}
+{{- $former := include "profile-plugins.flag" (dict "settings" $settings "name" "removeFormer" "default" $main) }}
+{{- if or $strays $former }}
+  - {group: networking.k8s.io, resource: networkpolicies}
+{{- end }}
+writes:
+  - {group: networking.k8s.io, resource: networkpolicies}
+{{- else if eq .key "notebook" }}
+{{- if include "profile-plugins.flag" (dict "settings" $settings "name" "removeFormer" "default" false) }}
+  - {group: kubeflow.org, resource: poddefaults}
+{{- end }}
+writes:
+  - {group: kubeflow.org, resource: poddefaults}
+{{- else if eq .key "quotas" }}
+writes:
+  - {group: "", resource: resourcequotas}
+{{- else if eq .key "rbac" }}
+{{- $removes := include "profile-plugins.flag" (dict "settings" $settings "name" "removeSupportBinding" "default" $main) }}
+{{- if and $removes (not $settings.supportGroups) }}
+  - {group: rbac.authorization.k8s.io, resource: rolebindings}
+{{- end }}
+writes:
+  - {group: rbac.authorization.k8s.io, resource: rolebindings}
+  - {group: rbac.authorization.k8s.io, resource: roles}
+{{- else if eq .key "s3proxy" }}
+{{- if include "profile-plugins.flag" (dict "settings" $settings "name" "keepOnOptOut" "default" $main) }}
+  - {group: argoproj.io, resource: applications, namespace: {{ $argocd | quote }}}
+{{- end }}
+writes:
+  - {group: argoproj.io, resource: applications, namespace: {{ $argocd | quote }}}
+  - {group: "", resource: configmaps}
+  - {group: networking.istio.io, resource: virtualservices}
+{{- end }}
+{{- end -}}
+
+{{/* The `spec` of a Plugin: what it may reach outside, and what the values say. */}}
+{{- define "profile-plugins.spec" -}}
+{{- $http := list -}}
+{{- $keys := list -}}
+{{- $sql := list -}}
+{{- if eq .row.component "gitea" -}}
+{{- $connection := default (printf "gitea-%s" .row.class) (dig "postgres" "connection" "" .settings) -}}
+{{- range $index, $from := .values.envFrom -}}
+{{- if eq $index 0 -}}
+{{- $sql = append $sql (dict "name" $connection "secret" (dict "name" $from.secretRef.name)) -}}
+{{- end -}}
+{{- end -}}
+{{- else if eq .key "blobcsi" -}}
+{{- $fdi := default dict .settings.fdi -}}
+{{- $main := eq .settings.preset "main" -}}
+{{- if eq (default (ternary "configmap" "opa" $main) $fdi.source) "opa" -}}
+{{- range list (default dict $fdi.unclassified) (default dict $fdi.protectedB) -}}
+{{- if .opaEndpoint -}}
+{{- $http = append $http (dict "url" .opaEndpoint "methods" (list "GET")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $endpoint, $secret := .values.accountKeys -}}
+{{- $http = append $http (dict "url" (printf "%s/" (trimSuffix "/" $endpoint)) "methods" (list "GET" "PUT") "key" $secret) -}}
+{{- $keys = append $keys (dict "name" $secret "type" "AzureSharedKey" "secret" (dict "name" $secret)) -}}
+{{- end -}}
+{{- end -}}
+{{- $capabilities := dict -}}
+{{- if $http }}{{ $_ := set $capabilities "http" $http }}{{ end -}}
+{{- if $keys }}{{ $_ := set $capabilities "keys" ($keys | uniq) }}{{ end -}}
+{{- if $sql }}{{ $_ := set $capabilities "sql" $sql }}{{ end -}}
+{{- $spec := dict -}}
+{{- if $capabilities }}{{ $_ := set $spec "capabilities" $capabilities }}{{ end -}}
+{{- mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) | toJson -}}
+{{- end -}}
+
+{{- define "profile-plugins.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
