@@ -39,6 +39,7 @@ pub(crate) struct ClusterArgs {
 pub(crate) async fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
     let server = Server::new(Config {
         actors: args.actors.actors(),
+        warns_of_no_effect: true,
         ..Config::default()
     });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));

@@ -74,6 +74,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     let step = progress.step("starting the embedded cluster");
     let server = Server::new(Config {
         actors: args.actors.actors(),
+        warns_of_no_effect: true,
         ..Config::default()
     });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));

@@ -1,7 +1,8 @@
 //! Writes the table of the types that built-in kinds are decoded into:
-//! `cargo run -p reeve-sim --example go_types -- DIR > src/decode/types.txt`
-//! where DIR holds the Go modules of Kubernetes, `api@…` and the others. The
-//! grammar of the table is described in `src/decode/types.rs`.
+//! `cargo run -p reeve-sim --example go_types -- DIR VERSION > src/decode/types.txt`
+//! where DIR holds the Go modules of Kubernetes, `api@…` and the others, and VERSION
+//! is theirs: `v0.36.3`. The grammar of the table is described in
+//! `src/decode/types.rs`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,36 +14,39 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// The packages with the kinds: the module, and the folder in it, whose last two
 /// parts name the package in the table.
 const PACKAGES: &[(&str, &str)] = &[
-    ("apimachinery@", "pkg/apis/meta/v1"),
-    ("api@", "admissionregistration/v1"),
-    ("api@", "apps/v1"),
-    ("api@", "authentication/v1"),
-    ("api@", "authorization/v1"),
-    ("api@", "autoscaling/v1"),
-    ("api@", "autoscaling/v2"),
-    ("api@", "batch/v1"),
-    ("api@", "certificates/v1"),
-    ("api@", "coordination/v1"),
-    ("api@", "core/v1"),
-    ("api@", "discovery/v1"),
-    ("api@", "events/v1"),
-    ("api@", "flowcontrol/v1"),
-    ("api@", "networking/v1"),
-    ("api@", "node/v1"),
-    ("api@", "policy/v1"),
-    ("api@", "rbac/v1"),
-    ("api@", "resource/v1"),
-    ("api@", "scheduling/v1"),
-    ("api@", "storage/v1"),
-    ("apiextensions-apiserver@", "pkg/apis/apiextensions/v1"),
-    ("kube-aggregator@", "pkg/apis/apiregistration/v1"),
+    ("apimachinery", "pkg/apis/meta/v1"),
+    ("api", "admissionregistration/v1"),
+    ("api", "apps/v1"),
+    ("api", "authentication/v1"),
+    ("api", "authorization/v1"),
+    ("api", "autoscaling/v1"),
+    ("api", "autoscaling/v2"),
+    ("api", "batch/v1"),
+    ("api", "certificates/v1"),
+    ("api", "coordination/v1"),
+    ("api", "core/v1"),
+    ("api", "discovery/v1"),
+    ("api", "events/v1"),
+    ("api", "flowcontrol/v1"),
+    ("api", "networking/v1"),
+    ("api", "node/v1"),
+    ("api", "policy/v1"),
+    ("api", "rbac/v1"),
+    ("api", "resource/v1"),
+    ("api", "scheduling/v1"),
+    ("api", "storage/v1"),
+    ("apiextensions-apiserver", "pkg/apis/apiextensions/v1"),
+    ("kube-aggregator", "pkg/apis/apiregistration/v1"),
 ];
 
 fn main() -> Result<()> {
-    let modules = PathBuf::from(std::env::args().nth(1).ok_or("usage: go_types DIR")?);
+    let usage = "usage: go_types DIR VERSION";
+    let mut arguments = std::env::args().skip(1);
+    let modules = PathBuf::from(arguments.next().ok_or(usage)?);
+    let version = arguments.next().ok_or(usage)?;
     let mut types = BTreeMap::new();
     for (module, folder) in PACKAGES {
-        let folder = newest(&modules, module)?.join(folder);
+        let folder = modules.join(format!("{module}@{version}")).join(folder);
         let mut files: Vec<PathBuf> = fs::read_dir(&folder)?
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<std::io::Result<_>>()?;
@@ -56,19 +60,6 @@ fn main() -> Result<()> {
         print!("{name}{text}");
     }
     Ok(())
-}
-
-/// The module of that name with the greatest version.
-fn newest(modules: &Path, name: &str) -> Result<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(modules)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.file_name()
-                .is_some_and(|n| n.to_string_lossy().starts_with(name))
-        })
-        .collect();
-    found.sort();
-    Ok(found.pop().ok_or_else(|| format!("no module {name}"))?)
 }
 
 fn is_source(file: &Path) -> bool {
@@ -137,7 +128,8 @@ fn imports(source: &str) -> BTreeMap<String, String> {
 }
 
 /// One indented line a field; `~` and a type for one whose fields stand in its
-/// place, `!` behind a field that is written even when it is empty.
+/// place, `!` behind a field that is written even when it is empty, and how a
+/// strategic patch merges it.
 fn fields(body: &[&str], resolve: &impl Fn(&str) -> String) -> String {
     let mut out = "\n".to_owned();
     for line in body.iter().map(|line| line.trim()) {
@@ -147,16 +139,16 @@ fn fields(body: &[&str], resolve: &impl Fn(&str) -> String) -> String {
         if line.starts_with("//") {
             continue;
         }
-        let Some((_, tag)) = tags.split_once("json:\"") else {
+        let Some(tag) = tag_of(tags, "json") else {
             continue;
         };
-        let tag = tag.split('"').next().unwrap_or_default();
         let name = tag.split(',').next().unwrap_or_default();
         let words: Vec<&str> = declaration.split_whitespace().collect();
         let omitted = tag
             .split(',')
             .any(|word| matches!(word, "omitempty" | "omitzero"));
         let mark = if omitted { "" } else { " !" };
+        let mark = format!("{mark}{}", merging(tags));
         match (name, words.as_slice()) {
             ("-", _) => {}
             // Embedded, and named nevertheless.
@@ -171,6 +163,24 @@ fn fields(body: &[&str], resolve: &impl Fn(&str) -> String) -> String {
         }
     }
     out
+}
+
+/// What a tag says under a name.
+fn tag_of<'t>(tags: &'t str, name: &str) -> Option<&'t str> {
+    let (_, tag) = tags.split_once(&format!("{name}:\""))?;
+    tag.split('"').next()
+}
+
+/// `+key` for a list that is merged by a key, `+` for one that is merged as a set, `-`
+/// for a field that is replaced as a whole.
+fn merging(tags: &str) -> String {
+    let strategies = tag_of(tags, "patchStrategy").unwrap_or_default();
+    let has = |strategy: &str| strategies.split(',').any(|one| one == strategy);
+    match (has("merge"), has("replace")) {
+        (true, _) => format!(" +{}", tag_of(tags, "patchMergeKey").unwrap_or_default()),
+        (_, true) => " -".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// A Go type in the table's grammar.

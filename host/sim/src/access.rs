@@ -1,6 +1,8 @@
 //! Who may do what: RBAC over the stored roles and bindings, asked by requests
 //! and by reviews.
 
+mod impersonation;
+
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -12,16 +14,26 @@ use crate::server::Shared;
 use crate::status::{About, ApiError};
 use crate::store::Object;
 
+pub(crate) use impersonation::{Asked, impersonate};
+use impersonation::LastModes;
+
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The roles and bindings of one server, kept up with every write.
 #[derive(Debug, Default)]
-pub(crate) struct Rights(RwLock<Policy>);
+pub(crate) struct Rights {
+    policy: RwLock<Policy>,
+    /// In which way callers acted for others last.
+    modes: LastModes,
+}
 
 impl Rights {
     /// The same roles and bindings, which go their own way from here.
     pub(crate) fn fork(&self) -> Self {
-        Rights(RwLock::new(self.0.read().clone()))
+        Rights {
+            policy: RwLock::new(self.policy.read().clone()),
+            modes: LastModes::default(),
+        }
     }
 
     /// Takes in a write to a role or binding; others mean nothing here.
@@ -30,7 +42,7 @@ impl Rights {
             return;
         }
         if removed {
-            self.0
+            self.policy
                 .write()
                 .remove(&resource.kind, object.namespace(), object.name());
         } else {
@@ -40,7 +52,7 @@ impl Rights {
 
     /// Takes in a role or binding.
     pub(crate) fn put(&self, kind: &str, object: &Value) {
-        self.0.write().put(kind, object);
+        self.policy.write().put(kind, object);
     }
 }
 
@@ -58,17 +70,17 @@ pub(crate) fn attributes(path: &ResourcePath, verb: Verb) -> Attributes<'_> {
 
 /// Whether the user may do something with a resource, and why.
 pub(crate) fn decide(shared: &Shared, user: &Identity, asked: &Attributes<'_>) -> Access {
-    authz::authorize(&*shared.rights.0.read(), user, asked)
+    authz::authorize(&*shared.rights.policy.read(), user, asked)
 }
 
 /// Whether the user may do something with a path that is no resource, and why.
 pub(crate) fn decide_path(shared: &Shared, user: &Identity, verb: &str, path: &str) -> Access {
-    authz::authorize_path(&*shared.rights.0.read(), user, verb, path)
+    authz::authorize_path(&*shared.rights.policy.read(), user, verb, path)
 }
 
 /// The status of a `SelfSubjectRulesReview`.
 pub(crate) fn rules(shared: &Shared, user: &Identity, namespace: &str) -> Value {
-    authz::rules_review(&*shared.rights.0.read(), user, namespace)
+    authz::rules_review(&*shared.rights.policy.read(), user, namespace)
 }
 
 /// Refuses what the user may not do with a resource.
@@ -79,18 +91,18 @@ pub(crate) fn authorize(
 ) -> Result<(), ApiError> {
     match decide(shared, user, asked) {
         Access::Allowed(_) => Ok(()),
-        Access::Denied(why) => {
-            let about = About {
-                group: asked.group,
-                resource: asked.resource,
-                name: asked.name,
-            };
-            Err(ApiError::forbidden(
-                about,
-                &with_reason(asked.refusal(user), &why),
-            ))
-        }
+        Access::Denied(why) => Err(refused(user, asked, &why)),
     }
+}
+
+/// 403: the user may not do something with a resource, and why.
+fn refused(user: &Identity, asked: &Attributes<'_>, why: &str) -> ApiError {
+    let about = About {
+        group: asked.group,
+        resource: asked.resource,
+        name: asked.name,
+    };
+    ApiError::forbidden(about, &with_reason(asked.refusal(user), why))
 }
 
 /// Refuses what the user may not do with a path that is no resource.
@@ -122,42 +134,6 @@ fn with_reason(refusal: String, why: &str) -> String {
     }
 }
 
-/// Refuses to act for somebody whom the user may not impersonate: each part of
-/// the wanted identity is a right of its own.
-pub(crate) fn authorize_impersonation(
-    shared: &Shared,
-    user: &Identity,
-    wanted: &Identity,
-) -> Result<(), ApiError> {
-    let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
-        let asked = Attributes {
-            verb: "impersonate",
-            group,
-            resource,
-            subresource,
-            namespace,
-            name,
-        };
-        authorize(shared, user, &asked)
-    };
-    match Identity::parse_service_account(&wanted.name) {
-        Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name)?,
-        None => ask("", "users", "", "", &wanted.name)?,
-    }
-    for group in &wanted.groups {
-        ask("", "groups", "", "", group)?;
-    }
-    if !wanted.uid.is_empty() {
-        ask("authentication.k8s.io", "uids", "", "", &wanted.uid)?;
-    }
-    for (key, values) in &wanted.extra {
-        for value in values {
-            ask("authentication.k8s.io", "userextras", key, "", value)?;
-        }
-    }
-    Ok(())
-}
-
 /// Refuses a role or binding that would give away what the user does not have.
 pub(crate) fn check_escalation(
     shared: &Shared,
@@ -169,7 +145,7 @@ pub(crate) fn check_escalation(
     if resource.group != GROUP {
         return Ok(());
     }
-    let policy = shared.rights.0.read();
+    let policy = shared.rights.policy.read();
     let name = crate::rest::meta::text(object, "name");
     if resource.plural.ends_with("bindings") {
         return authz::check_binding(&*policy, user, object, old).map_err(

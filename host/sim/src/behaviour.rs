@@ -1,5 +1,7 @@
 //! The rules that the objects of a resource follow, built-in and custom alike.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::decode::{self, Decoded, Document};
@@ -182,6 +184,14 @@ impl Resource {
                 let changed = content(object, custom) != content(old, custom);
                 set_generation(object, generation.unwrap_or(1) + i64::from(changed));
             }
+        }
+    }
+
+    /// Counts a write with lists or maps in the fields `hollow` that came empty, where
+    /// the kind takes that for a change.
+    pub(crate) fn count_hollow(&self, object: &mut Value, old: &Value, hollow: &BTreeSet<String>) {
+        if let Nature::Builtin(kind) = &self.nature {
+            kind.count_hollow(object, old, hollow);
         }
     }
 

@@ -5,12 +5,13 @@
 
 mod aggregation;
 mod conditions;
+mod ending;
 mod garbage;
 mod graph;
 mod namespaces;
 mod protection;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::ending::Ending;
 use self::graph::Graph;
 use crate::definitions;
 use crate::resource::Resource;
@@ -77,12 +79,12 @@ struct Work {
     graph: Graph,
     /// UIDs of objects that the garbage collector has to look at.
     garbage: BTreeSet<Box<str>>,
-    /// Namespaces that are being deleted.
-    ending_namespaces: BTreeSet<Box<str>>,
+    /// Namespaces that are being deleted, and what is in them.
+    ending_namespaces: BTreeMap<Box<str>, Ending>,
     /// Namespaces that may lack their service account.
     new_namespaces: BTreeSet<Box<str>>,
-    /// Definitions that are being deleted.
-    ending_definitions: BTreeSet<Box<str>>,
+    /// Definitions that are being deleted, and whether something of them changed.
+    ending_definitions: BTreeMap<Box<str>, bool>,
     /// Claims that are being deleted.
     ending_claims: BTreeSet<Box<str>>,
     /// Volumes that are being deleted.
@@ -154,12 +156,19 @@ impl Work {
     fn note(&mut self, table: &Arc<str>, change: &Change) {
         let object = &change.after;
         self.graph.note(table, change, &mut self.garbage);
+        if let Some(ending) = self.ending_namespaces.get_mut(object.namespace()) {
+            ending.note(table, object);
+        }
+        if let Some(is_due) = self.ending_definitions.get_mut(&**table) {
+            *is_due = true;
+        }
         match &**table {
             "namespaces" if change.removed => {
                 self.ending_namespaces.remove(object.key());
             }
             "namespaces" if object.is_terminating() => {
-                self.ending_namespaces.insert(object.key().into());
+                let ending = self.ending_namespaces.entry(object.key().into());
+                ending.or_default().touch();
             }
             "namespaces" if change.before.is_none() => {
                 self.new_namespaces.insert(object.key().into());
@@ -171,7 +180,7 @@ impl Work {
             protection::CLAIMS => track(&mut self.ending_claims, change),
             protection::VOLUMES => track(&mut self.ending_volumes, change),
             definitions::TABLE if object.is_terminating() && !change.removed => {
-                self.ending_definitions.insert(object.key().into());
+                self.ending_definitions.insert(object.key().into(), true);
             }
             definitions::TABLE if change.removed => {
                 self.ending_definitions.remove(object.key());
@@ -189,11 +198,21 @@ impl Work {
         if std::mem::take(&mut self.roles_changed) {
             report(aggregation::aggregate(shared));
         }
-        for definition in &self.ending_definitions {
-            report(definitions::finish(shared, definition));
+        for (definition, is_due) in &mut self.ending_definitions {
+            if std::mem::take(is_due) {
+                let finished = definitions::finish(shared, definition);
+                *is_due = finished.is_err();
+                report(finished);
+            }
         }
-        for namespace in &self.ending_namespaces {
-            report(namespaces::finish(shared, namespace));
+        for (namespace, ending) in &mut self.ending_namespaces {
+            if ending.is_due() {
+                let finished = namespaces::finish(shared, namespace, ending);
+                if finished.is_err() {
+                    ending.touch();
+                }
+                report(finished);
+            }
         }
         for claim in &self.ending_claims {
             report(protection::release_claim(shared, claim));

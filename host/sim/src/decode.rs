@@ -15,9 +15,12 @@ mod typed;
 mod types;
 mod yaml;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 pub(crate) use document::Document;
+pub(crate) use types::{Field, Merging, Shape, Type, of_kind as type_of_kind};
 
 /// An object as it was sent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +29,8 @@ pub(crate) struct Decoded {
     pub(crate) object: Value,
     /// Unknown fields and fields that came twice, in the server's words.
     pub(crate) complaints: Vec<String>,
+    /// The fields with lists or maps that came empty and were left out for that.
+    pub(crate) hollow: BTreeSet<String>,
 }
 
 /// Reads JSON.
@@ -88,7 +93,11 @@ pub(crate) fn builtin(
         None => {
             let mut complaints = Vec::new();
             let object = document.into_value(&mut complaints);
-            Ok(Decoded { object, complaints })
+            Ok(Decoded {
+                object,
+                complaints,
+                ..Decoded::default()
+            })
         }
     }
 }
@@ -128,5 +137,9 @@ pub(crate) fn custom(document: Document) -> Result<Decoded, String> {
             inner.to_owned()
         }));
     }
-    Ok(Decoded { object, complaints })
+    Ok(Decoded {
+        object,
+        complaints,
+        ..Decoded::default()
+    })
 }

@@ -128,14 +128,27 @@ pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
                 .and_then(Value::as_array);
             let served = conditions.into_iter().flatten().any(is_established);
             // A definition that has lost a name to another one goes on as it was.
-            if served {
-                shared.registry.serve(object.name(), &value);
+            if served && shared.registry.serve(object.name(), &value) {
+                show_anew(shared, object.name());
             }
         }
     }
     for waiting in shared.accepted.note(&shared.store, &value, removed) {
         establish(shared, &waiting);
     }
+}
+
+/// Shows the objects that are there as their schema has them now: without the fields
+/// that it has no more, and with its defaults.
+fn show_anew(shared: &Shared, definition: &str) {
+    let resources = shared.registry.defined(definition);
+    shared.store.show(definition, |object| {
+        let mut resources = resources.iter();
+        if let Some(resource) = resources.find(|r| object["apiVersion"] == *r.api_version) {
+            // What does not fit its type any more stays as it is.
+            drop(resource.decode(object, false));
+        }
+    });
 }
 
 /// Says in the status of a definition that it is ending.
@@ -200,7 +213,7 @@ fn establish(shared: &Arc<Shared>, key: &str) {
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     });
     if let Err(error) = written {
@@ -227,7 +240,8 @@ pub(crate) fn finish(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
     };
     let everything = Range::default();
     let page = shared.store.list(&table.table, &everything, None);
-    for object in page.map(|page| page.objects).unwrap_or_default() {
+    let objects = page.map(|page| page.objects).unwrap_or_default();
+    for object in objects.iter().filter(|object| !object.is_terminating()) {
         match writer.delete(object.key(), &Default::default()) {
             Err(error) if error.code() != 404 => return Err(error),
             _ => {}
@@ -264,7 +278,7 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     });
     match written {

@@ -46,7 +46,7 @@ pub(crate) fn record(
     let proposal = Proposal {
         object: event(shared, source, about, kind, reason, message),
         owned: false,
-        complaints: Vec::new(),
+        ..Proposal::default()
     };
     if let Err(error) = writer.create(namespace(about), proposal) {
         tracing::debug!(%error, reason, "event not written");

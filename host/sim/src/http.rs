@@ -62,11 +62,7 @@ where
     shared.controllers.ensure_running(shared);
     shared.actors.ensure_running(shared);
     let (parts, body) = request.into_parts();
-    let answer = match read(body).await {
-        Ok(body) => answer(shared, &parts, route, body, caller).await,
-        Err(error) => Err(error.into()),
-    };
-    let answer = match answer {
+    let answer = match answer(shared, &parts, route, body, caller).await {
         Ok(answer) => answer,
         Err(Failure::Refused(error)) => response::refusal(&error),
         Err(Failure::Broken(error)) => return Err(error),
@@ -106,13 +102,17 @@ where
     }
 }
 
-async fn answer(
+async fn answer<B>(
     shared: &Arc<Shared>,
     parts: &Parts,
     route: Route,
-    body: Bytes,
+    body: B,
     caller: Caller,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, Failure>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     // Whether the server is up is told to anybody.
     if let Route::Other(segments) = &route
@@ -120,18 +120,22 @@ async fn answer(
     {
         return Ok(answer);
     }
-    let user = authenticate::authenticate(shared, &parts.headers, caller)?;
+    let caller = authenticate::authenticate(shared, &parts.headers, caller)?;
     match route {
-        Route::Other(segments) if admin::is_path(&segments) => {
-            Ok(admin::answer(shared, &parts.method, &user, &body)?)
-        }
         Route::Other(segments) => {
+            let path = parts.uri.path();
+            let verb = parts.method.as_str().to_ascii_lowercase();
+            let wanted = access::Asked::Path { verb: &verb, path };
+            let user = authenticate::acting_as(shared, &parts.headers, caller, &wanted)?;
+            // Nobody's body is read before it is known who sends it.
+            let body = read(body).await?;
+            if admin::is_path(&segments) {
+                return Ok(admin::answer(shared, &parts.method, &user, &body)?);
+            }
             let asked = asked(parts, &user, &query, None, "", "");
             if let Some(answer) = struck(shared, &asked, NOTHING).await?.1 {
                 return Ok(answer);
             }
-            let path = parts.uri.path();
-            let verb = parts.method.as_str().to_ascii_lowercase();
             access::authorize_path(shared, &user, &verb, path)?;
             Ok(discovery::answer(shared, &segments, parts, &query)?)
         }
@@ -139,8 +143,27 @@ async fn answer(
             let verb = path
                 .verb(&parts.method, &query)
                 .ok_or_else(ApiError::method_not_allowed)?;
+            let one = one_of_list(&path, verb, &query);
+            let mut wanted = access::attributes(&path, verb);
+            if let Some(name) = &one {
+                wanted.name = name;
+            }
+            let wanted = access::Asked::Resource(wanted);
+            let user = authenticate::acting_as(shared, &parts.headers, caller, &wanted)?;
+            let body = read(body).await?;
             resource(shared, parts, query, path, verb, user, body).await
         }
+    }
+}
+
+/// The one object that a list or watch is about, where it says so: access to it may be
+/// granted by name. The older paths of watches have no such meaning.
+fn one_of_list(path: &ResourcePath, verb: Verb, query: &Query) -> Option<String> {
+    match verb {
+        Verb::List | Verb::Watch if !path.watch => {
+            query.get("fieldSelector").and_then(FieldSelector::name_in)
+        }
+        _ => None,
     }
 }
 
@@ -231,13 +254,7 @@ async fn resource(
         agent: asked.agent.to_owned(),
     });
     let mut wanted = access::attributes(&path, verb);
-    let one = match verb {
-        // The older paths of watches have no such meaning.
-        Verb::List | Verb::Watch if !path.watch => {
-            query.get("fieldSelector").and_then(FieldSelector::name_in)
-        }
-        _ => None,
-    };
+    let one = one_of_list(&path, verb, &query);
     if let Some(name) = &one {
         wanted.name = name;
     }
@@ -245,7 +262,7 @@ async fn resource(
     let Some(resource) = found else {
         return Ok(not_served(shared, &path)?);
     };
-    let accepted = Accepted::parse(&parts.headers)?;
+    let accepted = Accepted::parse(&parts.headers, verb == Verb::Watch)?;
     let call = rest::Call {
         server: shared.clone(),
         resource,

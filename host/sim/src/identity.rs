@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A known caller.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The user name.
     pub name: String,

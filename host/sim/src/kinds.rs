@@ -39,6 +39,7 @@ mod secret;
 mod selectors;
 mod service;
 mod storage;
+mod strategy;
 mod system;
 mod verbs;
 

@@ -25,6 +25,7 @@ mod admission;
 pub mod authz;
 mod behaviour;
 mod bootstrap;
+mod cel;
 mod client;
 mod clock;
 mod controllers;

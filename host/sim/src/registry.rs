@@ -122,13 +122,21 @@ impl Registry {
         resources.cloned().collect()
     }
 
-    /// Serves what a definition defines, in place of what it did before.
-    pub(crate) fn serve(&self, definition: &str, object: &Value) {
+    /// What a definition makes served.
+    pub(crate) fn defined(&self, definition: &str) -> Vec<Arc<Resource>> {
+        let custom = self.custom.borrow();
+        let defined = custom.get(definition);
+        defined.map_or_else(Vec::new, |defined| defined.resources.clone())
+    }
+
+    /// Serves what a definition defines, in place of what it did before. Says whether
+    /// that is something else.
+    pub(crate) fn serve(&self, definition: &str, object: &Value) -> bool {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let known = |custom: &Customs| custom.get(definition).is_some_and(|c| *c.spec == *spec);
         // A change of its status changes nothing for who watches its objects.
         if known(&self.custom.borrow()) {
-            return;
+            return false;
         }
         let defined = Defined {
             spec: Arc::new(spec.clone()),
@@ -137,6 +145,7 @@ impl Registry {
         self.custom.send_modify(|customs| {
             Arc::make_mut(customs).insert(definition.to_owned(), defined);
         });
+        true
     }
 
     /// Stops serving the resources of a definition.

@@ -70,9 +70,9 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
     call.check_path(verb)?;
     call.check_table()?;
     let mut answer = match verb {
-        Verb::Get => get::get(call),
+        Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
-        Verb::Watch => list::watch(call),
+        Verb::Watch => list::watch(call).await,
         Verb::Create => create::create(call),
         Verb::Update => update::update(call),
         Verb::Patch => patch::patch(call),

@@ -35,6 +35,10 @@ pub struct Config {
     pub bookmark_interval: Duration,
     /// Who makes workloads run; nobody when absent.
     pub actors: Option<Actors>,
+    /// Whether who makes webhook configurations and admission policies is warned that
+    /// they are stored here and never asked. The real server asks them, and has no such
+    /// warning.
+    pub warns_of_no_effect: bool,
 }
 
 impl Default for Config {
@@ -45,6 +49,7 @@ impl Default for Config {
             history: 10_000,
             bookmark_interval: Duration::from_secs(60),
             actors: None,
+            warns_of_no_effect: false,
         }
     }
 }
@@ -76,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) controllers: Controllers,
     pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
+    pub(crate) warns_of_no_effect: bool,
 }
 
 impl Server {
@@ -96,6 +102,7 @@ impl Server {
             controllers: Controllers::default(),
             actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
+            warns_of_no_effect: config.warns_of_no_effect,
         });
         bootstrap::fill(&shared);
         // Nobody can have seen a version from before there was a server.
@@ -131,6 +138,7 @@ impl Server {
                 controllers,
                 actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
+                warns_of_no_effect: shared.warns_of_no_effect,
             }),
         }
     }

@@ -17,6 +17,8 @@ struct Status {
     reason: &'static str,
     message: String,
     details: Option<Details>,
+    /// With what a list can be gone on with all the same.
+    next: String,
 }
 
 /// `Status.details`: what the failure is about.
@@ -76,6 +78,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            next: String::new(),
         }))
     }
 
@@ -203,9 +206,25 @@ impl ApiError {
         Self::new(406, "NotAcceptable", message).with(Details::default())
     }
 
+    /// 406: the caller accepts nothing that a stream can be given in.
+    pub(crate) fn not_acceptable_stream() -> Self {
+        let message = "only the following media types are accepted: application/json, application/json;stream=watch, application/vnd.kubernetes.protobuf, application/vnd.kubernetes.protobuf;stream=watch";
+        Self::new(406, "NotAcceptable", message)
+    }
+
     /// 410: the resource version is older than the history that is kept.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
+    }
+
+    /// 410: the version that a list is read at is older than the history that is kept.
+    /// The rest of it can be had as it is now, with `token`.
+    pub(crate) fn expired_page(token: String) -> Self {
+        let mut error = Self::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+        );
+        error.0.next = token;
+        error
     }
 
     /// 413: the body is longer than the server reads.
@@ -319,6 +338,9 @@ impl ApiError {
         }
         if let Some(details) = &self.0.details {
             status["details"] = details.to_value();
+        }
+        if !self.0.next.is_empty() {
+            status["metadata"]["continue"] = json!(self.0.next);
         }
         status
     }

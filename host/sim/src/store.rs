@@ -218,6 +218,14 @@ impl Store {
         })
     }
 
+    /// Shows the objects of `table` as `show` makes of what was written, which stays as
+    /// it is: no version moves, and nobody who watches is told.
+    pub(crate) fn show(&self, table: &str, show: impl Fn(&mut Value)) {
+        if let Some(table) = self.state.lock().tables.get_mut(table) {
+            table.show(show);
+        }
+    }
+
     /// Forgets all history: watches and pages at older versions have expired.
     pub(crate) fn compact(&self) {
         let mut state = self.state.lock();
@@ -334,5 +342,41 @@ mod tests {
         assert_eq!(store.changes("as", 3).unwrap_err(), Compacted { oldest: 4 });
         assert_eq!(store.changes("as", 4).unwrap().1.len(), 0);
         assert!(store.list("as", &Range::default(), Some(3)).is_err());
+    }
+
+    #[test]
+    fn objects_are_shown_otherwise_without_a_write() {
+        let store = Store::new(10);
+        let t = TableName::from("as");
+        store.create(&t, "x", object(1)).unwrap();
+        store.show("as", |object| object["y"] = json!(true));
+        let shown = store.get("as", "x").unwrap();
+        assert_eq!(shown.version(), 2);
+        assert_eq!(shown.value()["y"], true);
+        assert!(shown.is_shown_otherwise());
+        // Each time it is made of what was written.
+        store.show("as", |object| drop(object["x"].take()));
+        let shown = store.get("as", "x").unwrap().value();
+        assert_eq!((&shown["x"], &shown["y"]), (&Value::Null, &Value::Null));
+        store.show("as", |_| {});
+        let shown = store.get("as", "x").unwrap();
+        assert_eq!(shown.value()["x"], 1);
+        assert!(!shown.is_shown_otherwise());
+        assert_eq!(store.changes("as", 2).unwrap().1.len(), 0);
+    }
+
+    #[test]
+    fn history_holds_no_more_than_so_many_bytes() {
+        let store = Store::new(10_000);
+        let t = TableName::from("as");
+        let large =
+            json!({"apiVersion": "v1", "metadata": {"name": "a"}, "x": "x".repeat(4 << 20)});
+        store.create(&t, "a", large.clone()).unwrap();
+        for version in 2..21 {
+            store.replace(&t, "a", version, large.clone()).unwrap();
+        }
+        let oldest = store.changes("as", 0).unwrap_err().oldest;
+        let kept = store.changes("as", oldest).unwrap().1.len();
+        assert!((10..=16).contains(&kept), "{kept} changes of 4 MiB");
     }
 }

@@ -1,9 +1,15 @@
-//! Strategic merge patches: merge patches that know which lists of the built-in
-//! kinds are maps in disguise.
+//! Strategic merge patches: merge patches that know, from the types of the built-in
+//! kinds, which lists are maps in disguise.
+
+mod list;
 
 use serde_json::{Map, Value};
 
-/// Why a patch cannot be applied.
+use self::list::Items;
+use crate::decode::{Field, Merging, Shape, Type};
+use crate::field::quoted;
+
+/// Why a patch cannot be applied, in the server's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StrategicError {
     /// An item of a merged list lacks its key.
@@ -17,50 +23,320 @@ pub(crate) enum StrategicError {
     /// A list of objects is patched with something else.
     #[error("list element types are not identical: {0}")]
     Mixed(String),
+    /// A list with an order that has no items to be in it.
+    #[error("no elements in any of the given slices")]
+    Nothing,
+    /// A list inside of a list that is merged.
+    #[error("lists of lists are not supported")]
+    Nested,
+    /// A list of objects that nothing tells apart.
+    #[error("cannot merge lists without merge key for {0}")]
+    Keyless(&'static str),
     /// A `$patch` that is no directive.
     #[error("unknown patch type: {0} in map: {1}")]
     Directive(String, String),
+    /// `$patch: merge` in an item of a list.
+    #[error("merging lists cannot yet be specified in the patch")]
+    MergeInList,
+    /// A directive of another form than it has to have.
+    #[error("invalid patch format of {0}")]
+    Format(&'static str),
+    /// A value of another sort than a directive is about.
+    #[error("expected a {expected}, but received a {received}")]
+    Sort {
+        /// What it should be, as Go calls it.
+        expected: &'static str,
+        /// What it is.
+        received: &'static str,
+    },
+    /// A list in another order than the one that comes with it.
+    #[error("The order in patch list:\n{0}\n doesn't match $setElementOrder list:\n{1}\n")]
+    Order(String, String),
+    /// A field that the type does not have.
+    #[error("unable to find api field in struct {holder} for the json field {}", quoted(.field))]
+    NoField {
+        /// The type.
+        holder: &'static str,
+        /// The field.
+        field: String,
+    },
+    /// An object inside of something that has no fields.
+    #[error("merging an object in json but data type is not struct, instead is: {0}")]
+    NoStruct(&'static str),
+    /// A list where the type has none.
+    #[error("expected slice or array type, but got: {0}")]
+    NoList(&'static str),
 }
 
-/// How a list is patched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strategy {
-    /// Item by item, told apart by this field.
-    ByKey(&'static str),
-    /// As a set of plain values.
-    Set,
-    /// As a whole.
-    Replace,
+const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList";
+const ORDER: &str = "$setElementOrder";
+
+/// Applies `patch` to `object`, which is of type `ty`.
+///
+/// # Errors
+///
+/// When the patch breaks the rules of its language; `object` is then half
+/// patched and of no use.
+pub(crate) fn merge(
+    ty: Type,
+    object: &mut Map<String, Value>,
+    mut patch: Map<String, Value>,
+) -> Result<(), StrategicError> {
+    if let Some(directive) = patch.get(PATCH) {
+        match directive.as_str() {
+            // Directives further down are fields that no type has, and go when it is read.
+            Some("replace") => {
+                patch.remove(PATCH);
+                *object = patch;
+            }
+            Some("delete") => object.clear(),
+            _ => {
+                let directive = printed(directive);
+                let map = printed(&Value::Object(patch));
+                return Err(StrategicError::Directive(directive, map));
+            }
+        }
+        return Ok(());
+    }
+    retain_keys(object, &mut patch)?;
+    let ordered = patch.keys().filter(|key| key.starts_with(ORDER));
+    let ordered: Vec<String> = ordered.cloned().collect();
+    for directive in ordered {
+        let name = directive.strip_prefix(ORDER).and_then(|n| n.strip_prefix('/'));
+        let name = name.ok_or(StrategicError::Format("setElementOrder list"))?;
+        if let Some(order) = patch.remove(&directive) {
+            set_order(ty, object, &mut patch, name, &order)?;
+        }
+    }
+    for (key, value) in patch {
+        match key.strip_prefix(DELETE_FROM) {
+            None => put(ty, object, key, value)?,
+            Some(name) => {
+                let name = name.strip_prefix('/');
+                let name = name.ok_or(StrategicError::Format("primitive list"))?;
+                delete_from(ty, object, name, value)?;
+            }
+        }
+    }
+    Ok(())
 }
 
-/// The lists that merge, with the field that tells their items apart. Of those
-/// that share a name, the first whose hint is a field of the items is meant.
-const MERGED: &[(&str, Strategy, &str)] = &[
-    ("addresses", Strategy::ByKey("type"), ""),
-    ("conditions", Strategy::ByKey("type"), ""),
-    ("containers", Strategy::ByKey("name"), ""),
-    ("env", Strategy::ByKey("name"), ""),
-    ("ephemeralContainers", Strategy::ByKey("name"), ""),
-    ("finalizers", Strategy::Set, ""),
-    ("hostAliases", Strategy::ByKey("ip"), ""),
-    ("imagePullSecrets", Strategy::ByKey("name"), ""),
-    ("initContainers", Strategy::ByKey("name"), ""),
-    ("ownerReferences", Strategy::ByKey("uid"), ""),
-    ("podIPs", Strategy::ByKey("ip"), ""),
-    ("ports", Strategy::ByKey("containerPort"), "containerPort"),
-    ("ports", Strategy::ByKey("port"), "port"),
-    ("resourceClaims", Strategy::ByKey("name"), ""),
-    ("schedulingGates", Strategy::ByKey("name"), ""),
-    ("secrets", Strategy::ByKey("name"), ""),
-    (
-        "topologySpreadConstraints",
-        Strategy::ByKey("topologyKey"),
-        "",
-    ),
-    ("volumeDevices", Strategy::ByKey("devicePath"), ""),
-    ("volumeMounts", Strategy::ByKey("mountPath"), ""),
-    ("volumes", Strategy::ByKey("name"), ""),
-];
+/// Removes what a patch does not name among those that are to stay.
+fn retain_keys(
+    object: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) -> Result<(), StrategicError> {
+    const WRONG: StrategicError = StrategicError::Format("retainKeys");
+    let Some(keep) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let Value::Array(keep) = keep else {
+        return Err(WRONG);
+    };
+    let stays = |key: &String| keep.iter().any(|kept| kept == key);
+    let is_directive = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ORDER);
+    let mut given = patch.iter().filter(|(_, value)| !value.is_null());
+    if given.any(|(key, _)| !is_directive(key) && !stays(key)) {
+        return Err(WRONG);
+    }
+    object.retain(|key, _| stays(key));
+    Ok(())
+}
+
+/// Merges a list that comes with an order, and brings it into that.
+fn set_order(
+    ty: Type,
+    object: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    name: &str,
+    order: &Value,
+) -> Result<(), StrategicError> {
+    let order = array(order)?;
+    let before = object.get(name).map(array).transpose()?;
+    let given = patch.get(name).map(array).transpose()?;
+    let (field, item) = list_field(ty, name)?;
+    let items = Items::of(item, field.merging);
+    items.check_order(given.unwrap_or_default(), order)?;
+    let merged = match (before, given) {
+        (None, None) => return Ok(()),
+        (Some(before), None) => before.to_vec(),
+        (None, Some(given)) => given.iter().cloned().filter_map(without_directives).collect(),
+        (Some(before), Some(given)) if field.merging.is_of_items() => {
+            items.merge(before.to_vec(), given.to_vec(), false)?
+        }
+        (Some(_), Some(given)) => given.to_vec(),
+    };
+    let before = before.unwrap_or_default();
+    list::sort_of(&[before, given.unwrap_or_default()])?;
+    let merged = items.arrange(merged, order, before)?;
+    object.insert(name.to_owned(), Value::Array(merged));
+    patch.remove(name);
+    Ok(())
+}
+
+/// Sets or merges one field.
+fn put(
+    ty: Type,
+    object: &mut Map<String, Value>,
+    key: String,
+    value: Value,
+) -> Result<(), StrategicError> {
+    if value.is_null() {
+        object.remove(&key);
+        return Ok(());
+    }
+    match object.get_mut(&key) {
+        Some(present) if go_type(present) == go_type(&value) => {
+            merge_values(ty, &key, present, value, false)?;
+        }
+        // What replaces nothing is nothing.
+        _ => match without_directives(without_nulls(value)) {
+            Some(value) => drop(object.insert(key, value)),
+            None => drop(object.remove(&key)),
+        },
+    }
+    Ok(())
+}
+
+/// Removes items from a list of plain values.
+fn delete_from(
+    ty: Type,
+    object: &mut Map<String, Value>,
+    name: &str,
+    gone: Value,
+) -> Result<(), StrategicError> {
+    if gone.is_null() {
+        object.remove(name);
+        return Ok(());
+    }
+    match object.get_mut(name) {
+        Some(present) if go_type(present) == go_type(&gone) => {
+            merge_values(ty, name, present, gone, true)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Merges two values of one sort. `deletes` says that a list names what is to go.
+fn merge_values(
+    ty: Type,
+    name: &str,
+    present: &mut Value,
+    value: Value,
+    deletes: bool,
+) -> Result<(), StrategicError> {
+    match (present, value) {
+        (Value::Object(present), Value::Object(value)) => {
+            let field = field(ty, name)?;
+            if field.merging == Merging::Replace {
+                *present = value;
+                return Ok(());
+            }
+            merge(field.ty, present, value)
+        }
+        (Value::Array(present), Value::Array(value)) => {
+            let (field, item) = list_field(ty, name)?;
+            if deletes || field.merging.is_of_items() {
+                let items = Items::of(item, field.merging);
+                *present = items.merge(std::mem::take(present), value, deletes)?;
+            } else {
+                *present = value;
+            }
+            Ok(())
+        }
+        (present, value) => {
+            *present = value;
+            Ok(())
+        }
+    }
+}
+
+/// A field of a type.
+fn field(ty: Type, name: &str) -> Result<Field, StrategicError> {
+    let no_field = || StrategicError::NoField {
+        holder: ty.bare_name(),
+        field: name.to_owned(),
+    };
+    match ty.shape() {
+        Shape::Struct(fields) => {
+            let alike = || {
+                let mut fields = fields.iter();
+                fields.find(|(field, _)| field.eq_ignore_ascii_case(name))
+            };
+            let found = fields.get_key_value(name).or_else(alike);
+            found.map(|(_, field)| *field).ok_or_else(no_field)
+        }
+        Shape::Map(_) => Err(StrategicError::NoStruct("map")),
+        Shape::List(_) | Shape::Bytes => Err(StrategicError::NoStruct("slice")),
+        Shape::Text => Err(StrategicError::NoStruct("string")),
+        // Structs there, without fields that JSON names.
+        _ => Err(no_field()),
+    }
+}
+
+/// A field that holds a list, and the type of the items.
+fn list_field(ty: Type, name: &str) -> Result<(Field, Type), StrategicError> {
+    let field = field(ty, name)?;
+    match field.ty.shape() {
+        Shape::List(item) => Ok((field, item)),
+        _ => Err(StrategicError::NoList("struct")),
+    }
+}
+
+fn array(value: &Value) -> Result<&[Value], StrategicError> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(StrategicError::Sort {
+            expected: LIST,
+            received: go_type(other),
+        }),
+    }
+}
+
+const LIST: &str = "[]interface {}";
+const MAP: &str = "map[string]interface {}";
+
+/// What Go reads a value into.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => LIST,
+        Value::Object(_) => MAP,
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(key, value)| (key, without_nulls(value)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        plain => plain,
+    }
+}
+
+/// The value without what is only said of it; none where all of it is.
+fn without_directives(value: Value) -> Option<Value> {
+    Some(match value {
+        Value::Object(fields) if fields.contains_key(PATCH) => return None,
+        Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => items.into_iter().filter_map(without_directives).collect(),
+        plain => plain,
+    })
+}
 
 /// A value as Go prints it: `map[a:1 b:[x]]`.
 pub(crate) fn printed(value: &Value) -> String {
@@ -71,346 +347,17 @@ pub(crate) fn printed(value: &Value) -> String {
                 .map(|(key, value)| format!("{key}:{}", printed(value)));
             format!("map[{}]", fields.collect::<Vec<_>>().join(" "))
         }
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(printed).collect();
-            format!("[{}]", items.join(" "))
-        }
+        Value::Array(items) => printed_list(items),
         Value::String(text) => text.clone(),
         Value::Null => "<nil>".to_owned(),
         other => other.to_string(),
     }
 }
 
-const PATCH: &str = "$patch";
-const RETAIN_KEYS: &str = "$retainKeys";
-const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
-const ORDER: &str = "$setElementOrder/";
-
-/// Applies `patch` to `object`.
-///
-/// # Errors
-///
-/// When the patch breaks the rules of its language; `object` is then half
-/// patched and of no use.
-pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), StrategicError> {
-    let Value::Object(patch) = patch else {
-        *object = patch.clone();
-        return Ok(());
-    };
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
-    }
-    if let Value::Object(object) = object {
-        forget_replaced(object, patch);
-        merge_map(object, patch)?;
-    }
-    Ok(())
-}
-
-/// Removes the one structure that a patch replaces and does not merge: the selector of
-/// a PodDisruptionBudget.
-fn forget_replaced(object: &mut Map<String, Value>, patch: &Map<String, Value>) {
-    if object
-        .get("kind")
-        .is_some_and(|kind| kind == "PodDisruptionBudget")
-        && patch
-            .get("spec")
-            .is_some_and(|spec| spec.get("selector").is_some())
-        && let Some(Value::Object(spec)) = object.get_mut("spec")
-    {
-        spec.remove("selector");
-    }
-}
-
-fn merge_map(
-    object: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
-) -> Result<(), StrategicError> {
-    match patch
-        .get(PATCH)
-        .map(|directive| directive.as_str().unwrap_or_default())
-    {
-        None => {}
-        Some("replace") => {
-            *object = without_directives(patch);
-            return Ok(());
-        }
-        Some("delete") => {
-            object.clear();
-            return Ok(());
-        }
-        Some(other) => {
-            let map = printed(&Value::Object(patch.clone()));
-            return Err(StrategicError::Directive(other.to_owned(), map));
-        }
-    }
-    if let Some(Value::Array(keep)) = patch.get(RETAIN_KEYS) {
-        object.retain(|key, _| keep.iter().any(|kept| kept == key));
-    }
-    for (key, value) in patch {
-        if let Some(list) = key.strip_prefix(DELETE_FROM) {
-            delete_from(object, list, value);
-        }
-    }
-    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
-        match value {
-            Value::Null => {
-                object.remove(key);
-            }
-            // What replaces nothing is nothing.
-            Value::Object(inner) if inner.contains_key(PATCH) && !object.contains_key(key) => {}
-            Value::Object(_) => merge(object.entry(key.as_str()).or_insert(Value::Null), value)?,
-            // Only those of pods merge.
-            Value::Array(items)
-                if key == "imagePullSecrets" && !object.contains_key("containers") =>
-            {
-                object.insert(key.clone(), Value::Array(items.clone()));
-            }
-            Value::Array(items) => {
-                let present = object
-                    .entry(key.as_str())
-                    .or_insert_with(|| Value::Array(Vec::new()));
-                merge_list(present, key, items)?;
-            }
-            scalar => {
-                object.insert(key.clone(), scalar.clone());
-            }
-        }
-    }
-    for (key, value) in patch {
-        if let (Some(list), Value::Array(order)) = (key.strip_prefix(ORDER), value)
-            && let Some(Value::Array(items)) = object.get_mut(list)
-        {
-            sort(items, order, strategy(list, order));
-        }
-    }
-    Ok(())
-}
-
-fn merge_list(present: &mut Value, name: &str, patch: &[Value]) -> Result<(), StrategicError> {
-    if !present.is_array() {
-        *present = Value::Array(Vec::new());
-    }
-    let Value::Array(items) = present else {
-        return Ok(());
-    };
-    let replace = patch
-        .iter()
-        .any(|item| item.get(PATCH).is_some_and(|d| d == "replace"));
-    let plain = |items: &[Value]| items.iter().any(|item| !item.is_object());
-    if !items.is_empty() && !plain(items) && plain(patch) {
-        let [items, patch] = [items.clone(), patch.to_vec()].map(|list| printed(&list.into()));
-        return Err(StrategicError::Mixed(format!("[{items} {patch}]")));
-    }
-    let strategy = if items.is_empty() {
-        strategy(name, patch)
-    } else {
-        strategy(name, items)
-    };
-    match strategy {
-        _ if replace => {
-            *items = patch
-                .iter()
-                .filter(|i| i.get(PATCH).is_none())
-                .cloned()
-                .collect()
-        }
-        Strategy::Replace => *items = patch.iter().map(cleaned).collect(),
-        Strategy::Set => {
-            for item in patch {
-                if !items.contains(item) {
-                    items.push(item.clone());
-                }
-            }
-        }
-        Strategy::ByKey(key) => {
-            let before: Vec<Value> = ids(items, key);
-            for item in patch {
-                merge_item(items, key, item)?;
-            }
-            arrange(items, key, &before, &ids(patch, key));
-        }
-    }
-    Ok(())
-}
-
-/// What tells the items of a list apart.
-fn ids(items: &[Value], key: &str) -> Vec<Value> {
-    let ids = items.iter().map(|item| item.get(key));
-    ids.map(|id| id.cloned().unwrap_or_default()).collect()
-}
-
-/// Puts items into the order of the server: those of the patch as the patch has
-/// them, and the others where they were, behind the new ones that come first.
-fn arrange(items: &mut Vec<Value>, key: &str, before: &[Value], patch: &[Value]) {
-    let rank =
-        |order: &[Value], item: &Value| order.iter().position(|id| item.get(key) == Some(id));
-    let (mut patched, kept): (Vec<Value>, Vec<Value>) = std::mem::take(items)
-        .into_iter()
-        .partition(|item| rank(patch, item).is_some());
-    patched.sort_by_key(|item| rank(patch, item));
-    let (mut patched, mut kept) = (patched.into_iter().peekable(), kept.into_iter().peekable());
-    loop {
-        let next = match (kept.peek(), patched.peek()) {
-            (Some(old), Some(new)) => match rank(before, new) {
-                Some(at) if rank(before, old) < Some(at) => kept.next(),
-                _ => patched.next(),
-            },
-            (Some(_), None) => kept.next(),
-            (None, _) => patched.next(),
-        };
-        match next {
-            Some(item) => items.push(item),
-            None => return,
-        }
-    }
-}
-
-fn merge_item(
-    items: &mut Vec<Value>,
-    key: &'static str,
-    item: &Value,
-) -> Result<(), StrategicError> {
-    let Some(id) = item.get(key) else {
-        let item = printed(item);
-        return Err(StrategicError::NoKey { item, key });
-    };
-    let at = items
-        .iter()
-        .position(|present| present.get(key) == Some(id));
-    if item
-        .get(PATCH)
-        .is_some_and(|directive| directive == "delete")
-    {
-        items.retain(|present| present.get(key) != Some(id));
-        return Ok(());
-    }
-    match at.and_then(|at| items.get_mut(at)) {
-        Some(present) => merge(present, item),
-        None => {
-            let mut fresh = Value::Object(Map::new());
-            merge(&mut fresh, item)?;
-            items.push(fresh);
-            Ok(())
-        }
-    }
-}
-
-fn strategy(name: &str, items: &[Value]) -> Strategy {
-    let candidates = MERGED.iter().filter(|(list, _, _)| *list == name);
-    for (_, strategy, hint) in candidates {
-        if hint.is_empty() || items.iter().any(|item| item.get(hint).is_some()) {
-            // Lists of plain values that share a name with lists of structs.
-            let plain = items.iter().any(|item| !item.is_object());
-            return match strategy {
-                Strategy::ByKey(_) if plain => Strategy::Replace,
-                other => *other,
-            };
-        }
-    }
-    Strategy::Replace
-}
-
-/// Brings the items that `order` names into its order, after those it does not.
-fn sort(items: &mut [Value], order: &[Value], strategy: Strategy) {
-    let rank = |item: &Value| match strategy {
-        Strategy::ByKey(key) => order.iter().position(|o| o.get(key) == item.get(key)),
-        _ => order.iter().position(|o| o == item),
-    };
-    items.sort_by_key(rank);
-}
-
-fn delete_from(object: &mut Map<String, Value>, list: &str, gone: &Value) {
-    if let (Some(Value::Array(items)), Value::Array(gone)) = (object.get_mut(list), gone) {
-        items.retain(|item| !gone.contains(item));
-    }
-}
-
-fn without_directives(patch: &Map<String, Value>) -> Map<String, Value> {
-    let fields = patch.iter().filter(|(key, _)| !key.starts_with('$'));
-    fields
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
-}
-
-fn cleaned(item: &Value) -> Value {
-    match item {
-        Value::Object(fields) => Value::Object(without_directives(fields)),
-        other => other.clone(),
-    }
+fn printed_list(items: &[Value]) -> String {
+    let items: Vec<String> = items.iter().map(printed).collect();
+    format!("[{}]", items.join(" "))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn check(object: Value, patch: &Value, expected: &Value) {
-        let mut object = object;
-        merge(&mut object, patch).unwrap();
-        assert_eq!(&object, expected);
-    }
-
-    #[test]
-    fn maps_merge_and_null_removes() {
-        check(
-            json!({"a": {"x": 1, "y": 2}, "b": 1}),
-            &json!({"a": {"x": null, "z": 3}, "b": null}),
-            &json!({"a": {"y": 2, "z": 3}}),
-        );
-        check(
-            json!({"a": {"x": 1, "y": 2}}),
-            &json!({"a": {"$retainKeys": ["y", "z"], "z": 1}}),
-            &json!({"a": {"y": 2, "z": 1}}),
-        );
-        check(
-            json!({"a": {"x": 1}}),
-            &json!({"a": {"$patch": "replace", "z": 1}}),
-            &json!({"a": {"z": 1}}),
-        );
-    }
-
-    #[test]
-    fn keyed_lists_merge_by_key() {
-        check(
-            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b"}]}),
-            &json!({"containers": [
-                {"name": "a", "image": "2"},
-                {"name": "b", "$patch": "delete"},
-                {"name": "c", "ports": [{"containerPort": 1, "name": "x"}]},
-            ]}),
-            &json!({"containers": [
-                {"name": "a", "image": "2"},
-                {"name": "c", "ports": [{"containerPort": 1, "name": "x"}]},
-            ]}),
-        );
-        check(
-            json!({"ports": [{"port": 80, "protocol": "TCP"}]}),
-            &json!({"ports": [{"port": 80, "targetPort": 8080}]}),
-            &json!({"ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}]}),
-        );
-        let error = merge(
-            &mut json!({"containers": [{"name": "a"}]}),
-            &json!({"containers": [{"image": "x"}]}),
-        );
-        assert!(matches!(
-            error,
-            Err(StrategicError::NoKey { key: "name", .. })
-        ));
-    }
-
-    #[test]
-    fn other_lists_are_replaced_and_sets_grow() {
-        check(
-            json!({"args": ["a"], "finalizers": ["x", "y"]}),
-            &json!({
-                "args": ["b"],
-                "finalizers": ["z"],
-                "$deleteFromPrimitiveList/finalizers": ["x"],
-                "$setElementOrder/finalizers": ["z", "y"],
-            }),
-            &json!({"args": ["b"], "finalizers": ["z", "y"]}),
-        );
-    }
-}
+mod tests;

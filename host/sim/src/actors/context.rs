@@ -189,7 +189,7 @@ impl<'a> Context<'a> {
             Ok(Proposal {
                 object,
                 owned: false,
-                complaints: Vec::new(),
+                ..Proposal::default()
             })
         });
         match written {
@@ -274,7 +274,7 @@ pub(super) fn create(
     let proposal = Proposal {
         object,
         owned: false,
-        complaints: Vec::new(),
+        ..Proposal::default()
     };
     let writer = writer(shared, &resource, Part::Whole, manager);
     let written = writer.create(namespace, proposal)?;

@@ -34,7 +34,7 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
             Ok(Proposal {
                 object,
                 owned: false,
-                complaints: Vec::new(),
+                ..Proposal::default()
             })
         })?;
     }

@@ -5,10 +5,33 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::resource::Resource;
+use crate::rest::meta;
 use crate::status::qualified;
 
+/// What one object adds to what is left in a namespace.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    resource: String,
+    finalizers: Vec<String>,
+}
+
+impl Part {
+    /// What an object of a resource adds.
+    pub(super) fn of(resource: &Resource, object: &Value) -> Self {
+        let name = match resource.group.as_str() {
+            // The server leaves the point there.
+            "" => format!("{}.", resource.plural),
+            group => qualified(group, &resource.plural),
+        };
+        Part {
+            resource: name,
+            finalizers: meta::finalizers(object).map(str::to_owned).collect(),
+        }
+    }
+}
+
 /// What is left in a namespace.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Remaining {
     /// How many objects of each resource, by its name with its group.
     resources: BTreeMap<String, usize>,
@@ -22,18 +45,18 @@ impl Remaining {
     }
 
     /// Takes an object into account.
-    pub(super) fn count(&mut self, resource: &Resource, object: &Value) {
-        let name = match resource.group.as_str() {
-            // The server leaves the point there.
-            "" => format!("{}.", resource.plural),
-            group => qualified(group, &resource.plural),
-        };
-        *self.resources.entry(name).or_default() += 1;
-        let finalizers = object
-            .pointer("/metadata/finalizers")
-            .and_then(Value::as_array);
-        for finalizer in finalizers.into_iter().flatten().filter_map(Value::as_str) {
-            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+    pub(super) fn add(&mut self, part: &Part) {
+        *self.resources.entry(part.resource.clone()).or_default() += 1;
+        for finalizer in &part.finalizers {
+            *self.finalizers.entry(finalizer.clone()).or_default() += 1;
+        }
+    }
+
+    /// Takes it out of account.
+    pub(super) fn remove(&mut self, part: &Part) {
+        less(&mut self.resources, &part.resource);
+        for finalizer in &part.finalizers {
+            less(&mut self.finalizers, finalizer);
         }
     }
 
@@ -132,5 +155,15 @@ impl Remaining {
                 finalizers.1,
             ),
         ]
+    }
+}
+
+/// One less of a name.
+fn less(counts: &mut BTreeMap<String, usize>, name: &str) {
+    if let Some(count) = counts.get_mut(name) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(name);
+        }
     }
 }

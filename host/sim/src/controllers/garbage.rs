@@ -355,7 +355,7 @@ fn edit_metadata(
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     });
     match written {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::conditions::Remaining;
-use super::{delete, writer};
+use super::ending::Ending;
+use super::writer;
 use crate::bootstrap;
 use crate::rest::meta;
-use crate::rest::options::DeleteOptions;
 use crate::rest::write::{Part, Proposal};
 use crate::server::Shared;
 use crate::status::ApiError;
-use crate::store::Range;
 
 /// What holds a Namespace back until it is empty.
 const FINALIZER: &str = "kubernetes";
@@ -36,36 +35,20 @@ pub(super) fn ensure_service_account(shared: &Arc<Shared>, name: &str) -> Result
     let proposal = Proposal {
         object: bootstrap::service_account(),
         owned: false,
-        complaints: Vec::new(),
+        ..Proposal::default()
     };
     writer(shared, &resource).create(name, proposal).map(drop)
 }
 
 /// Deletes what is in a namespace that is being deleted, and lets it end when
 /// nothing is left.
-pub(super) fn finish(shared: &Arc<Shared>, name: &str) -> Result<(), ApiError> {
-    let prefix = format!("{name}/");
-    let inside = Range {
-        prefix: &prefix,
-        after: "",
-    };
-    let mut remaining = Remaining::default();
-    for table in shared.store.tables() {
-        let Some(resource) = shared.registry.find_table(&table).filter(|r| r.namespaced) else {
-            continue;
-        };
-        let page = shared.store.list(&table, &inside, None);
-        for object in page.map(|page| page.objects).unwrap_or_default() {
-            if !object.is_terminating() {
-                delete(shared, &resource, &object, &DeleteOptions::default())?;
-            }
-        }
-        let page = shared.store.list(&table, &inside, None);
-        for object in page.map(|page| page.objects).unwrap_or_default() {
-            remaining.count(&resource, &object.value());
-        }
-    }
-    tell(shared, name, &remaining)?;
+pub(super) fn finish(
+    shared: &Arc<Shared>,
+    name: &str,
+    ending: &mut Ending,
+) -> Result<(), ApiError> {
+    let remaining = ending.delete_contents(shared, name)?;
+    tell(shared, name, remaining)?;
     if !remaining.is_empty() {
         return Ok(());
     }
@@ -87,7 +70,7 @@ pub(super) fn finish(shared: &Arc<Shared>, name: &str) -> Result<(), ApiError> {
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     });
     match written {
@@ -111,7 +94,7 @@ fn tell(shared: &Arc<Shared>, name: &str, remaining: &Remaining) -> Result<(), A
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     });
     match written {

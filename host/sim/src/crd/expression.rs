@@ -1,5 +1,6 @@
 //! CEL rules of a schema (`x-kubernetes-validations`).
 
+mod declared;
 mod optional;
 mod values;
 
@@ -8,11 +9,13 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::parser::{Expression, Parser};
+use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
 
+pub(super) use self::declared::declared;
 use self::values::Shape;
+use crate::cel::{self, Environment, Type};
 use crate::field::{ErrorType, Errors, FieldError, Path, printed};
 use crate::kinds::edit::{flag, items, text};
 
@@ -56,21 +59,62 @@ thread_local! {
 }
 
 fn compile(expression: &str) -> Result<Expression, String> {
-    let parser = Parser::new().enable_optional_syntax(true);
-    let mut compiled = parser
-        .parse(expression)
-        .map_err(|error| error.to_string())?;
+    let mut compiled = cel::parse(expression)?;
     optional::rewrite(&mut compiled);
     Ok(compiled)
 }
 
-/// Says why an expression cannot be compiled.
-///
-/// # Errors
-///
-/// With the compiler's text.
-pub(super) fn check(expression: &str) -> Result<(), String> {
-    compile(expression).map(|_| ())
+/// What is wrong with a rule.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// With its expression.
+    pub(super) rule: Option<String>,
+    /// With the expression that makes its message.
+    pub(super) message: Option<String>,
+    /// Whether it is about the change of a value.
+    pub(super) uses_old: bool,
+}
+
+/// Looks into a rule about values of a type.
+pub(super) fn check(rule: &Value, ty: &Type) -> Checked {
+    let old = if flag(rule, "optionalOldSelf") {
+        Type::optional(ty.clone())
+    } else {
+        ty.clone()
+    };
+    let environment = Environment::default()
+        .with("self", ty.clone())
+        .with("oldSelf", old);
+    let mut checked = Checked::default();
+    let expression = text(rule, "rule");
+    let parsed = match typed(expression, &environment) {
+        Ok((parsed, Type::Bool)) => parsed,
+        Ok(_) => {
+            checked.rule = Some("cel expression must evaluate to a bool".to_owned());
+            return checked;
+        }
+        Err(why) => {
+            checked.rule = Some(format!("compilation failed: {why}"));
+            return checked;
+        }
+    };
+    checked.uses_old = parsed.references().has_variable("oldSelf");
+    checked.message = match text(rule, "messageExpression") {
+        "" => None,
+        expression => match typed(expression, &environment) {
+            Ok((_, Type::Text)) => None,
+            Ok(_) => Some("messageExpression must evaluate to a string".to_owned()),
+            Err(why) => Some(format!("messageExpression compilation failed: {why}")),
+        },
+    };
+    checked
+}
+
+/// An expression with its type.
+fn typed(expression: &str, environment: &Environment) -> Result<(Expression, Type), String> {
+    let parsed = cel::parse(expression)?;
+    let ty = cel::check(&parsed, expression, environment)?;
+    Ok((parsed, ty))
 }
 
 /// Calls that make values which there is no other way to.

@@ -4,6 +4,8 @@
 //! not contain as much as about what it means.
 
 mod allowed;
+mod expressions;
+mod field_path;
 mod structure;
 
 use serde_json::Value;

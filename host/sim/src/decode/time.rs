@@ -4,7 +4,7 @@ use crate::field::quoted;
 
 /// How a time is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimeForm {
+pub(crate) enum TimeForm {
     /// RFC 3339; a fraction is read and dropped.
     Seconds,
     /// RFC 3339 with exactly six digits behind the point.

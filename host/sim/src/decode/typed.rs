@@ -1,5 +1,7 @@
 //! Decoding of a document into a type.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value, json};
@@ -19,6 +21,7 @@ pub(super) fn decode(ty: Type, document: Document) -> Result<Decoded, String> {
         None => Ok(Decoded {
             object: object.unwrap_or_else(|| json!({})),
             complaints: decoder.complaints,
+            hollow: decoder.hollow,
         }),
     }
 }
@@ -30,6 +33,7 @@ struct Decoder {
     holder: &'static str,
     fields: Vec<String>,
     complaints: Vec<String>,
+    hollow: BTreeSet<String>,
     /// The first value of a wrong type; the rest is read all the same.
     failure: Option<String>,
 }
@@ -62,7 +66,7 @@ impl Decoder {
                     value.unwrap_or_else(|| zero(item))
                 });
                 let read: Vec<Value> = read.collect();
-                (!read.is_empty()).then_some(Value::Array(read))
+                self.unless_empty(read.is_empty(), Value::Array(read))
             }
             (Shape::Map(item), Document::Map(entries)) => self.map(item, entries, path),
             (Shape::Struct(fields), Document::Map(entries)) => {
@@ -121,7 +125,16 @@ impl Decoder {
             let value = self.value(item, document, &path);
             map.insert(name, value.unwrap_or_else(|| zero(item)));
         }
-        (!map.is_empty()).then_some(Value::Object(map))
+        self.unless_empty(map.is_empty(), Value::Object(map))
+    }
+
+    /// The value, unless it holds nothing: the field that it is in is noted then.
+    fn unless_empty(&mut self, is_empty: bool, value: Value) -> Option<Value> {
+        if !is_empty {
+            return Some(value);
+        }
+        self.hollow.extend(self.fields.first().cloned());
+        None
     }
 
     fn integer(&mut self, ty: Type, number: &Number, low: i64, high: i64) -> Option<Value> {

@@ -12,9 +12,12 @@
 //! core/v1.Protocol = string
 //! ```
 //!
-//! A type is a struct with indented fields, where `~` takes in those of another and
-//! `!` stands behind one that is written even when it is empty, or `=` another type. Types in fields: the basic ones of Go, `bytes`, `[]T`,
-//! `{K}T` for a map, or the name of a type with the last two parts of its package.
+//! A type is a struct with indented fields, where `~` takes in those of another, or
+//! `=` another type. Types in fields: the basic ones of Go, `bytes`, `[]T`, `{K}T` for
+//! a map, or the name of a type with the last two parts of its package. Behind the
+//! type: `!` when the field is written even when it is empty, and how a strategic
+//! patch merges it: `+key` for a list whose items have that key, `+` for a set, `-` for
+//! what is replaced as a whole.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -25,27 +28,77 @@ const TEXT: &str = include_str!("types.txt");
 
 /// A type, as it stands in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Type(&'static str);
+pub(crate) struct Type(&'static str);
 
 /// The fields of a struct.
-pub(super) type Fields = HashMap<&'static str, Field>;
+pub(crate) type Fields = HashMap<&'static str, Field>;
 
 /// A field of a struct.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
-    pub(super) ty: Type,
+pub(crate) struct Field {
+    /// The type of its value.
+    pub(crate) ty: Type,
     /// Whether an empty list is something else than none.
     pub(super) keeps_empty: bool,
+    /// How a strategic patch merges it.
+    pub(crate) merging: Merging,
+}
+
+/// How a strategic patch merges a field with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Merging {
+    /// A map by its keys, a list as a whole.
+    #[default]
+    Usual,
+    /// A list item by item, which this field of theirs tells apart.
+    ByKey(&'static str),
+    /// A list as a set of plain values.
+    Set,
+    /// As a whole.
+    Replace,
+}
+
+impl Merging {
+    /// Whether a list is merged item by item.
+    pub(crate) fn is_of_items(self) -> bool {
+        matches!(self, Merging::ByKey(_) | Merging::Set)
+    }
+}
+
+impl Field {
+    /// Reads what follows the name of a field.
+    fn parse(text: &'static str) -> Self {
+        let mut words = text.split(' ');
+        let mut field = Field {
+            ty: Type(words.next().unwrap_or_default()),
+            keeps_empty: false,
+            merging: Merging::Usual,
+        };
+        for word in words {
+            match (word, word.strip_prefix('+')) {
+                ("!", _) => field.keeps_empty = true,
+                ("-", _) => field.merging = Merging::Replace,
+                (_, Some("")) => field.merging = Merging::Set,
+                (_, Some(key)) => field.merging = Merging::ByKey(key),
+                _ => {}
+            }
+        }
+        field
+    }
 }
 
 /// What a type is.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
+    /// A text.
     Text,
+    /// True or false.
     Bool,
     /// An integer between two bounds.
     Integer(i64, i64),
+    /// A number.
     Float,
+    /// Bytes, as base64.
     Bytes,
     /// Any value, as it comes.
     Any,
@@ -55,8 +108,11 @@ pub(super) enum Shape {
     Quantity,
     /// A time, in whole seconds or not.
     Time(TimeForm),
+    /// A list of one type.
     List(Type),
+    /// A map to one type.
     Map(Type),
+    /// Fields, each of its own type.
     Struct(&'static Fields),
 }
 
@@ -71,14 +127,9 @@ static DEFINITIONS: LazyLock<HashMap<&'static str, Definition>> = LazyLock::new(
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         if let Some(field) = line.strip_prefix(' ') {
             if let Some(Definition::Struct(fields)) = definitions.get_mut(current)
-                && let Some((name, ty)) = field.split_once(' ')
+                && let Some((name, rest)) = field.split_once(' ')
             {
-                let (ty, keeps_empty) = match ty.strip_suffix(" !") {
-                    Some(ty) => (ty, true),
-                    None => (ty, false),
-                };
-                let ty = Type(ty);
-                fields.push((name, Field { ty, keeps_empty }));
+                fields.push((name, Field::parse(rest)));
             }
         } else if let Some((name, target)) = line.split_once(" = ") {
             definitions.insert(name, Definition::Alias(Type(target)));
@@ -122,7 +173,7 @@ pub(super) fn named(name: &str) -> Option<Type> {
 
 /// The type of a kind: `core/v1.Pod` for `v1` and `Pod`, `rbac/v1.Role` for
 /// `rbac.authorization.k8s.io/v1` and `Role`.
-pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Type> {
+pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<Type> {
     if kind == "DeleteOptions" {
         return named("meta/v1.DeleteOptions");
     }
@@ -137,7 +188,7 @@ pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Type> {
 
 impl Type {
     /// What the type is.
-    pub(super) fn shape(self) -> Shape {
+    pub(crate) fn shape(self) -> Shape {
         let text = self.0;
         match text {
             "string" => return Shape::Text,
@@ -193,7 +244,7 @@ impl Type {
     }
 
     /// The name without its package: `Container`.
-    pub(super) fn bare_name(self) -> &'static str {
+    pub(crate) fn bare_name(self) -> &'static str {
         self.0.rsplit_once('.').map_or(self.0, |(_, name)| name)
     }
 }
@@ -221,6 +272,23 @@ mod tests {
                 assert!(!is_open || known, "{name} {}", ty.0);
             }
         }
+    }
+
+    #[test]
+    fn fields_say_how_they_merge() {
+        let check = |ty: &str, field: &str, expected: Merging| {
+            let Some(Shape::Struct(fields)) = named(ty).map(Type::shape) else {
+                panic!("no struct {ty}");
+            };
+            assert_eq!(fields[field].merging, expected, "{ty}.{field}");
+        };
+        check("core/v1.PodSpec", "containers", Merging::ByKey("name"));
+        check("core/v1.Container", "env", Merging::ByKey("name"));
+        check("core/v1.Container", "args", Merging::Usual);
+        check("meta/v1.ObjectMeta", "finalizers", Merging::Set);
+        let budget = "policy/v1.PodDisruptionBudgetSpec";
+        check(budget, "selector", Merging::Replace);
+        check("discovery/v1.EndpointSlice", "ports", Merging::Usual);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use http::header::AUTHORIZATION;
 
 use super::Caller;
 use super::query::decode;
-use crate::access;
+use crate::access::{self, Asked};
 use crate::field::quoted;
-use crate::identity::{AUTHENTICATED, Identity, service_account_groups};
+use crate::identity::Identity;
 use crate::server::Shared;
 use crate::status::ApiError;
 
@@ -18,28 +18,42 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 
-/// The caller, or whom the caller may impersonate and does.
+/// Who sends the request.
+///
+/// # Errors
+///
+/// 401 where nobody knows.
 pub(super) fn authenticate(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
     caller: Caller,
 ) -> Result<Identity, ApiError> {
-    let caller = match caller {
-        Caller::Known(identity) => identity,
+    match caller {
+        Caller::Known(identity) => Ok(identity),
         Caller::Socket => {
             let token = bearer(headers).ok_or_else(ApiError::unauthorized)?;
             let known = shared
                 .tokens
                 .identify(token, &shared.store, shared.clock.now());
-            known.ok_or_else(ApiError::unauthorized)?
+            known.ok_or_else(ApiError::unauthorized)
         }
-    };
+    }
+}
+
+/// The caller, or whom the caller may impersonate for what is asked and does.
+///
+/// # Errors
+///
+/// 403 where the caller may not.
+pub(super) fn acting_as(
+    shared: &Arc<Shared>,
+    headers: &HeaderMap,
+    caller: Identity,
+    asked: &Asked<'_>,
+) -> Result<Identity, ApiError> {
     match impersonated(headers)? {
         None => Ok(caller),
-        Some(wanted) => {
-            access::authorize_impersonation(shared, &caller, &wanted)?;
-            Ok(completed(wanted))
-        }
+        Some(wanted) => access::impersonate(shared, &caller, &wanted, asked),
     }
 }
 
@@ -103,74 +117,11 @@ fn printed(wanted: &Identity) -> String {
     )
 }
 
-/// Adds the groups that the impersonated user has anyway.
-fn completed(mut wanted: Identity) -> Identity {
-    if wanted.groups.is_empty()
-        && let Some((namespace, _)) = Identity::parse_service_account(&wanted.name)
-    {
-        wanted.groups.extend(service_account_groups(namespace));
-    }
-    let anonymous = wanted.name == "system:anonymous";
-    let unauthenticated = wanted
-        .groups
-        .iter()
-        .any(|group| group == "system:unauthenticated");
-    let authenticated = wanted.groups.iter().any(|group| group == AUTHENTICATED);
-    if !anonymous && !unauthenticated && !authenticated {
-        wanted.groups.push(AUTHENTICATED.to_owned());
-    }
-    wanted
-}
-
 #[cfg(test)]
 mod tests {
     use http::{HeaderName, HeaderValue};
 
     use super::*;
-
-    fn check(headers: &[(&'static str, &'static str)], expected: Option<(&str, &[&str])>) {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            );
-        }
-        let got = impersonated(&map).unwrap().map(completed);
-        let got = got.as_ref().map(|id| (id.name.as_str(), id.groups.clone()));
-        let expected = expected.map(|(name, groups)| {
-            (
-                name,
-                groups.iter().map(|&g| g.to_owned()).collect::<Vec<_>>(),
-            )
-        });
-        assert_eq!(got, expected);
-    }
-
-    #[test]
-    fn impersonated_users_get_their_groups() {
-        check(&[], None);
-        check(&[(USER, "joe")], Some(("joe", &[AUTHENTICATED])));
-        check(
-            &[(USER, "joe"), (GROUP, "a"), (GROUP, "b")],
-            Some(("joe", &["a", "b", AUTHENTICATED])),
-        );
-        check(
-            &[(USER, "system:serviceaccount:ns:bot")],
-            Some((
-                "system:serviceaccount:ns:bot",
-                &[
-                    "system:serviceaccounts",
-                    "system:serviceaccounts:ns",
-                    AUTHENTICATED,
-                ],
-            )),
-        );
-        check(
-            &[(USER, "system:anonymous")],
-            Some(("system:anonymous", &[])),
-        );
-    }
 
     #[test]
     fn a_group_alone_is_refused() {

@@ -38,8 +38,8 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// Reads the `Accept` header.
-    pub(crate) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
+    /// Reads the `Accept` header, for an answer that may be a stream.
+    pub(crate) fn parse(headers: &HeaderMap, is_stream: bool) -> Result<Self, ApiError> {
         let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         let Some(accept) = accept.filter(|text| !text.trim().is_empty()) else {
             return Ok(Accepted {
@@ -47,50 +47,80 @@ impl Accepted {
                 encoding: Encoding::Json,
             });
         };
-        accept.split(',').find_map(clause).ok_or_else(|| {
+        let mut clauses: Vec<Clause<'_>> = accept.split(',').map(Clause::parse).collect();
+        // The most wanted first, and of those what says most.
+        clauses.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+        let mut accepted = clauses.iter().filter_map(Clause::accepted);
+        let found = accepted.find(|accepted| !is_stream || accepted.encoding == Encoding::Json);
+        found.ok_or_else(|| {
             // The encoding could be given, the form could not.
             let encodings = ["application/json", "application/yaml"];
-            let asked = |clause: &str| {
-                clause
-                    .trim_start()
-                    .split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let known = accept
-                .split(',')
-                .any(|clause| encodings.contains(&asked(clause).as_str()));
-            ApiError::not_acceptable(known)
+            let known = clauses
+                .iter()
+                .any(|clause| encodings.contains(&clause.media));
+            if known && is_stream {
+                ApiError::not_acceptable_stream()
+            } else {
+                ApiError::not_acceptable(known)
+            }
         })
     }
 }
 
-/// The meaning of one clause; `None` when it cannot be served.
-fn clause(text: &str) -> Option<Accepted> {
-    let mut parts = text.split(';').map(str::trim);
-    let encoding = match parts.next()? {
-        "application/json" | "*/*" => Encoding::Json,
-        "application/yaml" => Encoding::Yaml,
-        _ => return None,
-    };
-    let (mut form, mut version, mut group) = (None, "", "");
-    for part in parts {
-        match part.split_once('=') {
-            Some(("as", value)) => form = Some(value),
-            Some(("v", value)) => version = value,
-            Some(("g", value)) => group = value,
-            _ => {}
+/// One of the forms that a caller accepts.
+#[derive(Debug)]
+struct Clause<'a> {
+    media: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        Clause {
+            media: parts.next().unwrap_or_default(),
+            parameters: parts.filter_map(|part| part.split_once('=')).collect(),
         }
     }
-    let form = match form {
-        None => Form::Object,
-        Some(_) if group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
-        Some("Table") => Form::Table,
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Form::Metadata,
-        Some(_) => return None,
-    };
-    Some(Accepted { form, encoding })
+
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        let mut found = self.parameters.iter().rev();
+        found.find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+
+    /// How much it is wanted; of two that are wanted alike, the one that names a type
+    /// is before the one that takes any.
+    fn rank(&self) -> f64 {
+        const LEAST: f64 = 1e-6;
+        let quality = self.parameter("q");
+        let quality = quality.map_or(1.0, |text| text.parse().unwrap_or(0.0));
+        let wildcards = self.media.split('/').filter(|part| *part == "*").count();
+        if wildcards == 0 {
+            quality
+        } else {
+            quality - LEAST
+        }
+    }
+
+    /// What it means; `None` when it cannot be served.
+    fn accepted(&self) -> Option<Accepted> {
+        let encoding = match self.media {
+            "application/json" | "*/*" => Encoding::Json,
+            "application/yaml" => Encoding::Yaml,
+            _ => return None,
+        };
+        let text = |name: &str| self.parameter(name).unwrap_or_default();
+        let form = match self.parameter("as") {
+            None => Form::Object,
+            Some(_) if text("g") != "meta.k8s.io" || !matches!(text("v"), "v1" | "v1beta1") => {
+                return None;
+            }
+            Some("Table") => Form::Table,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Form::Metadata,
+            Some(_) => return None,
+        };
+        Some(Accepted { form, encoding })
+    }
 }
 
 /// The media type of the body, without parameters.
@@ -203,7 +233,8 @@ mod tests {
     fn check(accept: &'static str, expected: Option<(Form, Encoding)>) {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let got = Accepted::parse(&headers).ok().map(|a| (a.form, a.encoding));
+        let parsed = Accepted::parse(&headers, false).ok();
+        let got = parsed.map(|a| (a.form, a.encoding));
         assert_eq!(got, expected, "{accept}");
     }
 
@@ -229,6 +260,37 @@ mod tests {
             "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
             Some((Form::Metadata, Encoding::Json)),
         );
+    }
+
+    #[test]
+    fn what_is_wanted_more_is_given() {
+        let (json, yaml) = (
+            Some((Form::Object, Encoding::Json)),
+            Some((Form::Object, Encoding::Yaml)),
+        );
+        check("application/json;q=0.1, application/yaml", yaml);
+        check("application/json;q=0.9, application/yaml;q=0.8", json);
+        check("*/*, application/yaml", yaml);
+        check("text/plain, */*;q=0.1", json);
+        check("application/json;q=x, application/yaml;q=0.1", yaml);
+    }
+
+    #[test]
+    fn streams_are_json() {
+        let parse = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            Accepted::parse(&headers, true)
+        };
+        let refused = parse("application/yaml").unwrap_err();
+        assert_eq!(refused.code(), 406);
+        assert!(
+            refused
+                .to_string()
+                .starts_with("only the following media types")
+        );
+        let accepted = parse("application/yaml, application/json;q=0.1").unwrap();
+        assert_eq!(accepted.encoding, Encoding::Json);
     }
 
     #[test]

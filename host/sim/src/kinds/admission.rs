@@ -1,9 +1,13 @@
 //! Webhook configurations and admission policies.
 
+mod policies;
+mod rules;
+mod webhooks;
+
 use serde_json::Value;
 
 use super::edit::{default_to, ensure_object, items_mut};
-use super::row::{GenerationRule, Kind};
+use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 
 const V1: (&str, &str) = ("admissionregistration.k8s.io", "v1");
@@ -15,7 +19,9 @@ pub(super) const ROWS: &[Kind] = &[
         .conditional()
         .categories(CATEGORIES)
         .generation_of_spec()
-        .defaulted(default_policy),
+        .defaulted(default_policy)
+        .validated(policies::validate_mutating)
+        .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
         V1,
         "MutatingAdmissionPolicyBinding",
@@ -24,7 +30,9 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation_of_spec()
-    .defaulted(default_binding),
+    .defaulted(default_binding)
+    .validated(policies::validate_mutating_binding)
+    .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
         V1,
         "MutatingWebhookConfiguration",
@@ -33,12 +41,15 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
+    .hollow("webhooks")
     .defaulted(|config| {
         default_webhooks(config);
         for webhook in items_mut(config, "webhooks") {
             default_to(webhook, "reinvocationPolicy", "Never");
         }
-    }),
+    })
+    .validated(webhooks::validate)
+    .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
         V1,
         "ValidatingAdmissionPolicy",
@@ -48,8 +59,11 @@ pub(super) const ROWS: &[Kind] = &[
     .categories(CATEGORIES)
     .subresources(&[Subresource::STATUS])
     .status("{}")
+    .status_keeps(METADATA_OF_CLIENTS)
     .generation_of_spec()
-    .defaulted(default_policy),
+    .defaulted(default_policy)
+    .validated(policies::validate)
+    .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
         V1,
         "ValidatingAdmissionPolicyBinding",
@@ -58,7 +72,9 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation_of_spec()
-    .defaulted(default_binding),
+    .defaulted(default_binding)
+    .validated(policies::validate_binding)
+    .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
         V1,
         "ValidatingWebhookConfiguration",
@@ -67,7 +83,10 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
-    .defaulted(default_webhooks),
+    .hollow("webhooks")
+    .defaulted(default_webhooks)
+    .validated(webhooks::validate)
+    .update_order(UpdateOrder::WholeObject),
 ];
 
 fn default_webhooks(config: &mut Value) {

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
-use super::pod_validation::{validate_always_restarted, validate_counts, validate_template};
+use super::pod_validation::{
+    supported, validate_always_restarted, validate_counts, validate_template,
+};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Scale, Subresource};
-use super::{persistent_volume, selectors};
+use super::{persistent_volume, selectors, strategy};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -43,7 +45,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(validate_daemon_set)
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "Deployment", "deployments")
-        .status_keeps_labels()
+        .status_keeps(&["labels"])
         .status_validated(validate_deployment_status)
         .short(&["deploy"])
         .categories(ALL)
@@ -306,7 +308,7 @@ fn validate_deployment(deployment: &Value, errors: &mut Errors) {
     let path = SPEC.child("template");
     validate_template(&path, template_of(deployment), errors);
     validate_always_restarted(&path, template_of(deployment), "ReplicaSet", errors);
-    validate_strategy(spec, errors);
+    strategy::validate_deployment(spec, errors);
     let counts = [
         "minReadySeconds",
         "revisionHistoryLimit",
@@ -321,95 +323,6 @@ fn validate_deployment(deployment: &Value, errors: &mut Errors) {
             &SPEC.child("progressDeadlineSeconds"),
             &deadline.into(),
             "must be greater than minReadySeconds",
-        ));
-    }
-}
-
-fn validate_strategy(spec: &Value, errors: &mut Errors) {
-    let path = SPEC.child("strategy");
-    let strategy = spec.get("strategy").unwrap_or(&Value::Null);
-    match text(strategy, "type") {
-        "Recreate" if strategy.get("rollingUpdate").is_some() => {
-            errors.push(FieldError::forbidden(
-                &path.child("rollingUpdate"),
-                "may not be specified when strategy `type` is 'Recreate'",
-            ));
-        }
-        "Recreate" => {}
-        "RollingUpdate" => {
-            let path = path.child("rollingUpdate");
-            let rolling = strategy.get("rollingUpdate").unwrap_or(&Value::Null);
-            for field in ["maxUnavailable", "maxSurge"] {
-                validate_share(&path.child(field), rolling.get(field), errors);
-            }
-            if share(rolling.get("maxUnavailable")) == 0 && share(rolling.get("maxSurge")) == 0 {
-                errors.push(FieldError::invalid(
-                    &path.child("maxUnavailable"),
-                    rolling.get("maxUnavailable").unwrap_or(&Value::Null),
-                    "may not be 0 when `maxSurge` is 0",
-                ));
-            }
-            validate_at_most_all(
-                &path.child("maxUnavailable"),
-                rolling.get("maxUnavailable"),
-                errors,
-            );
-        }
-        _ => errors.push(FieldError::not_supported(
-            &path,
-            strategy,
-            &["Recreate", "RollingUpdate"],
-        )),
-    }
-}
-
-/// The number of an integer or a percentage.
-fn share(value: Option<&Value>) -> i64 {
-    match value {
-        Some(Value::String(text)) => text.trim_end_matches('%').parse().unwrap_or(0),
-        Some(other) => other.as_i64().unwrap_or(0),
-        None => 0,
-    }
-}
-
-/// Checks an integer or a percentage, neither of which may be negative.
-pub(super) fn validate_share(path: &Path<'_>, value: Option<&Value>, errors: &mut Errors) {
-    match value {
-        Some(Value::String(text)) => {
-            let percent = text
-                .strip_suffix('%')
-                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-            if !percent {
-                errors.push(FieldError::invalid_str(
-                    path,
-                    text,
-                    names::pattern(
-                        "a valid percent string must be a numeric string followed by an ending \
-                         '%'",
-                        "[0-9]+%",
-                        &["1%", "93%"],
-                    ),
-                ));
-            }
-        }
-        Some(number) if share(value) < 0 => errors.push(FieldError::invalid(
-            path,
-            number,
-            "must be greater than or equal to 0",
-        )),
-        _ => {}
-    }
-}
-
-/// Pushes an error for a percentage above 100.
-pub(super) fn validate_at_most_all(path: &Path<'_>, value: Option<&Value>, errors: &mut Errors) {
-    if let Some(given @ Value::String(_)) = value
-        && share(value) > 100
-    {
-        errors.push(FieldError::invalid(
-            path,
-            given,
-            "must not be greater than 100%",
         ));
     }
 }
@@ -430,8 +343,9 @@ fn validate_daemon_set(daemon_set: &Value, errors: &mut Errors) {
     let path = SPEC.child("template");
     validate_template(&path, template_of(daemon_set), errors);
     validate_always_restarted(&path, template_of(daemon_set), "DaemonSet", errors);
-    let counts = ["minReadySeconds", "revisionHistoryLimit"];
-    validate_counts(&SPEC, spec, &counts, errors);
+    validate_counts(&SPEC, spec, &["minReadySeconds"], errors);
+    strategy::validate_daemon_set(spec, errors);
+    validate_counts(&SPEC, spec, &["revisionHistoryLimit"], errors);
 }
 
 fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
@@ -444,24 +358,26 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
             "must be 'OrderedReady' or 'Parallel'",
         ));
     }
-    if let Some(strategy) = spec.get("updateStrategy")
-        && text(strategy, "type") == "OnDelete"
-        && let Some(rolling) = strategy
-            .get("rollingUpdate")
-            .filter(|value| !value.is_null())
-    {
-        errors.push(FieldError::invalid(
-            &SPEC.child("updateStrategy").child("rollingUpdate"),
-            rolling,
-            "only allowed for updateStrategy 'RollingUpdate'",
-        ));
-    }
+    strategy::validate_stateful_set(spec, errors);
+    validate_retention(spec, errors);
     let counts = ["replicas", "minReadySeconds", "revisionHistoryLimit"];
     validate_counts(&SPEC, spec, &counts, errors);
     selectors::validate_workload(spec, "statefulset", errors);
     let path = SPEC.child("template");
     validate_template(&path, template_of(stateful_set), errors);
     validate_always_restarted(&path, template_of(stateful_set), "StatefulSet", errors);
+}
+
+/// Checks what becomes of the claims.
+fn validate_retention(spec: &Value, errors: &mut Errors) {
+    const POLICIES: [&str; 2] = ["Retain", "Delete"];
+    let Some(policy) = spec.get("persistentVolumeClaimRetentionPolicy") else {
+        return;
+    };
+    let path = SPEC.child("persistentVolumeClaimRetentionPolicy");
+    for field in ["whenDeleted", "whenScaled"] {
+        supported(&path, policy, field, &POLICIES, errors);
+    }
 }
 
 fn validate_stateful_set_update(stateful_set: &Value, old: &Value, errors: &mut Errors) {

@@ -1,5 +1,7 @@
 //! HorizontalPodAutoscalers in both versions, which are stored as v2.
 
+mod metrics;
+
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, present, set, text};
@@ -100,11 +102,17 @@ fn validate(autoscaler: &Value, errors: &mut Errors) {
             "must be greater than or equal to 1",
         ));
     }
-    if max < 1 {
-        errors.push(FieldError::required(
+    match max {
+        0 => errors.push(FieldError::required(
             &SPEC.child("maxReplicas"),
             "must be set and greater than 0",
-        ));
+        )),
+        ..0 => errors.push(FieldError::invalid(
+            &SPEC.child("maxReplicas"),
+            &max.into(),
+            "must be greater than or equal to 1",
+        )),
+        _ => {}
     }
     if min.is_some_and(|min| max < min) {
         errors.push(FieldError::invalid(
@@ -114,9 +122,16 @@ fn validate(autoscaler: &Value, errors: &mut Errors) {
         ));
     }
     let target = spec.get("scaleTargetRef").unwrap_or(&Value::Null);
-    let path = SPEC.child("scaleTargetRef");
+    validate_reference(&SPEC.child("scaleTargetRef"), target, false, errors);
+    metrics::validate_metrics(spec, errors);
+    metrics::validate_behavior(spec, errors);
+}
+
+/// Checks a reference to an object; what is scaled has a group, and what is measured
+/// need not.
+fn validate_reference(path: &Path<'_>, reference: &Value, may_be_core: bool, errors: &mut Errors) {
     for field in ["kind", "name"] {
-        let value = text(target, field);
+        let value = text(reference, field);
         if value.is_empty() {
             errors.push(FieldError::required(&path.child(field), ""));
         }
@@ -124,9 +139,9 @@ fn validate(autoscaler: &Value, errors: &mut Errors) {
             errors.push(FieldError::invalid_str(&path.child(field), value, wrong));
         }
     }
-    let version = text(target, "apiVersion");
-    let core = text(target, "kind") == "ReplicationController";
-    if !version.contains('/') && !core {
+    let version = text(reference, "apiVersion");
+    let is_core = may_be_core || text(reference, "kind") == "ReplicationController";
+    if !version.contains('/') && !is_core {
         errors.push(FieldError::invalid_str(
             &path.child("apiVersion"),
             version,

@@ -1,5 +1,6 @@
 //! Jobs and CronJobs.
 
+use k8s_openapi::jiff::tz;
 use serde_json::{Map, Value, json};
 
 use super::edit::{default_to, ensure_object, flag, present, set, text, text_at};
@@ -292,6 +293,9 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
         ));
     }
     validate_counts(&SPEC, spec, &["startingDeadlineSeconds"], errors);
+    if let Some(zone) = spec.get("timeZone").and_then(Value::as_str) {
+        validate_zone(&SPEC.child("timeZone"), zone, errors);
+    }
     supported(
         &SPEC,
         spec,
@@ -301,8 +305,49 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
     );
     let template = spec.pointer("/jobTemplate/spec").unwrap_or(&Value::Null);
     validate_job_spec(&SPEC.child("jobTemplate.spec"), template, errors);
+    let path = SPEC.child("jobTemplate.spec");
+    if let Some(selector) = template.get("selector").filter(|given| given.is_object()) {
+        let why = "`selector` will be auto-generated";
+        errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+    }
+    if flag(template, "manualSelector") {
+        errors.push(FieldError::not_supported(
+            &path.child("manualSelector"),
+            &Value::Bool(true),
+            &["nil", "false"],
+        ));
+    }
     let counts = ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
     validate_counts(&SPEC, spec, &counts, errors);
+}
+
+/// Checks the name of a time zone, where there is a list to look it up in.
+fn validate_zone(path: &Path<'_>, zone: &str, errors: &mut Errors) {
+    const LONGEST_PART: usize = 14;
+    let is_part = |part: &str| {
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
+        !matches!(part, "" | "." | "..")
+            && !part.starts_with('-')
+            && part.len() <= LONGEST_PART
+            && part.chars().all(is_legal)
+    };
+    let unknown = || format!("unknown time zone {zone}");
+    let mut complain = |why: String| errors.push(FieldError::invalid_str(path, zone, why));
+    if zone.is_empty() {
+        complain("timeZone must be nil or non-empty string".to_owned());
+    } else if !zone.split('/').all(is_part) {
+        complain(unknown());
+    } else if zone.eq_ignore_ascii_case("Local") {
+        complain(
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+                .to_owned(),
+        );
+        if zone != "Local" {
+            complain(unknown());
+        }
+    } else if zone != "UTC" && !tz::db().is_definitively_empty() && tz::db().get(zone).is_err() {
+        complain(unknown());
+    }
 }
 
 /// Whether a schedule has five fields of numbers, names, ranges and steps, or

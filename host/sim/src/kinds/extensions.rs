@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::edit::{ensure_object, set, text, text_at};
-use super::row::{Kind, UpdateOrder};
+use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 use crate::crd;
 use crate::field::{Errors, FieldError, Path};
@@ -47,6 +47,7 @@ pub(super) const ROWS: &[Kind] = &[
         "APIService",
         "apiservices",
     )
+    .status_keeps(METADATA_OF_CLIENTS)
     .categories(CATEGORIES)
     .subresources(STATUS)
     .status("{}")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
 use super::pod_validation::supported;
-use super::row::{GenerationRule, Kind};
+use super::row::{Kind, METADATA_OF_CLIENTS};
 use super::selectors;
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
@@ -30,10 +30,12 @@ pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "IPAddress", "ipaddresses").short(&["ip"]),
     Kind::namespaced(V1, "NetworkPolicy", "networkpolicies")
         .short(&["netpol"])
-        .generation(GenerationRule::Fields(&["spec"]))
+        .generation_of_spec()
+        .hollow("spec")
         .defaulted(default_policy)
         .validated(validate_policy),
     Kind::cluster(V1, "ServiceCIDR", "servicecidrs")
+        .status_keeps(METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .status("{}"),
 ];
@@ -270,6 +272,39 @@ fn validate_ingress(ingress: &Value, errors: &mut Errors) {
         }
         for (index, item) in items(http, "paths").enumerate() {
             validate_ingress_path(&path.index(index), item, errors);
+        }
+    }
+    validate_tls(spec, errors);
+    if let Some(class) = spec.get("ingressClassName").and_then(Value::as_str) {
+        for wrong in names::dns1123_subdomain(class) {
+            let path = SPEC.child("ingressClassName");
+            errors.push(FieldError::invalid_str(&path, class, wrong));
+        }
+    }
+}
+
+fn validate_tls(spec: &Value, errors: &mut Errors) {
+    let path = SPEC.child("tls");
+    for (index, tls) in items(spec, "tls").enumerate() {
+        let path = path.index(index);
+        let of_hosts = path.child("hosts");
+        for (index, host) in items(tls, "hosts").enumerate() {
+            let host = host.as_str().unwrap_or_default();
+            let wrong = if host.contains('*') {
+                names::wildcard_dns1123_subdomain(host)
+            } else {
+                names::dns1123_subdomain(host)
+            };
+            for wrong in wrong {
+                errors.push(FieldError::invalid_str(&of_hosts.index(index), host, wrong));
+            }
+        }
+        let secret = text(tls, "secretName");
+        if !secret.is_empty() {
+            for wrong in names::dns1123_subdomain(secret) {
+                let path = path.child("secretName");
+                errors.push(FieldError::invalid_str(&path, secret, wrong));
+            }
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::apps::{validate_at_most_all, validate_share};
 use super::edit::ensure_object;
 use super::pod_validation::supported;
 use super::row::Kind;
 use super::selectors;
+use super::strategy::{validate_at_most_all, validate_share};
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 

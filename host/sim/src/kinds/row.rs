@@ -1,5 +1,7 @@
 //! A row of the table of kinds, and what the server does with its objects.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::encoding;
@@ -37,6 +39,10 @@ pub(super) enum UpdateOrder {
     /// The change of the metadata, immutable fields, the rest of the object.
     ChangeFirst,
 }
+
+/// What of the metadata somebody else than a controller writes.
+pub(super) const METADATA_OF_CLIENTS: &[&str] =
+    &["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// Sets what was left out, on the object as decoded.
 pub(super) type Default = fn(&mut Value);
@@ -102,7 +108,8 @@ pub struct Kind {
     initial_status: Option<&'static str>,
     keeps_client_status: bool,
     validate_status: ValidateUpdate,
-    status_keeps_labels: bool,
+    status_keeps: &'static [&'static str],
+    hollow: &'static str,
 }
 
 static ONLY_METADATA: FieldLabels = FieldLabels::METADATA;
@@ -146,7 +153,8 @@ impl Kind {
             initial_status: None,
             keeps_client_status: false,
             validate_status: |_, _, _| {},
-            status_keeps_labels: false,
+            status_keeps: &[],
+            hollow: "",
         }
     }
 
@@ -221,9 +229,9 @@ impl Kind {
         self
     }
 
-    /// A write of the status does not change the labels.
-    pub(super) const fn status_keeps_labels(mut self) -> Self {
-        self.status_keeps_labels = true;
+    /// A write of the status does not change these fields of the metadata.
+    pub(super) const fn status_keeps(mut self, fields: &'static [&'static str]) -> Self {
+        self.status_keeps = fields;
         self
     }
 
@@ -278,6 +286,13 @@ impl Kind {
 
     pub(super) const fn update_order(mut self, order: UpdateOrder) -> Self {
         self.update_order = order;
+        self
+    }
+
+    /// In this field, an empty list is another one than none until it is stored: who
+    /// writes one changes the generation, each time.
+    pub(super) const fn hollow(mut self, field: &'static str) -> Self {
+        self.hollow = field;
         self
     }
 
@@ -410,13 +425,23 @@ impl Kind {
         }
     }
 
+    /// Counts the generation for lists and maps that came empty in the fields `hollow`,
+    /// where the kind takes that for a change.
+    pub fn count_hollow(&self, object: &mut Value, old: &Value, hollow: &BTreeSet<String>) {
+        if !hollow.contains(self.hollow) {
+            return;
+        }
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
+        set_generation(object, generation.unwrap_or_default() + 1);
+    }
+
     /// Puts back everything that a write of the status cannot change.
     pub fn prepare_status(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
-        if self.status_keeps_labels
-            && let Some(metadata) = object.get_mut("metadata")
-        {
-            copy_field(metadata, &old["metadata"], "labels");
+        if let Some(metadata) = object.get_mut("metadata") {
+            for field in self.status_keeps {
+                copy_field(metadata, &old["metadata"], field);
+            }
         }
         if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
             set_generation(object, generation);

@@ -6,7 +6,7 @@ use super::edit::{default_to, ensure_object, text};
 use super::meta::validate_immutable;
 use super::persistent_volume::add_finalizer;
 use super::pod_validation::supported;
-use super::row::{GenerationRule, Kind};
+use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS};
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -54,6 +54,7 @@ pub(super) const ROWS: &[Kind] = &[
         .conditional()
         .returned_when_deleted()
         .subresources(&[Subresource::STATUS])
+        .status_keeps(METADATA_OF_CLIENTS)
         .status(r#"{"attached":false}"#),
     Kind::cluster(V1, "VolumeAttributesClass", "volumeattributesclasses")
         .returned_when_deleted()

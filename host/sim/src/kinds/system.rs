@@ -103,6 +103,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(persistent_volume::validate_volume)
         .update_validated(persistent_volume::validate_volume_update),
     Kind::namespaced(V1, "Pod", "pods")
+        .status_keeps(&["ownerReferences"])
         .returned_when_deleted()
         .short(&["po"])
         .categories(ALL)

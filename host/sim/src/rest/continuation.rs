@@ -27,10 +27,14 @@ pub(super) struct Continuation {
     pub(super) start: String,
 }
 
-/// The token of the page behind `last`.
-pub(super) fn encode(version: u64, last: &str) -> String {
+/// What stands for the latest version in a token: nothing stands for a broken one.
+const LATEST: i64 = -1;
+
+/// The token of the page behind `last`, of a version or of the latest one.
+pub(super) fn encode(version: Option<u64>, last: &str) -> String {
     // The next key is this one and a zero byte, the smallest that is larger.
     let start = format!("/{last}\0");
+    let version = version.map_or(json!(LATEST), |version| json!(version));
     URL_SAFE_NO_PAD.encode(json!({"v": FORMAT, "rv": version, "start": start}).to_string())
 }
 
@@ -77,8 +81,10 @@ mod tests {
 
     #[test]
     fn tokens_are_read_back() {
-        let read = decode(&encode(7, "ns/a")).unwrap();
-        assert_eq!((read.version, read.start.as_str()), (Some(7), "ns/a"));
+        for version in [Some(7), None] {
+            let read = decode(&encode(version, "ns/a")).unwrap();
+            assert_eq!((read.version, read.start.as_str()), (version, "ns/a"));
+        }
         let refusal = |text: &str| {
             let token = URL_SAFE_NO_PAD.encode(text);
             decode(&token).unwrap_err().to_string()

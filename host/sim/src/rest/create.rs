@@ -44,6 +44,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     let Decoded {
         mut object,
         complaints,
+        hollow,
     } = call.read()?;
     if resource.namespaced && call.namespace().is_empty() {
         return Err(ApiError::method_not_allowed());
@@ -53,6 +54,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         object,
         owned: false,
         complaints,
+        hollow,
     };
     let written = call.writer()?.create(call.namespace(), proposal)?;
     Ok(call.answer(StatusCode::CREATED, &written.object))

@@ -159,7 +159,7 @@ fn take_from(call: &Call, budget: &Value, options: &DeleteOptions) -> Result<(),
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     })?;
     Ok(())
@@ -268,7 +268,7 @@ fn mark(writer: &Writer<'_>, call: &Call, options: &DeleteOptions) -> Result<Str
             object,
             // It is nobody's.
             owned: true,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     })?;
     Ok(written.object.version().to_string())

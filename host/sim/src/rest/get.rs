@@ -2,16 +2,18 @@
 
 use http::StatusCode;
 
+use super::list::wait_for;
 use super::options::parse_version;
 use super::{Call, scale};
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
 
 /// Answers one object. Every read is of the latest version: there is no cache
-/// that could be behind.
-pub(super) fn get(call: &Call) -> Result<Answer, ApiError> {
+/// that could be behind. A version that is yet to come is waited for.
+pub(super) async fn get(call: &Call) -> Result<Answer, ApiError> {
     if let Some(version) = call.query.get("resourceVersion") {
-        parse_version(version).map_err(ApiError::internal)?;
+        let version = parse_version(version).map_err(ApiError::internal)?;
+        wait_for(call, version).await?;
     }
     let object = call.live()?;
     match call.subresource() {

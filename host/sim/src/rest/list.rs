@@ -58,8 +58,16 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
     let (at, after) = match &token {
         Some(token) => (token.version, token.start.as_str()),
         None if options.matching == Some(VersionMatch::Exact) => (options.version, ""),
+        // Pages of a version are of that one, though nobody says so.
+        None if options.matching.is_none() && options.limit.is_some() => {
+            (options.version.filter(|version| *version > 0), "")
+        }
         None => (None, ""),
     };
+    // Who takes any version gets it whole.
+    let limit = options
+        .limit
+        .filter(|_| token.is_some() || options.version != Some(0));
     let after = if after.is_empty() {
         String::new()
     } else {
@@ -69,32 +77,38 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
         prefix: selection.prefix(),
         after: &after,
     };
-    let page = call.server.store.list(&call.resource.table, &range, at).map_err(|_| {
-        if token.is_some() {
-            ApiError::expired(
-                "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
-            )
-        } else {
-            ApiError::expired("The resourceVersion for the provided list is too old.")
-        }
-    })?;
+    let page = call
+        .server
+        .store
+        .list(&call.resource.table, &range, at)
+        .map_err(|_| match &token {
+            Some(token) => ApiError::expired_page(encode(None, &token.start)),
+            None => ApiError::expired("The resourceVersion for the provided list is too old."),
+        })?;
     let version = page.version;
-    let mut objects = page.objects;
-    if !selection.is_whole() {
-        objects.retain(|object| selection.matches(object));
-    }
+    let total = page.objects.len();
+    let mut objects = Vec::new();
     let (mut next, mut remaining) = (String::new(), None);
-    if let Some(limit) = options.limit.filter(|limit| objects.len() > *limit) {
-        // With selectors the real server does not count what it has not read.
-        remaining = selection.is_whole().then(|| objects.len() - limit);
-        objects.truncate(limit);
-        if let Some(last) = objects.last() {
+    for (index, object) in page.objects.into_iter().enumerate() {
+        if selection.is_whole() || selection.matches(&object) {
+            objects.push(object);
+        }
+        if limit != Some(objects.len()) {
+            continue;
+        }
+        let left = total - index - 1;
+        // What is left is not looked at: it may all be of no interest.
+        if left > 0
+            && let Some(last) = objects.last()
+        {
             let start = last
                 .key()
                 .get(selection.prefix().len()..)
                 .unwrap_or_default();
-            next = encode(version, start);
+            next = encode(Some(version), start);
+            remaining = selection.is_whole().then_some(left);
         }
+        break;
     }
     Ok(Listed {
         version,
@@ -105,9 +119,13 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
 }
 
 /// Answers a stream of changes to the selected objects.
-pub(super) fn watch(call: &Call) -> Result<Answer, ApiError> {
+pub(super) async fn watch(call: &Call) -> Result<Answer, ApiError> {
     let options = ListOptions::parse(&call.query, true)?;
     let selection = selection(call, &options)?;
+    // What is there is sent as of a version, which may be yet to come.
+    if let (Some(true), Some(version)) = (options.initial_events, options.version) {
+        wait_for(call, version).await?;
+    }
     let start = match (options.initial_events, options.version) {
         (Some(true), _) if options.bookmarks => Start::PresentThenBookmark,
         (Some(true), _) => Start::Present,
@@ -145,7 +163,7 @@ fn selection(call: &Call, options: &ListOptions) -> Result<Selection, ApiError> 
 }
 
 /// Waits until `version` has been written, for a while.
-async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
+pub(super) async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
     let mut latest = call.server.store.follow_all();
     let reached = latest.wait_for(|now| *now >= version);
     match tokio::time::timeout(WAIT_FOR_VERSION, reached).await {

@@ -45,6 +45,14 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
+/// The finalizers of an object.
+pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let finalizers = object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array);
+    finalizers.into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// Whether the list of finalizers is empty.
 pub(crate) fn has_no_finalizers(object: &Value) -> bool {
     let finalizers = object

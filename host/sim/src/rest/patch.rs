@@ -4,6 +4,7 @@ mod language;
 mod operations;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use http::StatusCode;
 use serde_json::Value;
@@ -49,6 +50,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
         let Decoded {
             mut object,
             complaints,
+            hollow,
         } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
         // A version that the patch did not name is that of the live object, and
@@ -60,6 +62,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             object,
             owned: false,
             complaints,
+            hollow,
         })
     })?;
     Ok(call.answer(StatusCode::OK, &written.object))
@@ -100,7 +103,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
     let writer = call.writer()?;
     let key = call.key();
     if call.subresource() == Some("scale") {
-        return scale::apply(call, &convert_to(SCALE, config)?);
+        return scale::apply(call, &convert_to(SCALE, config)?.object);
     }
     // Whether the object is there may change while we look: try again then.
     loop {
@@ -110,7 +113,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 seen.set(true);
                 let object = manage::apply(&writer, Some(live), &config, force)?;
                 tell(call, writer.unknown_fields, repeated.as_deref())?;
-                let mut object = convert(call, object)?;
+                let (mut object, hollow) = convert(call, object)?;
                 super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
                 if meta::text(&config, "resourceVersion").is_empty() {
@@ -119,7 +122,8 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 Ok(Proposal {
                     object,
                     owned: true,
-                    complaints: Vec::new(),
+                    hollow,
+                    ..Proposal::default()
                 })
             });
             let written = match written {
@@ -140,7 +144,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         }
         let object = manage::apply(&writer, None, &config, force)?;
         tell(call, writer.unknown_fields, repeated.as_deref())?;
-        let mut object = convert(call, object)?;
+        let (mut object, _) = convert(call, object)?;
         super::update::check_name(&mut object, call.name())?;
         // There is nothing that a version could be of.
         meta::of_mut(&mut object).remove("resourceVersion");
@@ -149,7 +153,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             Proposal {
                 object,
                 owned: true,
-                complaints: Vec::new(),
+                ..Proposal::default()
             },
         ) {
             Err(error) if error.reason() == "AlreadyExists" && !writer.dry_run => {}
@@ -208,28 +212,27 @@ fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Reads what an apply came to into the type of its kind.
-fn convert(call: &Call, object: Value) -> Result<Value, ApiError> {
+/// Reads what an apply came to into the type of its kind. The second part of the answer
+/// is its hollow fields.
+fn convert(call: &Call, object: Value) -> Result<(Value, BTreeSet<String>), ApiError> {
     let resource = &call.resource;
     if resource.is_custom() {
-        return Ok(object);
+        return Ok((object, BTreeSet::new()));
     }
-    convert_to(resource.typed(), object)
+    let decoded = convert_to(resource.typed(), object)?;
+    Ok((decoded.object, decoded.hollow))
 }
 
 /// Reads what an apply came to into a built-in type.
-fn convert_to(typed: Typed<'_>, object: Value) -> Result<Value, ApiError> {
+fn convert_to(typed: Typed<'_>, object: Value) -> Result<Decoded, ApiError> {
     let described = format!("/{}", meta::text(&object, "name"));
     let document = Document::from(object);
-    match decode::builtin(typed.api_version, typed.kind, document) {
-        Ok(decoded) => Ok(decoded.object),
-        Err(why) => {
-            let slash = if typed.group.is_empty() { "/" } else { "" };
-            let kind = format!("{slash}{}, Kind={}", typed.api_version, typed.kind);
-            let why = language::converted(&why);
-            Err(ApiError::internal(format!(
-                "failed to convert new object ({described}; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
-            )))
-        }
-    }
+    decode::builtin(typed.api_version, typed.kind, document).map_err(|why| {
+        let slash = if typed.group.is_empty() { "/" } else { "" };
+        let kind = format!("{slash}{}, Kind={}", typed.api_version, typed.kind);
+        let why = language::converted(&why);
+        ApiError::internal(format!(
+            "failed to convert new object ({described}; {kind}) to proper version: unable to convert unstructured object to {kind}: {why}"
+        ))
+    })
 }

@@ -212,7 +212,7 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
         Ok(Proposal {
             object,
             owned: false,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))
@@ -237,7 +237,7 @@ pub(super) fn apply(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
         Ok(Proposal {
             object,
             owned: true,
-            complaints: Vec::new(),
+            ..Proposal::default()
         })
     })?;
     answer(call, &written.object.value_as(&call.resource.api_version))

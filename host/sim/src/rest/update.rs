@@ -21,6 +21,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
     let Decoded {
         mut object,
         complaints,
+        hollow,
     } = call.read()?;
     check_name(&mut object, call.name())?;
     let writer = call.writer()?;
@@ -30,6 +31,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             object,
             owned: false,
             complaints,
+            hollow,
         };
         let written = writer.create(call.namespace(), proposal)?;
         return Ok(call.answer(StatusCode::CREATED, &written.object));
@@ -49,6 +51,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             object: object.clone(),
             owned: false,
             complaints: complaints.clone(),
+            hollow: hollow.clone(),
         })
     })?;
     Ok(call.answer(StatusCode::OK, &written.object))

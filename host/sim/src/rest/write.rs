@@ -1,5 +1,6 @@
 //! The one path of all writes: decode, own, restore, validate, store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use crate::definitions;
 use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
+use crate::names;
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
@@ -22,6 +24,9 @@ use crate::store::{Object, Refused};
 /// How often a write whose caller named no version is tried again when another
 /// one came in between.
 const ATTEMPTS: usize = 50;
+
+/// Finalizers that need no domain, as with the real server.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
 
 /// Which part of an object a write is to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +97,7 @@ pub(crate) enum UnknownFields {
 }
 
 /// An object that is to replace the live one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Proposal {
     /// The object.
     pub(crate) object: Value,
@@ -100,6 +105,8 @@ pub(crate) struct Proposal {
     pub(crate) owned: bool,
     /// What was left out of it when it was read, or came twice.
     pub(crate) complaints: Vec<String>,
+    /// Its fields with lists or maps that came empty and are not there any more.
+    pub(crate) hollow: BTreeSet<String>,
 }
 
 /// What a write left behind.
@@ -117,15 +124,13 @@ impl<'a> Writer<'a> {
             mut object,
             owned,
             complaints,
+            ..
         } = proposal;
         let resource = self.resource;
         meta::place(&mut object, resource, namespace)?;
-        if !matches!(meta::text(&object, "resourceVersion"), "" | "0") {
-            return Err(ApiError::internal(
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
-        meta::of_mut(&mut object).remove("resourceVersion");
+        let version = meta::of_mut(&mut object).remove("resourceVersion");
+        let version = version.as_ref().and_then(Value::as_str);
+        let has_version = version.and_then(|version| version.parse::<u64>().ok()) > Some(0);
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
@@ -136,6 +141,10 @@ impl<'a> Writer<'a> {
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
+        // Before anything is said of what is wrong with a role.
+        if let Some(user) = self.user {
+            access::check_escalation(self.server, user, resource, &object, None)?;
+        }
         resource.prepare_create(&mut object);
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
@@ -143,9 +152,8 @@ impl<'a> Writer<'a> {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
         admission::validate(self.server, resource, &object, true)?;
-        if let Some(user) = self.user {
-            access::check_escalation(self.server, user, resource, &object, None)?;
-        }
+        self.warn_of_finalizers(&object, None);
+        self.warn_of_no_effect();
         let claim = services::allocate(self.server, resource, &mut object)?;
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
@@ -162,6 +170,11 @@ impl<'a> Writer<'a> {
             }
             let object = Arc::new(Object::unstored(&key, &object));
             return Ok(Written { object });
+        }
+        if has_version {
+            return Err(ApiError::internal(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let created = self.server.store.create(&resource.table, &key, object);
         let object = created.map_err(|_| exists())?;
@@ -187,7 +200,7 @@ impl<'a> Writer<'a> {
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let (after, claim) = self.next(&before, &live, proposal)?;
-            if same(&before, &after) {
+            if same(&before, &after) && !live.is_shown_otherwise() {
                 return Ok(Written { object: live });
             }
             if self.dry_run {
@@ -234,10 +247,14 @@ impl<'a> Writer<'a> {
             object: mut after,
             owned,
             complaints,
+            hollow,
         } = proposal;
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
         self.decode(&mut after, complaints, owned)?;
+        if let Some(user) = self.user {
+            access::check_escalation(self.server, user, resource, &after, Some(before))?;
+        }
         self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
         if !owned {
@@ -246,7 +263,10 @@ impl<'a> Writer<'a> {
         resource.settle(&mut after)?;
         match self.part {
             Part::Status => resource.prepare_status(&mut after, before),
-            Part::Whole => resource.prepare_update(&mut after, before),
+            Part::Whole => {
+                resource.prepare_update(&mut after, before);
+                resource.count_hollow(&mut after, before, &hollow);
+            }
             Part::Other(ref other) => resource.prepare_other(other, &mut after, before),
         }
         let version = live.version().to_string();
@@ -261,12 +281,10 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, false)?;
         }
+        self.warn_of_finalizers(&after, Some(before));
         let claim = services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
         depth::check(&after)?;
-        if let Some(user) = self.user {
-            access::check_escalation(self.server, user, resource, &after, Some(before))?;
-        }
         Ok((after, claim))
     }
 
@@ -297,18 +315,66 @@ impl<'a> Writer<'a> {
                 )));
             }
             UnknownFields::Warned => {
-                if let Some(warnings) = self.warnings {
-                    let mut warnings = warnings.lock();
-                    for warning in complaints.iter().flat_map(|all| decode::warnings(all)) {
-                        if !warnings.iter().any(|told| told == warning) {
-                            warnings.push(warning.to_owned());
-                        }
-                    }
-                }
+                let complaints = complaints.iter();
+                self.warn(complaints.flat_map(|all| decode::warnings(all)));
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Tells the caller something besides the answer, once.
+    fn warn<'w>(&self, more: impl Iterator<Item = &'w str>) {
+        let Some(warnings) = self.warnings else {
+            return;
+        };
+        let mut warnings = warnings.lock();
+        for warning in more {
+            if !warnings.iter().any(|told| told == warning) {
+                warnings.push(warning.to_owned());
+            }
+        }
+    }
+
+    /// Tells of new finalizers of a custom resource that may be those of somebody else.
+    fn warn_of_finalizers(&self, after: &Value, before: Option<&Value>) {
+        if !self.resource.is_custom() {
+            return;
+        }
+        let added = meta::finalizers(after);
+        let had: Vec<&str> = before.into_iter().flat_map(meta::finalizers).collect();
+        let mut added: Vec<&str> = added.filter(|name| !had.contains(name)).collect();
+        added.sort_unstable();
+        for name in added {
+            let wrong = names::qualified_name(name);
+            let path = if name.contains('.') {
+                " including a path (/)"
+            } else {
+                ""
+            };
+            let plain = (!name.contains('/') && !STANDARD_FINALIZERS.contains(&name)).then(|| {
+                format!(
+                    "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+                )
+            });
+            for why in wrong.into_iter().chain(plain) {
+                let warning = format!("metadata.finalizers: {}: {why}", quoted(name));
+                self.warn(std::iter::once(warning.as_str()));
+            }
+        }
+    }
+
+    /// Tells who makes something that requests are to be held against that nobody asks
+    /// it here.
+    fn warn_of_no_effect(&self) {
+        let resource = self.resource;
+        if self.server.warns_of_no_effect && resource.group == "admissionregistration.k8s.io" {
+            let warning = format!(
+                "{} are stored by this server and never asked: they have no effect here",
+                resource.plural
+            );
+            self.warn(std::iter::once(warning.as_str()));
+        }
     }
 
     /// Refuses an object that was read in another version, or is another one.

@@ -17,6 +17,8 @@ pub(crate) struct Object {
     terminating: bool,
     owned: bool,
     json: Bytes,
+    /// What was written, where it is shown otherwise.
+    written: Option<Bytes>,
 }
 
 impl Object {
@@ -55,7 +57,30 @@ impl Object {
                 .and_then(Value::as_array)
                 .is_some_and(|owners| !owners.is_empty()),
             json: compact(value),
+            written: None,
         }
+    }
+
+    /// The same object as `show` shows what was written; none where it is so already.
+    pub(super) fn shown(&self, show: impl FnOnce(&mut Value)) -> Option<Self> {
+        let written = self.written.as_ref().unwrap_or(&self.json);
+        let mut value = serde_json::from_slice(written).ok()?;
+        show(&mut value);
+        let json = compact(&value);
+        (json != self.json).then(|| Object {
+            written: (json != *written).then(|| written.clone()),
+            json,
+            key: self.key.clone(),
+            uid: self.uid.clone(),
+            api_version: self.api_version.clone(),
+            labels: self.labels.clone(),
+            ..*self
+        })
+    }
+
+    /// Whether it is shown otherwise than it was written.
+    pub(crate) fn is_shown_otherwise(&self) -> bool {
+        self.written.is_some()
     }
 
     /// The same content, stamped with another version.
@@ -106,9 +131,15 @@ impl Object {
         self.labels.get(at).map(|(_, value)| &**value)
     }
 
+    /// How many bytes of JSON it is.
+    pub(super) fn size(&self) -> usize {
+        self.json.len()
+    }
+
     /// The object, parsed.
     pub(crate) fn value(&self) -> Value {
-        // What is stored was serialised by us: it parses.
+        // What is stored was serialised by us, and is no deeper than `depth` lets pass:
+        // it parses.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 

@@ -4,9 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::Object;
+
+/// A history holds no more bytes of objects than this, however few its changes are:
+/// some minutes of writes of large ones, as with the real server, which forgets what
+/// is older than five minutes.
+const MOST_BYTES: usize = 64 << 20;
 
 /// One resource: its objects in key order and its recent changes.
 #[derive(Debug)]
@@ -14,6 +20,8 @@ pub(super) struct Table {
     objects: BTreeMap<Box<str>, Arc<Object>>,
     changes: VecDeque<Arc<Change>>,
     limit: usize,
+    /// The bytes of the objects that the changes made.
+    bytes: usize,
     /// Changes after this version are all in `changes`.
     oldest: u64,
     /// The version of the latest change.
@@ -79,6 +87,7 @@ impl Table {
             objects: BTreeMap::new(),
             changes: VecDeque::new(),
             limit,
+            bytes: 0,
             // A table that was never written has no change to have forgotten.
             oldest: 0,
             latest: watch::Sender::new(version),
@@ -91,6 +100,7 @@ impl Table {
             objects: self.objects.clone(),
             changes: self.changes.clone(),
             limit: self.limit,
+            bytes: self.bytes,
             oldest: self.oldest,
             latest: watch::Sender::new(*self.latest.borrow()),
         }
@@ -184,24 +194,38 @@ impl Table {
         last
     }
 
+    /// Shows the objects that are there otherwise. That is no change of theirs.
+    pub(super) fn show(&mut self, show: impl Fn(&mut Value)) {
+        for object in self.objects.values_mut() {
+            if let Some(shown) = object.shown(&show) {
+                *object = Arc::new(shown);
+            }
+        }
+    }
+
     pub(super) fn compact(&mut self, version: u64) {
         self.changes.clear();
+        self.bytes = 0;
         self.oldest = version;
     }
 
     fn record(&mut self, before: Option<Arc<Object>>, after: Arc<Object>, removed: bool) {
-        if self.changes.len() == self.limit
-            && let Some(dropped) = self.changes.pop_front()
-        {
-            self.oldest = dropped.version;
-        }
         let version = after.version();
+        self.bytes += after.size();
         self.changes.push_back(Arc::new(Change {
             version,
             before,
             after,
             removed,
         }));
+        // The last change always stays: followers are told of it.
+        while self.changes.len() > 1
+            && (self.changes.len() > self.limit || self.bytes > MOST_BYTES)
+            && let Some(dropped) = self.changes.pop_front()
+        {
+            self.oldest = dropped.version;
+            self.bytes -= dropped.after.size();
+        }
         self.latest.send_replace(version);
     }
 }

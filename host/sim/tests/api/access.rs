@@ -153,7 +153,7 @@ async fn impersonation_is_a_right_and_brings_groups() {
         message(&impersonate(&joe, CONFIG_MAPS, &as_bot).await),
         (
             403,
-            "serviceaccounts \"bot\" is forbidden: User \"joe\" cannot impersonate resource \"serviceaccounts\" in API group \"\" in the namespace \"default\""
+            "configmaps is forbidden: User \"joe\" cannot impersonate-on:serviceaccount:list resource \"configmaps\" in API group \"\" in the namespace \"default\""
         )
     );
     assert_eq!(

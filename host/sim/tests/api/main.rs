@@ -12,6 +12,7 @@ mod apply;
 mod definitions;
 mod discovery;
 mod faults;
+mod impersonation;
 mod kinds;
 mod lifecycle;
 mod limits;

@@ -1,5 +1,5 @@
 //! `reeve-ssa` against the Go libraries that a server uses, and its table of
-//! built-in types against a live server.
+//! built-in types, and that of `reeve-sim`, against a live server.
 //!
 //! The comparison makes requests at random: applies, forced applies, updates and
 //! edits of several managers, at several versions, to objects and to their status.
@@ -19,6 +19,7 @@ mod oracle;
 mod random;
 mod reduce;
 mod table;
+mod types;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -51,6 +52,22 @@ fn built_in_kinds_are_written_as_by_the_server() -> Result<()> {
         requests()?,
         seed()?,
     )
+}
+
+#[test]
+fn requests_are_read_into_the_types_of_the_server() -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/sim/src/decode/types.txt");
+    let table = fs::read_to_string(&path)?;
+    let components = kinds::components(documents::folder()?)?;
+    let (differences, compared) = types::differences(&table, &components);
+    ensure!(
+        differences.is_empty(),
+        "{} is not that of the server (host/sim/examples/go_types.rs writes it anew):\n{}",
+        path.display(),
+        differences.join("\n")
+    );
+    ensure!(compared > 500, "only {compared} types were compared");
+    Ok(())
 }
 
 #[test]

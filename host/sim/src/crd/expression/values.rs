@@ -10,32 +10,8 @@ use kube_cel::cel::objects::{Key, Map, Value as Cel};
 use serde_json::{Map as Fields, Value};
 
 use super::{DURATION, TIMESTAMP, called};
+use crate::cel::RESERVED;
 use crate::kinds::edit::{entries, flag, text};
-
-/// Words of the language, which are written `__word__` as names of fields.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// What a schema says of the types of values.
 #[derive(Debug, Default)]
@@ -168,7 +144,7 @@ impl Shape {
 
 /// A name of a field as rules write it; none where it cannot be written. The rules
 /// are those of `cel.Escape` in the real server.
-fn escaped(name: &str) -> Option<String> {
+pub(super) fn escaped(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

@@ -1,24 +1,37 @@
-//! What may stand anywhere in a schema: types, kinds of lists and maps, and CEL
-//! rules.
+//! What may stand anywhere in a schema: types, kinds of lists and maps.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::crd::expression;
+use super::expressions::{Place, expressions};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{entries, flag, items, text};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-const REASONS: [&str; 4] = [
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
-];
 
-/// Checks what the server allows anywhere in a schema.
+/// Checks what the server allows anywhere in a schema. Rules are looked into where
+/// nothing else is wrong, neither with the schema as a whole nor where they are.
 pub(super) fn allowed(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
+    let place = Place {
+        is_resource: true,
+        uncorrelated: None,
+        is_compiled: errors.is_empty(),
+    };
+    let mut rules = Errors::new();
+    visit(path, schema, place, errors, &mut rules);
+    errors.extend(rules);
+}
+
+/// Checks a schema and those below it. What is wrong with `rules` is told last.
+fn visit(
+    path: &Path<'_>,
+    schema: &Value,
+    place: Place<'_>,
+    errors: &mut Errors,
+    rules: &mut Errors,
+) {
+    let before = errors.len();
     let kind = text(schema, "type");
     if !kind.is_empty() && !TYPES.contains(&kind) {
         errors.push(FieldError::not_supported(
@@ -70,24 +83,34 @@ pub(super) fn allowed(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
             ));
         }
         if additional.is_object() {
-            allowed(&path.child("additionalProperties"), additional, errors);
+            let path = path.child("additionalProperties");
+            visit(&path, additional, place.of(additional), errors, rules);
         }
     }
     for (name, property) in entries(schema, "properties") {
         let path = path.child("properties");
-        allowed(&path.key(name), property, errors);
+        visit(&path.key(name), property, place.of(property), errors, rules);
     }
+    // What only validates has no rules of its own.
+    let mut nowhere = place;
+    nowhere.is_compiled = false;
     if let Some(not) = schema.get("not") {
-        allowed(&path.child("not"), not, errors);
+        visit(&path.child("not"), not, nowhere, errors, rules);
     }
     for junctor in ["allOf", "oneOf", "anyOf"] {
         let path = path.child(junctor);
         for (index, nested) in items(schema, junctor).enumerate() {
-            allowed(&path.index(index), nested, errors);
+            visit(&path.index(index), nested, nowhere, errors, rules);
         }
     }
     if let Some(item) = schema.get("items").filter(|item| item.is_object()) {
-        allowed(&path.child("items"), item, errors);
+        let here = path.to_string();
+        let mut place = place.of(item);
+        // Items have a past only where something tells them apart.
+        if text(schema, "x-kubernetes-list-type") != "map" && place.uncorrelated.is_none() {
+            place.uncorrelated = Some(&here);
+        }
+        visit(&path.child("items"), item, place, errors, rules);
     }
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false)) {
         errors.push(FieldError::invalid(
@@ -98,7 +121,8 @@ pub(super) fn allowed(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
     }
     map_type(path, schema, kind, errors);
     list_type(path, schema, kind, errors);
-    expressions(path, schema, errors);
+    let is_sound = errors.len() == before;
+    expressions(path, schema, place, is_sound, errors, rules);
 }
 
 fn map_type(path: &Path<'_>, schema: &Value, kind: &str, errors: &mut Errors) {
@@ -257,60 +281,6 @@ fn map_keys(path: &Path<'_>, schema: &Value, item: &Value, keys: &[&str], errors
                 listed,
                 "must not contain duplicate entries",
             ));
-        }
-    }
-}
-
-fn expressions(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
-    let path = path.child("x-kubernetes-validations");
-    for (index, rule) in items(schema, "x-kubernetes-validations").enumerate() {
-        let path = path.index(index);
-        let expression = text(rule, "rule").trim();
-        let message = text(rule, "message");
-        let given = text(rule, "message");
-        let lines = |text: &str| text.contains(['\n', '\r']);
-        if expression.is_empty() {
-            errors.push(FieldError::required(
-                &path.child("rule"),
-                "rule is not specified",
-            ));
-        } else if !message.is_empty() && message.trim().is_empty() {
-            errors.push(FieldError::invalid_str(
-                &path.child("message"),
-                given,
-                "must be non-empty if specified",
-            ));
-        } else if lines(message.trim()) {
-            errors.push(FieldError::invalid_str(
-                &path.child("message"),
-                given,
-                "must not contain line breaks",
-            ));
-        } else if lines(expression) && message.trim().is_empty() {
-            errors.push(FieldError::required(
-                &path.child("message"),
-                "message must be specified if rule contains line breaks",
-            ));
-        }
-        let reason = text(rule, "reason");
-        if rule.get("reason").is_some() && !REASONS.contains(&reason) {
-            errors.push(FieldError::not_supported(
-                &path.child("reason"),
-                &reason.into(),
-                &REASONS,
-            ));
-        }
-        for field in ["rule", "messageExpression"] {
-            let expression = text(rule, field);
-            if !expression.trim().is_empty()
-                && let Err(why) = expression::check(expression)
-            {
-                errors.push(FieldError::invalid(
-                    &path.child(field),
-                    rule,
-                    format!("compilation failed: {why}"),
-                ));
-            }
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The languages of patches, and what the result of a patch is held to.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::{Call, UnknownFields};
 use super::operations;
 use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path, escaped_json};
 use crate::status::{About, ApiError};
-use crate::strategic;
+use crate::strategic::{self, StrategicError};
 use crate::typed::Typed;
 
 /// The most operations of one JSON patch.
@@ -34,7 +34,7 @@ pub(super) struct Patch {
 enum Change {
     Json(Vec<Value>),
     Merge(Value),
-    Strategic(Value),
+    Strategic(Map<String, Value>),
 }
 
 impl Patch {
@@ -65,7 +65,7 @@ impl Patch {
                     "json: cannot unmarshal {sort} into Go value of type []handlers.jsonPatchOp"
                 )));
             }
-            (Language::Strategic, change @ Value::Object(_)) => Change::Strategic(change),
+            (Language::Strategic, Value::Object(change)) => Change::Strategic(change),
             (Language::Strategic, _) => {
                 return Err(ApiError::bad_request(format!(
                     "json: cannot unmarshal {sort} into Go value of type map[string]interface {{}}"
@@ -82,14 +82,18 @@ impl Patch {
         Ok(Patch { change, complaints })
     }
 
-    /// The object with the patch.
-    fn apply_to(&self, live: &Value) -> Result<Value, ApiError> {
+    /// The object with the patch. Strategic ones are of built-in types.
+    fn apply_to(&self, live: &Value, typed: Typed<'_>) -> Result<Value, ApiError> {
         let mut object = live.clone();
         match &self.change {
             Change::Json(operations) => operations::run(&mut object, operations)?,
             Change::Merge(patch) => json_patch::merge(&mut object, patch),
-            Change::Strategic(patch) => strategic::merge(&mut object, patch)
-                .map_err(|error| ApiError::internal(error.to_string()))?,
+            Change::Strategic(patch) => {
+                let ty = decode::type_of_kind(typed.api_version, typed.kind);
+                if let (Some(ty), Value::Object(object)) = (ty, &mut object) {
+                    strategic::merge(ty, object, patch.clone()).map_err(|why| impossible(&why))?;
+                }
+            }
         }
         Ok(object)
     }
@@ -105,7 +109,7 @@ impl Patch {
         if !resource.is_custom() {
             return self.read_typed(resource.typed(), live, unknown_fields);
         }
-        let mut patched = self.apply_to(live)?;
+        let mut patched = self.apply_to(live, resource.typed())?;
         resource.check_type(&mut patched)?;
         let decoded = decode::custom(Document::from(patched));
         let mut decoded = decoded.map_err(ApiError::bad_request)?;
@@ -120,7 +124,7 @@ impl Patch {
         live: &Value,
         unknown_fields: UnknownFields,
     ) -> Result<Decoded, ApiError> {
-        let patched = self.apply_to(live)?;
+        let patched = self.apply_to(live, typed)?;
         let refuse = |patched: &Value, why: &str| refused(&self.shown(patched), why);
         if !matches!(self.change, Change::Strategic(_)) {
             let text = |field: &str| {
@@ -152,6 +156,7 @@ impl Patch {
         Ok(Decoded {
             object: decoded.object,
             complaints,
+            hollow: decoded.hollow,
         })
     }
 
@@ -159,9 +164,18 @@ impl Patch {
     /// into the object as the server has it.
     fn shown(&self, patched: &Value) -> String {
         match &self.change {
-            Change::Strategic(patch) => strategic::printed(patch),
+            Change::Strategic(patch) => strategic::printed(&Value::Object(patch.clone())),
             _ => escaped_json(patched),
         }
+    }
+}
+
+/// Why a strategic patch cannot be done.
+fn impossible(why: &StrategicError) -> ApiError {
+    match why {
+        StrategicError::Format(_) => ApiError::bad_request(why.to_string()),
+        StrategicError::Nested => ApiError::patch_rejected(),
+        _ => ApiError::internal(why.to_string()),
     }
 }
 

@@ -1,0 +1,76 @@
+//! Expressions in CEL: how they are read, and what is wrong with those that cannot be
+//! evaluated.
+
+pub(crate) mod admission;
+mod check;
+mod functions;
+mod source;
+mod types;
+
+use kube_cel::cel::parser::{Expression, Parser};
+
+pub(crate) use check::Environment;
+pub(crate) use types::Type;
+
+/// Words of the language, which are no names.
+pub(crate) const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Reads an expression.
+///
+/// # Errors
+///
+/// All that is wrong with it, each with the line where it is.
+pub(crate) fn parse(text: &str) -> Result<Expression, String> {
+    source::check_size(text)?;
+    let parser = Parser::new().enable_optional_syntax(true);
+    parser.parse(text).map_err(|refused| {
+        let errors = refused.errors.iter().map(|error| {
+            let (line, column) = error.pos;
+            let place = (count(line), count(column).saturating_sub(1));
+            source::at(text, place, &error.msg)
+        });
+        errors.collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn count(number: isize) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+/// The type of an expression that was read from `text`.
+///
+/// # Errors
+///
+/// All parts whose types do not go together, each with the line where it is.
+pub(crate) fn check(
+    expression: &Expression,
+    text: &str,
+    environment: &Environment,
+) -> Result<Type, String> {
+    check::check(expression, environment).map_err(|faults| source::shown(text, &faults))
+}
+
+#[cfg(test)]
+mod tests;

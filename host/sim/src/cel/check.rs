@@ -1,0 +1,414 @@
+//! The check of the types in an expression, in the words of the real server's library.
+
+use std::collections::HashMap;
+
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, SelectExpr,
+    operators,
+};
+use kube_cel::cel::parser::Expression;
+
+use super::functions::{self, Overload};
+use super::source::Fault;
+use super::types::{Bindings, Type};
+
+/// What an expression may refer to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    variables: HashMap<String, Type>,
+}
+
+impl Environment {
+    /// The same with one more variable, whose name may have dots.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, ty: Type) -> Self {
+        self.variables.insert(name.to_owned(), ty);
+        self
+    }
+}
+
+/// The type of an expression.
+///
+/// # Errors
+///
+/// All that is wrong with it.
+pub(super) fn check(
+    expression: &Expression,
+    environment: &Environment,
+) -> Result<Type, Vec<Fault>> {
+    let mut checker = Checker {
+        environment,
+        scopes: Vec::new(),
+        bindings: Bindings::default(),
+        faults: Vec::new(),
+    };
+    let ty = checker.check(expression);
+    if checker.faults.is_empty() {
+        Ok(checker.bindings.settle(&ty))
+    } else {
+        Err(checker.faults)
+    }
+}
+
+/// Macros over two variables and the like, which the parser does not know: what is in
+/// them is not looked at.
+const UNKNOWN_MACROS: [(&str, usize); 8] = [
+    ("all", 3),
+    ("exists", 3),
+    ("existsOne", 3),
+    ("exists_one", 3),
+    ("transformList", 3),
+    ("transformMap", 3),
+    ("transformMapEntry", 3),
+    ("sortBy", 2),
+];
+
+struct Checker<'e> {
+    environment: &'e Environment,
+    /// The variables of the macros around, the innermost last.
+    scopes: Vec<(String, Type)>,
+    bindings: Bindings,
+    faults: Vec<Fault>,
+}
+
+impl Checker<'_> {
+    fn check(&mut self, expression: &Expression) -> Type {
+        let id = expression.id;
+        match &expression.expr {
+            Expr::Unspecified => Type::Dyn,
+            Expr::Literal(literal) => of_literal(literal),
+            Expr::Ident(name) => match self.variable(name) {
+                Some(ty) => ty,
+                None => self.undeclared(id, name),
+            },
+            Expr::Select(select) => self.select(expression, select),
+            Expr::Call(call) => self.call(id, call),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
+            Expr::Struct(made) => self.undeclared(id, &made.type_name),
+            Expr::Comprehension(of) => self.comprehension(of),
+        }
+    }
+
+    fn fault(&mut self, id: u64, text: String) -> Type {
+        self.faults.push(Fault { id, text });
+        Type::Error
+    }
+
+    fn undeclared(&mut self, id: u64, name: &str) -> Type {
+        let text = format!("undeclared reference to '{name}' (in container '')");
+        self.fault(id, text)
+    }
+
+    fn mismatch(&mut self, id: u64, expected: &Type, found: &Type) -> Type {
+        let text = format!("expected type '{expected}' but found '{found}'");
+        self.fault(id, text)
+    }
+
+    fn variable(&self, name: &str) -> Option<Type> {
+        let name = name.trim_start_matches('.');
+        let mut scopes = self.scopes.iter().rev();
+        let near = scopes.find(|(variable, _)| variable == name);
+        let found = near.map(|(_, ty)| ty);
+        let found = found.or_else(|| self.environment.variables.get(name));
+        found.cloned().or_else(|| named_type(name))
+    }
+
+    fn select(&mut self, expression: &Expression, select: &SelectExpr) -> Type {
+        // A name with dots may be that of one variable.
+        if !select.test
+            && let Some(name) = qualified(expression)
+            && let Some(ty) = self.environment.variables.get(&name)
+        {
+            return ty.clone();
+        }
+        let ty = self.field(expression.id, &select.operand, &select.field, false);
+        if select.test { Type::Bool } else { ty }
+    }
+
+    /// The type of a field; `optional` where it may be absent.
+    fn field(&mut self, id: u64, of: &Expression, field: &str, optional: bool) -> Type {
+        let holder = self.check(of);
+        let holder = self.bindings.resolve(&holder);
+        let (holder, may_be_absent) = match holder {
+            Type::Optional(value) => (Type::clone(&value), true),
+            other => (other, false),
+        };
+        let ty = match &holder {
+            Type::Map(_, value) => Type::clone(value),
+            Type::Object(object) => match object.fields.get(field) {
+                Some(ty) => ty.clone(),
+                None => self.fault(id, format!("undefined field '{field}'")),
+            },
+            Type::Opaque(_) => self.fault(id, format!("undefined field '{field}'")),
+            Type::Variable(_) => {
+                self.bindings.unify(&Type::Dyn, &holder);
+                Type::Dyn
+            }
+            open if open.is_open() => Type::Dyn,
+            other => {
+                let text = format!("type '{other}' does not support field selection");
+                self.fault(id, text);
+                Type::Dyn
+            }
+        };
+        if may_be_absent || optional {
+            Type::optional(ty)
+        } else {
+            ty
+        }
+    }
+
+    fn call(&mut self, id: u64, call: &CallExpr) -> Type {
+        if call.func_name == operators::OPT_SELECT
+            && let [of, field] = call.args.as_slice()
+            && let Expr::Literal(LiteralValue::String(field)) = &field.expr
+        {
+            return self.field(id, of, field.inner(), true);
+        }
+        let macro_like = (call.func_name.as_str(), call.args.len());
+        if let Some(target) = &call.target
+            && UNKNOWN_MACROS
+                .iter()
+                .any(|(name, least)| *name == macro_like.0 && *least <= macro_like.1)
+        {
+            self.check(target);
+            return match macro_like.0 {
+                "all" | "exists" | "existsOne" | "exists_one" => Type::Bool,
+                _ => Type::Dyn,
+            };
+        }
+        let arguments: Vec<Type> = call.args.iter().map(|arg| self.check(arg)).collect();
+        let name = call.func_name.trim_start_matches('.');
+        let Some(target) = &call.target else {
+            if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
+                return self.logical(call, &arguments);
+            }
+            return match functions::named(name) {
+                Some(overloads) => self.resolve(id, name, overloads, arguments, false),
+                None => self.undeclared(id, name),
+            };
+        };
+        if let Some(prefix) = qualified(target) {
+            let name = format!("{prefix}.{name}");
+            if let Some(overloads) = functions::named(&name) {
+                return self.resolve(id, &name, overloads, arguments, false);
+            }
+        }
+        let target = self.check(target);
+        match functions::named(name) {
+            Some(overloads) => {
+                let arguments = std::iter::once(target).chain(arguments).collect();
+                self.resolve(id, name, overloads, arguments, true)
+            }
+            None => self.undeclared(id, name),
+        }
+    }
+
+    fn logical(&mut self, call: &CallExpr, arguments: &[Type]) -> Type {
+        let mut ty = Type::Bool;
+        for (argument, found) in call.args.iter().zip(arguments) {
+            if !self.bindings.unify(found, &Type::Bool) {
+                let found = self.bindings.resolve(found);
+                ty = self.mismatch(argument.id, &Type::Bool, &found);
+            }
+        }
+        ty
+    }
+
+    /// What comes out of a call, by the ways that fit.
+    fn resolve(
+        &mut self,
+        id: u64,
+        name: &str,
+        overloads: &[Overload],
+        arguments: Vec<Type>,
+        is_member: bool,
+    ) -> Type {
+        let mut result: Option<Type> = None;
+        let overloads = overloads.iter().filter(|o| o.is_member == is_member);
+        for overload in overloads.filter(|o| o.arguments.len() == arguments.len()) {
+            let first = self.bindings.fresh(overload.variables);
+            let wanted = overload.arguments.iter().map(|ty| shifted(ty, first));
+            let wanted: Vec<Type> = wanted.collect();
+            if !self.bindings.unify_all(arguments.iter().zip(&wanted)) {
+                continue;
+            }
+            let made = self.bindings.resolve(&shifted(&overload.result, first));
+            result = Some(match result {
+                None => made,
+                Some(other) if other == Type::Dyn || other == made => other,
+                Some(_) => Type::Dyn,
+            });
+        }
+        if let Some(result) = result {
+            return result;
+        }
+        let arguments = arguments
+            .iter()
+            .map(|ty| self.bindings.settle(ty).to_string());
+        let mut arguments: Vec<String> = arguments.collect();
+        let on = if is_member && !arguments.is_empty() {
+            format!("{}.", arguments.remove(0))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "found no matching overload for '{name}' applied to '{on}({})'",
+            arguments.join(", ")
+        );
+        self.fault(id, text)
+    }
+
+    fn list(&mut self, list: &ListExpr) -> Type {
+        let mut item = None;
+        for (index, element) in list.elements.iter().enumerate() {
+            let mut ty = self.check(element);
+            if list.optional_indices.contains(&index) {
+                ty = self.unwrapped(element.id, ty);
+            }
+            item = Some(self.joined(element.id, item, ty));
+        }
+        let item = item.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
+        Type::list(item)
+    }
+
+    fn map(&mut self, map: &MapExpr) -> Type {
+        let (mut key, mut value) = (None, None);
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else {
+                continue;
+            };
+            let ty = self.check(&entry.key);
+            key = Some(self.joined(entry.key.id, key, ty));
+            let mut ty = self.check(&entry.value);
+            if entry.optional {
+                ty = self.unwrapped(entry.value.id, ty);
+            }
+            value = Some(self.joined(entry.value.id, value, ty));
+        }
+        let mut or_any = |ty: Option<Type>| {
+            ty.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)))
+                .into()
+        };
+        Type::Map(or_any(key), or_any(value))
+    }
+
+    /// What an item that may be absent is when it is there.
+    fn unwrapped(&mut self, id: u64, ty: Type) -> Type {
+        match self.bindings.resolve(&ty) {
+            Type::Optional(value) => Type::clone(&value),
+            open if open.is_open() => open,
+            other => {
+                self.mismatch(id, &Type::optional(other.clone()), &other);
+                other
+            }
+        }
+    }
+
+    /// The type of several items of a list.
+    fn joined(&mut self, id: u64, before: Option<Type>, ty: Type) -> Type {
+        let Some(before) = before else { return ty };
+        if self.bindings.unify(&before, &ty) {
+            return before.more_general(ty);
+        }
+        let [before, ty] = [before, ty].map(|ty| self.bindings.resolve(&ty));
+        self.mismatch(id, &before, &ty)
+    }
+
+    fn comprehension(&mut self, of: &ComprehensionExpr) -> Type {
+        let range = self.check(&of.iter_range);
+        let sum = self.check(&of.accu_init);
+        let range = self.bindings.resolve(&range);
+        let (first, second) = match &range {
+            Type::List(item) if of.iter_var2.is_some() => (Type::Int, Type::clone(item)),
+            Type::List(item) => (Type::clone(item), Type::Dyn),
+            Type::Map(key, value) => (Type::clone(key), Type::clone(value)),
+            Type::Dyn | Type::Error | Type::Variable(_) => {
+                self.bindings.unify(&Type::Dyn, &range);
+                (Type::Dyn, Type::Dyn)
+            }
+            other => {
+                let text = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.fault(of.iter_range.id, text);
+                (Type::Error, Type::Error)
+            }
+        };
+        let depth = self.scopes.len();
+        self.scopes.push((of.accu_var.clone(), sum.clone()));
+        self.scopes.push((of.iter_var.clone(), first));
+        if let Some(variable) = &of.iter_var2 {
+            self.scopes.push((variable.clone(), second));
+        }
+        self.expect(&of.loop_cond, &Type::Bool);
+        self.expect(&of.loop_step, &sum);
+        self.scopes.truncate(depth + 1);
+        let result = self.check(&of.result);
+        self.scopes.truncate(depth);
+        self.bindings.resolve(&result)
+    }
+
+    fn expect(&mut self, expression: &Expression, wanted: &Type) {
+        let found = self.check(expression);
+        if !self.bindings.unify(wanted, &found) {
+            let [wanted, found] = [wanted, &found].map(|ty| self.bindings.resolve(ty));
+            self.mismatch(expression.id, &wanted, &found);
+        }
+    }
+}
+
+/// A type whose variables are counted from `first`.
+fn shifted(ty: &Type, first: usize) -> Type {
+    match ty {
+        Type::Variable(variable) => Type::Variable(first + variable),
+        other => other.with_parts(|part| shifted(part, first)),
+    }
+}
+
+/// A name with dots, where an expression is nothing else.
+fn qualified(expression: &Expression) -> Option<String> {
+    match &expression.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) if !select.test => {
+            Some(format!("{}.{}", qualified(&select.operand)?, select.field))
+        }
+        _ => None,
+    }
+}
+
+fn of_literal(literal: &LiteralValue) -> Type {
+    match literal {
+        LiteralValue::Boolean(_) => Type::Bool,
+        LiteralValue::Bytes(_) => Type::Bytes,
+        LiteralValue::Double(_) => Type::Double,
+        LiteralValue::Int(_) => Type::Int,
+        LiteralValue::Null => Type::Null,
+        LiteralValue::String(_) => Type::Text,
+        LiteralValue::UInt(_) => Type::Uint,
+    }
+}
+
+/// The type that a name stands for as a value.
+fn named_type(name: &str) -> Option<Type> {
+    let ty = match name {
+        "bool" => Type::Bool,
+        "bytes" => Type::Bytes,
+        "double" => Type::Double,
+        "dyn" => Type::Dyn,
+        "int" => Type::Int,
+        "list" => Type::list(Type::Dyn),
+        "map" => Type::Map(Type::Dyn.into(), Type::Dyn.into()),
+        "null_type" => Type::Null,
+        "string" => Type::Text,
+        "uint" => Type::Uint,
+        "type" => Type::Dyn,
+        "optional_type" => Type::optional(Type::Dyn),
+        "google.protobuf.Timestamp" => Type::Timestamp,
+        "google.protobuf.Duration" => Type::Duration,
+        "net.IP" | "net.CIDR" => Type::Dyn,
+        _ => return None,
+    };
+    Some(Type::Meta(ty.into()))
+}
