@@ -120,7 +120,7 @@ impl Agent {
             .with_fence(fence.clone())
             .with_observer(Arc::new(metrics.clone()));
         let (store, changes) = Store::new(cluster.clone());
-        let (sources, source_changes) = Sources::new(sources);
+        let (sources, source_changes) = Sources::new(sources, metrics.clone());
         let own = OwnWatches::new(&store, &namespace);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);

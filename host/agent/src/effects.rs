@@ -11,11 +11,13 @@ mod status;
 
 pub(crate) use door::Door;
 pub(crate) use secret::{Keeper, Kept};
+pub(crate) use status::word;
 
 use k8s_openapi::jiff::Timestamp;
 use reeve_core::Digest;
 use reeve_core::backoff::Backoff;
-use reeve_core::outcome::Action;
+use reeve_core::outcome::{Action, Verb};
+use reeve_core::plan::PreviewEffect;
 use reeve_engine::Fact;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,6 +74,9 @@ pub(crate) struct Effect {
     pub(crate) waits: bool,
     /// No attempt is made before this time.
     pub(crate) not_before: Option<Timestamp>,
+    /// What a person has approved that has not come about yet, where nothing is done
+    /// without that.
+    pub(crate) approved: Option<Verb>,
 }
 
 /// What was carried out.
@@ -114,7 +119,14 @@ impl Effects {
                 // What failed before is another request now.
                 effect.failures = 0;
                 effect.not_before = None;
+                effect.approved = None;
             }
+        }
+        for effect in self.0.values_mut() {
+            // A word for the one is none for the other.
+            effect.approved = effect
+                .approved
+                .filter(|verb| Some(*verb) == effect.pending());
         }
         let stays = |effect: &Effect| !(effect.wanted || (effect.action.retire && effect.begun));
         let keys: Vec<String> = self
@@ -153,9 +165,51 @@ impl Effects {
         .collect()
     }
 
-    /// When the next of them is due.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
-        self.0.values().filter_map(Effect::next).min()
+    /// When the next of them is due. With `approval`, nothing is due that would change
+    /// something without a person's word.
+    pub(crate) fn next(&self, approval: bool) -> Option<Timestamp> {
+        let effects = self.0.values();
+        let due = effects.filter(|effect| !approval || effect.may_go_on());
+        due.filter_map(Effect::next).min()
+    }
+
+    /// What would be made or taken away, and has not been approved.
+    pub(crate) fn unapproved(&self) -> Vec<PreviewEffect> {
+        let effects = self.0.iter();
+        let waiting = effects.filter(|(_, effect)| !effect.may_go_on());
+        waiting
+            .filter_map(|(key, effect)| {
+                Some(PreviewEffect {
+                    verb: effect.pending()?,
+                    name: effect.action.name.clone(),
+                    key: key.clone(),
+                    request: effect.request(),
+                })
+            })
+            .collect()
+    }
+
+    /// Forgets what was approved, where a word counts for nothing.
+    pub(crate) fn disapprove(&mut self) {
+        for effect in self.0.values_mut() {
+            effect.approved = None;
+        }
+    }
+
+    /// Notes that a person has approved these.
+    pub(crate) fn approve(&mut self, approved: &[PreviewEffect]) {
+        for one in approved {
+            let effect = self.0.get_mut(&one.key);
+            if let Some(effect) = effect.filter(|effect| effect.request() == one.request) {
+                effect.approved = Some(one.verb);
+            }
+        }
+    }
+
+    /// What would be made or taken away, in order.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (Verb, &Effect)> {
+        let effects = self.0.values();
+        effects.filter_map(|effect| Some((effect.pending()?, effect)))
     }
 
     /// Forgets delays, since a person asked for a new attempt.
@@ -178,7 +232,25 @@ impl Effect {
             message: None,
             waits: false,
             not_before: None,
+            approved: None,
         }
+    }
+
+    /// What is to be done about it that would change something outside.
+    pub(crate) fn pending(&self) -> Option<Verb> {
+        if !self.wanted {
+            return Some(Verb::Retire);
+        }
+        match &self.done {
+            Some(done) if done.fingerprint.starts_with(&self.request()) => None,
+            _ => Some(Verb::Apply),
+        }
+    }
+
+    /// Whether nothing about it needs a person's word that was not given.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let pending = self.pending();
+        pending.is_none() || pending == self.approved
     }
 
     /// Whether anything is to be done about it. Whether it was carried out for what is
@@ -194,13 +266,8 @@ impl Effect {
         if let Some(at) = self.not_before {
             return Some(at);
         }
-        if !self.wanted {
-            return Some(Timestamp::UNIX_EPOCH);
-        }
-        match &self.done {
-            Some(done) if done.fingerprint.starts_with(&self.request()) => {
-                later(done.verified, self.action.verify.unwrap_or(VERIFY))
-            }
+        match (self.pending(), &self.done) {
+            (None, Some(done)) => later(done.verified, self.action.verify.unwrap_or(VERIFY)),
             _ => Some(Timestamp::UNIX_EPOCH),
         }
     }
@@ -231,6 +298,8 @@ impl Effect {
             at: now,
             verified: now,
         });
+        // It was good once: what is gone later is made again on another word.
+        self.approved = None;
         self.settled();
     }
 
@@ -313,7 +382,7 @@ mod tests {
         let effect = effects.get("db").unwrap();
         assert_eq!(effect.due(at(1001)), Due::At(at(1600)));
         assert_eq!(effect.due(at(1600)), Due::Now);
-        assert_eq!(effects.next(), Some(at(1600)));
+        assert_eq!(effects.next(false), Some(at(1600)));
         effects.want(&[action("2", false)]);
         assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::Now);
         assert_eq!(
@@ -365,9 +434,49 @@ mod tests {
     }
 
     #[test]
+    fn a_word_is_good_once_and_for_one_thing() {
+        let mut effects = Effects::default();
+        effects.want(&[action("1", true)]);
+        let first = effects.unapproved();
+        assert_eq!(first[0].verb, Verb::Apply);
+        assert_eq!(
+            effects.next(true),
+            None,
+            "it waits for the word, not for a time"
+        );
+        assert_eq!(effects.next(false), Some(Timestamp::UNIX_EPOCH));
+        effects.approve(&first);
+        assert!(effects.unapproved().is_empty());
+        assert_eq!(effects.next(true), Some(Timestamp::UNIX_EPOCH));
+        // It stands while attempts fail, and falls with another request.
+        effects.get_mut("db").unwrap().failed("no".into(), at(1000));
+        effects.want(&[action("1", true)]);
+        assert!(effects.unapproved().is_empty());
+        effects.want(&[action("2", true)]);
+        let second = effects.unapproved();
+        assert_ne!(second, first);
+        effects.approve(&first);
+        assert_eq!(effects.unapproved(), second, "that was another request");
+        effects.approve(&second);
+        let effect = effects.get_mut("db").unwrap();
+        effect.begun = true;
+        let fingerprint = effect.fingerprint(&BTreeMap::new());
+        effect.carried_out(fingerprint, "1".into(), at(1001));
+        // Gone: that takes another word.
+        effects.get_mut("db").unwrap().done = None;
+        assert_eq!(effects.unapproved(), second);
+        effects.approve(&second);
+        // A word to make it is none to take it away.
+        effects.want(&[]);
+        assert_eq!(effects.unapproved()[0].verb, Verb::Retire);
+    }
+
+    #[test]
     fn what_a_restart_needs_survives_it() {
         let mut effects = carried(true);
         effects.want(&[]);
+        let pending = effects.unapproved();
+        effects.approve(&pending);
         effects.get_mut("db").unwrap().failed("no".into(), at(1001));
         let mut read = Effects::read(&effects.write());
         // A restart is a new attempt.

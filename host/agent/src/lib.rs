@@ -33,6 +33,7 @@ mod left;
 mod load;
 mod memo;
 mod metrics;
+pub mod needs;
 pub mod planner;
 mod plugin;
 mod policy;

@@ -9,8 +9,10 @@
 mod calls;
 mod families;
 mod labels;
+mod outside;
 
 pub(crate) use labels::{RunResult, Verb, WriteResult};
+pub(crate) use outside::{EffectResult, LookResult};
 
 use families::Families;
 use http::Method;
@@ -22,10 +24,12 @@ use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry;
 use reeve_api::UnitCounts;
 use reeve_cluster::{Observer, Resource};
+use reeve_core::outcome;
 use reeve_engine::Usage;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -41,6 +45,42 @@ struct Inner {
     plugins: RwLock<HashMap<Arc<str>, Info>>,
     /// When each run began that has not ended.
     running: Mutex<Running>,
+    /// Tells watchers of sources apart.
+    watchers: AtomicU64,
+}
+
+/// Who looks at a source, as far as metrics know. They forget the source with it.
+#[derive(Debug)]
+pub(crate) struct SourceMeter {
+    metrics: Metrics,
+    plugin: Arc<str>,
+    source: Arc<str>,
+    number: u64,
+}
+
+impl SourceMeter {
+    /// A look ended like this, and took this long.
+    pub(crate) fn looked(&self, result: LookResult, time: Duration) {
+        self.metrics.of(&self.plugin, |families| {
+            let outside = &families.outside;
+            outside.looked(&self.plugin, &self.source, result, time);
+        });
+    }
+
+    /// The document was last known to be current then.
+    pub(crate) fn confirmed(&self, at: Option<Instant>) {
+        self.metrics.of(&self.plugin, |families| {
+            let outside = &families.outside;
+            outside.confirmed(&self.plugin, &self.source, self.number, at);
+        });
+    }
+}
+
+impl Drop for SourceMeter {
+    fn drop(&mut self) {
+        let outside = &self.metrics.0.families.outside;
+        outside.unwatched(&self.plugin, &self.source, self.number);
+    }
 }
 
 #[derive(Default)]
@@ -73,6 +113,7 @@ impl Default for Metrics {
             families,
             plugins: RwLock::default(),
             running: Mutex::default(),
+            watchers: AtomicU64::default(),
         }))
     }
 }
@@ -88,6 +129,7 @@ impl Metrics {
     /// When a metric cannot be written down.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         self.note_running();
+        self.0.families.outside.note_ages();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0.registry)?;
         Ok(text)
@@ -288,6 +330,31 @@ impl Metrics {
                 .noops
                 .get_or_create(&of_plugin(plugin))
                 .inc_by(objects);
+        });
+    }
+
+    /// Whoever begins to look at a source of a plugin.
+    pub(crate) fn source(&self, plugin: &Arc<str>, source: &str) -> SourceMeter {
+        SourceMeter {
+            metrics: self.clone(),
+            plugin: plugin.clone(),
+            source: source.into(),
+            number: self.0.watchers.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// A plugin was called about an outside effect, which took this long.
+    pub(crate) fn actuated(
+        &self,
+        plugin: &Arc<str>,
+        action: &str,
+        verb: outcome::Verb,
+        result: EffectResult,
+        time: Duration,
+    ) {
+        self.of(plugin, |families| {
+            let outside = &families.outside;
+            outside.actuated(plugin, action, verb, result, time);
         });
     }
 

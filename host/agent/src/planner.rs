@@ -17,7 +17,7 @@ mod schemas;
 pub use call::{Call, Question, ReadReport};
 pub use explain::{Explanation, Writer};
 pub use open::{Given, Opened};
-pub use plan::{Action, ObjectPlan, ProblemReport, Standing, UnitPlan};
+pub use plan::{Action, EffectAct, EffectPlan, ObjectPlan, ProblemReport, Standing, UnitPlan};
 pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_bookkeeping};
 
 use crate::bounds::LimitBounds;
@@ -137,7 +137,7 @@ impl Planner {
         // Nobody needs to hear of changes: all is looked at once.
         let (store, _) = Store::new(cluster.clone());
         let own = OwnWatches::new(&store, &namespace);
-        let (sources, _) = Sources::new(SourceFeed::Outside);
+        let (sources, _) = Sources::new(SourceFeed::Outside, metrics.clone());
         Self {
             loader: Loader {
                 engine,

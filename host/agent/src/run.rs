@@ -30,13 +30,14 @@ use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
+use effects::unapproved;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
 use reeve_core::grant;
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
-use reeve_core::plan::{Preview, Progress};
+use reeve_core::plan::{Preview, PreviewEffect, Progress};
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashSet};
@@ -130,6 +131,8 @@ pub(crate) struct Ran {
     pub(crate) contested: Vec<Contested>,
     /// What would be written, where that waits for a person.
     pub(crate) plan: Option<PlanStatus>,
+    /// Outside effects that a person has approved, as this run found.
+    pub(crate) approved: Vec<PreviewEffect>,
     /// Uid of the primary, when it was there.
     pub(crate) primary_uid: Option<String>,
     /// What did not work, the worst first.
@@ -155,6 +158,7 @@ impl Ran {
             contributes: BTreeSet::new(),
             contested: Vec::new(),
             plan: None,
+            approved: Vec::new(),
             primary_uid: None,
             problems: Vec::new(),
         }
@@ -192,10 +196,12 @@ impl Runner {
             // Its dependents are going with it; making new ones would only delay
             // that.
             Answer::Found(primary) if primary.is_deleting() && !is_held(&primary, &unit.plugin) => {
+                self.rehearse_last_effects(&run);
                 Ran::empty()
             }
             Answer::Found(primary) if is_suspended(&primary) => Ran::failed(suspended(reference)),
             Answer::Found(primary) if primary.is_deleting() => {
+                self.rehearse_last_effects(&run);
                 self.end(&run, &snapshot, &primary).await
             }
             Answer::Found(primary) => self.reconcile(&run, &snapshot, &primary).await,
@@ -214,6 +220,12 @@ impl Runner {
                 format!("{reference} is not watched"),
             )),
         };
+        // A word for the end of a unit is one for its effects, which end last.
+        if ran.effects.is_none() && !ran.approved.is_empty() {
+            let mut effects = run.effects.clone();
+            effects.approve(&ran.approved);
+            ran.effects = Some(effects);
+        }
         ran.version = snapshot.version();
         ran.sources = sources;
         let refused = ran.problems.iter_mut();
@@ -311,7 +323,7 @@ impl Runner {
             plan.stages.push(given_up);
         }
         let mut sync = run.sync.clone();
-        let preview = |_: &Sync| Preview::of_removal(&plan);
+        let preview = |_: &Sync| Preview::of_removal(&plan).with_effects(unapproved(run, &[]));
         let may_end = plan.is_empty()
             || self.may_write(run, Some(Approved::End), preview, &mut sync, &mut ran);
         ran.sync = Some(sync);

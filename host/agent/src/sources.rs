@@ -11,6 +11,7 @@ mod poll;
 pub use look::{GivenSource, GivenSources, SourceFeed};
 
 use crate::granted::Granted;
+use crate::metrics::Metrics;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use poll::Poller;
@@ -29,6 +30,7 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub(crate) struct Sources {
     feed: SourceFeed,
+    metrics: Metrics,
     changes: mpsc::UnboundedSender<SourceChange>,
     open: Arc<Mutex<HashMap<SourceKey, Weak<Source>>>>,
 }
@@ -93,10 +95,14 @@ impl Drop for Source {
 }
 
 impl Sources {
-    pub(crate) fn new(feed: SourceFeed) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
+    pub(crate) fn new(
+        feed: SourceFeed,
+        metrics: Metrics,
+    ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
         let sources = Self {
             feed,
+            metrics,
             changes,
             open: Arc::default(),
         };
@@ -141,6 +147,7 @@ impl Sources {
             state: state.clone(),
             changes: self.changes.clone(),
             looked: looking,
+            meter: self.metrics.source(plugin, &rule.name),
         };
         let source = Arc::new(Source {
             rule: rule.clone(),
@@ -260,6 +267,11 @@ impl SourceState {
         let text = self.problem.as_deref();
         let text = text.unwrap_or("it has not been fetched yet");
         SourceError::NotSynced(format!("source {name}: {text}"))
+    }
+
+    /// When it was last found to be current; none before there is a document.
+    fn confirmed(&self) -> Option<Instant> {
+        self.document.as_ref().map(|kept| kept.confirmed)
     }
 
     /// Takes in a new version. Returns whether it is another.

@@ -15,7 +15,7 @@ pub use condition::{
     ConditionType, MAX_MESSAGE, Reason, condition, remove_condition, set_condition, truncate,
 };
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
-pub use plan::{PlanStatus, PlanStep, SyncMode};
+pub use plan::{PlanEffect, PlanStatus, PlanStep, SyncMode};
 pub use plugin::{
     AdoptionPolicy, DeletionPolicy, GoodVersion, IgnoreRule, LimitOverrides, Plugin, PluginSource,
     PluginSpec, PluginStatus, UnitCounts, WrittenKind,

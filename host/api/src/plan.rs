@@ -17,7 +17,7 @@ pub enum SyncMode {
     PlanOnly,
 }
 
-/// What would be written for a unit, from beginning to end.
+/// What would be done for a unit, from beginning to end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStatus {
@@ -37,6 +37,22 @@ pub struct PlanStatus {
     /// The first fifty of these steps, in order.
     #[serde(default)]
     pub steps: Vec<PlanStep>,
+    /// Effects outside of the cluster that would be made or taken away besides, the
+    /// first fifty of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<PlanEffect>,
+}
+
+/// An effect outside of the cluster in a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanEffect {
+    /// `Apply` (it would be made, or made anew) or `Retire` (it would be taken away).
+    pub verb: String,
+    /// Name of the action.
+    pub name: String,
+    /// Its key among those of the primary.
+    pub key: String,
 }
 
 /// One step of a plan.

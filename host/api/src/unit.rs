@@ -64,7 +64,7 @@ pub struct UnitStatus {
     /// How far the newest desired revision is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncStatus>,
-    /// What would be written, where that waits for a person or the mode of the
+    /// What would be done, where that waits for a person or the mode of the
     /// plugin is `PlanOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStatus>,
@@ -172,6 +172,9 @@ pub struct ActionStatus {
     /// When it was last found to be in place (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_at: Option<String>,
+    /// `Apply` or `Retire`: what a person has approved and has not come about yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// Failures in a row.
     #[serde(default)]
     pub failures: u32,

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 /// Show what the agent would do now
 ///
 /// Runs the plugins here, on what the cluster holds, exactly as the agent does, and
-/// stops before the first write. Nothing is changed, and a running agent does not
-/// notice. Values in Secrets are not shown.
+/// stops before the first write and the first outside effect. Nothing is changed, and a
+/// running agent does not notice. Values in Secrets are not shown.
 ///
 /// It reads with your own rights: get, list and watch on what the plugin reads and
 /// writes and on configmaps, plugins and units in the agent's namespace, get on its
@@ -84,6 +84,8 @@ struct Counts {
     held: usize,
     refused: usize,
     unchanged: usize,
+    /// Outside effects that would be made or taken away.
+    effects: usize,
     /// Units and plugins without a plan.
     failed: usize,
 }
@@ -97,6 +99,8 @@ impl Counts {
             for unit in units {
                 counts.failed += usize::from(!unit.planned);
                 counts.unchanged += unit.unchanged;
+                let due = unit.effects.iter().filter(|effect| effect.is_due());
+                counts.effects += due.count();
                 for change in &unit.changes {
                     match (change.standing, change.action) {
                         (Standing::Refused, _) => counts.refused += 1,
@@ -122,7 +126,7 @@ impl Counts {
         if self.failed > 0 || self.refused > 0 {
             1
         } else {
-            let changes = self.create + self.change + self.delete + self.held;
+            let changes = self.create + self.change + self.delete + self.held + self.effects;
             if changes > 0 { 2 } else { 0 }
         }
     }
@@ -239,6 +243,13 @@ mod tests {
                 2,
             ),
             (Counts { held: 1, ..counts }, 2),
+            (
+                Counts {
+                    effects: 1,
+                    ..counts
+                },
+                2,
+            ),
             (
                 Counts {
                     create: 1,

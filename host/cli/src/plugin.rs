@@ -4,6 +4,7 @@ mod approve;
 mod describe;
 mod grant;
 mod inspect;
+mod outside;
 mod package;
 mod source;
 

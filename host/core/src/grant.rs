@@ -17,7 +17,7 @@ pub use admission::admission_policy;
 pub use base::agent_base;
 pub use cautions::cautions;
 pub use holding::{holding, holding_policy, holding_rules};
-pub use objects::objects;
+pub use objects::{objects, secrets};
 pub use rules::{Rule, SECRET_VERBS, Served, WRITE_VERBS, account_rules, agent_rules, in_words};
 
 use crate::ownership::plugin_label;

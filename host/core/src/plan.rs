@@ -39,7 +39,7 @@ pub use mark::mark_hooks;
 pub use observed::Observed;
 pub use policy::{Adoption, Policy};
 pub use prepare::{Ignored, Prepared, prepare};
-pub use preview::{Act, Preview, PreviewStep};
+pub use preview::{Act, Preview, PreviewEffect, PreviewStep};
 pub use recreate::{Recreation, recreation};
 pub use reeve_ssa::covers;
 pub use refusal::Refusal;

@@ -14,8 +14,8 @@ use crate::server::Shared;
 use crate::status::{About, ApiError};
 use crate::store::Object;
 
-pub(crate) use impersonation::{Asked, impersonate};
 use impersonation::LastModes;
+pub(crate) use impersonation::{Asked, impersonate};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

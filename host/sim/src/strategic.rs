@@ -104,7 +104,9 @@ pub(crate) fn merge(
     let ordered = patch.keys().filter(|key| key.starts_with(ORDER));
     let ordered: Vec<String> = ordered.cloned().collect();
     for directive in ordered {
-        let name = directive.strip_prefix(ORDER).and_then(|n| n.strip_prefix('/'));
+        let name = directive
+            .strip_prefix(ORDER)
+            .and_then(|n| n.strip_prefix('/'));
         let name = name.ok_or(StrategicError::Format("setElementOrder list"))?;
         if let Some(order) = patch.remove(&directive) {
             set_order(ty, object, &mut patch, name, &order)?;
@@ -162,7 +164,11 @@ fn set_order(
     let merged = match (before, given) {
         (None, None) => return Ok(()),
         (Some(before), None) => before.to_vec(),
-        (None, Some(given)) => given.iter().cloned().filter_map(without_directives).collect(),
+        (None, Some(given)) => given
+            .iter()
+            .cloned()
+            .filter_map(without_directives)
+            .collect(),
         (Some(before), Some(given)) if field.merging.is_of_items() => {
             items.merge(before.to_vec(), given.to_vec(), false)?
         }

@@ -50,6 +50,20 @@ impl Agent {
         Self::start_named(cluster, "reeve", kubeconfig, arguments)
     }
 
+    /// As [`Agent::start_with`], with all that it can log.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::start_with`].
+    pub fn start_talkative(
+        cluster: &ControlPlane,
+        kubeconfig: &Path,
+        further: &[String],
+    ) -> Result<Self> {
+        let environment = ["RUST_LOG=debug".to_owned()];
+        Self::start_in(cluster, "reeve", kubeconfig, further, &environment)
+    }
+
     /// As [`Agent::start_with`], with a name for its log: each of several agents has
     /// its own.
     ///
@@ -62,19 +76,42 @@ impl Agent {
         kubeconfig: &Path,
         further: &[String],
     ) -> Result<Self> {
+        Self::start_in(cluster, name, kubeconfig, further, &[])
+    }
+
+    fn start_in(
+        cluster: &ControlPlane,
+        name: &'static str,
+        kubeconfig: &Path,
+        further: &[String],
+        environment: &[String],
+    ) -> Result<Self> {
         let health_port = free_port()?;
-        let mut arguments = vec![
+        // `env` becomes the program that it is given.
+        let mut arguments = environment.to_vec();
+        arguments.extend([
+            binary()?.display().to_string(),
             "run".to_owned(),
             format!("--health-address=127.0.0.1:{health_port}"),
             format!("--kubeconfig={}", kubeconfig.display()),
-        ];
+        ]);
         arguments.extend_from_slice(further);
         let supervise = cluster.supervise();
-        let process = Server::start(name, supervise, &binary()?, &arguments, cluster.folder())?;
+        let env = Path::new("env");
+        let process = Server::start(name, supervise, env, &arguments, cluster.folder())?;
         Ok(Self {
             process,
             health_port,
         })
+    }
+
+    /// All that agents of its name have printed.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn log(&self) -> Result<String> {
+        self.process.log()
     }
 
     /// The last lines that the agent printed.

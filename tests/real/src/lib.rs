@@ -1,15 +1,17 @@
 //! Builds and runs the real servers that tests are held against.
 //!
-//! [`parts`] builds them from their published Go modules into the user's cache
-//! folder, once. [`ControlPlane`] starts etcd, a kube-apiserver and a
+//! [`parts`] builds them from their published packages into the user's cache
+//! folder, once; PostgreSQL is the one that the system has. [`ControlPlane`] starts etcd, a kube-apiserver and a
 //! kube-controller-manager on free loopback ports and ends them again;
-//! [`EmbeddedCluster`] does the same with `reeve cluster`.
+//! [`EmbeddedCluster`] does the same with `reeve cluster`. [`Postgres`] and [`Azurite`]
+//! are what plugins reach outside of a cluster.
 //!
 //! Everything here blocks and is free of asynchronous code: it is used by
 //! `cargo xtask`, which has to build in seconds, and by tests that wait for these
 //! servers anyway.
 
 mod agent;
+mod azurite;
 mod control_plane;
 mod credentials;
 mod embedded;
@@ -17,16 +19,19 @@ mod kubectl;
 mod kwok;
 mod operate;
 pub mod parts;
+mod postgres;
 mod proxy;
 mod server;
 mod wait;
 mod witness;
 
 pub use agent::{Agent, binary};
+pub use azurite::Azurite;
 pub use control_plane::{Builder, ControlPlane};
 pub use credentials::{ADMIN, User};
 pub use embedded::EmbeddedCluster;
 pub use kwok::{KWOK_USER, NODE, SimulatedNode};
+pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use wait::eventually;
 pub use witness::{Seen, Witness};

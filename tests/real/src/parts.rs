@@ -1,7 +1,7 @@
 //! The real programs: how they are built, and where they are kept.
 //!
-//! Each part is a small Go module under `parts/`, which pins versions and
-//! checksums, and becomes one folder of programs:
+//! Each part is a small Go module under `parts/`, or a package of npm, which pins
+//! versions and checksums, and becomes one folder of programs:
 //!
 //! ```text
 //! ${XDG_CACHE_HOME:-~/.cache}/reeve/parts/<name>-<version>-<hash of the recipe>/<program>
@@ -28,16 +28,52 @@ pub struct Part {
     pub name: &'static str,
     /// The version it is built from.
     pub version: &'static str,
+    /// What builds it.
+    pub tool: Tool,
     /// The programs, each with the package of its `main`.
     programs: &'static [(&'static str, &'static str)],
     /// What the linker writes into variables.
     variables: &'static [(&'static str, &'static str)],
 }
 
+/// What builds a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// Go, from a module.
+    Go,
+    /// npm, from a list of packages with their checksums.
+    Npm,
+}
+
+impl Tool {
+    /// Its command.
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::Npm => "npm",
+        }
+    }
+
+    /// What to do where it is not installed.
+    fn absence(self) -> &'static str {
+        match self {
+            Self::Go => {
+                "Go is not installed; the real servers are built with Go 1.26 or newer \
+                 (https://go.dev/dl)"
+            }
+            Self::Npm => {
+                "npm is not installed; Azurite is installed with it and runs on Node.js 20 or \
+                 newer (https://nodejs.org)"
+            }
+        }
+    }
+}
+
 /// The store below the API server.
 pub const ETCD: Part = Part {
     name: "etcd",
     version: "3.6.8",
+    tool: Tool::Go,
     programs: &[("etcd", ".")],
     variables: &[],
 };
@@ -46,6 +82,7 @@ pub const ETCD: Part = Part {
 pub const KUBERNETES: Part = Part {
     name: "kubernetes",
     version: "1.36.3",
+    tool: Tool::Go,
     programs: &[
         ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
         (
@@ -67,6 +104,7 @@ pub const KUBERNETES: Part = Part {
 pub const HELPERS: Part = Part {
     name: "helpers",
     version: "1",
+    tool: Tool::Go,
     programs: &[
         ("supervise", "./supervise"),
         ("signing-key", "./signing-key"),
@@ -79,6 +117,7 @@ pub const HELPERS: Part = Part {
 pub const SSA: Part = Part {
     name: "ssa",
     version: "0.36.3",
+    tool: Tool::Go,
     programs: &[("oracle", "./oracle"), ("shapes", "./shapes")],
     variables: &[],
 };
@@ -88,6 +127,7 @@ pub const SSA: Part = Part {
 pub const CLIENTS: Part = Part {
     name: "clients",
     version: "0.36.3",
+    tool: Tool::Go,
     programs: &[("clients", ".")],
     variables: &[],
 };
@@ -96,6 +136,7 @@ pub const CLIENTS: Part = Part {
 pub const HELM: Part = Part {
     name: "helm",
     version: "4.3.1",
+    tool: Tool::Go,
     programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
     variables: &[],
 };
@@ -104,12 +145,26 @@ pub const HELM: Part = Part {
 pub const KWOK: Part = Part {
     name: "kwok",
     version: "0.8.0",
+    tool: Tool::Go,
     programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
     variables: &[],
 };
 
-/// Every part, in the order in which `cargo xtask parts` builds them.
+/// Azure's storage service, as Microsoft gives it to developers.
+pub const AZURITE: Part = Part {
+    name: "azurite",
+    version: "3.37.0",
+    tool: Tool::Npm,
+    programs: &[],
+    variables: &[],
+};
+
+/// Every part that is built with Go, in the order in which `cargo xtask parts` builds
+/// them.
 pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS, &HELM, &KWOK];
+
+/// The parts that the tests of the outside need besides.
+pub const OUTSIDE: &[&Part] = &[&AZURITE];
 
 impl Part {
     /// Whether the part has been built, by anybody, with this recipe.
@@ -164,6 +219,9 @@ impl Part {
         let beside = tempfile::Builder::new()
             .prefix(&format!(".{}-", self.name))
             .tempdir_in(cache)?;
+        if self.tool == Tool::Npm {
+            self.install_packages(beside.path())?;
+        }
         for (program, package) in self.programs {
             eprintln!(
                 "building {program} {} from its Go module, once",
@@ -193,11 +251,31 @@ impl Part {
             .env("CGO_ENABLED", "0")
             .env("GOWORK", "off")
             .stdin(Stdio::null());
-        let mut build = match go.spawn() {
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "Go is not installed; the real servers are built with Go 1.26 or newer \
-                 (https://go.dev/dl)"
-            ),
+        self.run(go)
+    }
+
+    /// Installs exactly the packages that the lock file names, and runs none of their
+    /// scripts.
+    fn install_packages(&self, folder: &Path) -> Result<()> {
+        eprintln!("installing {} {} with npm, once", self.name, self.version);
+        for file in ["package.json", "package-lock.json"] {
+            let from = self.module().join(file);
+            fs::copy(&from, folder.join(file))
+                .with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--omit=dev"])
+            .args(["--no-audit", "--no-fund"])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            // What it says to itself is no result of `cargo xtask parts`.
+            .stdout(Stdio::null());
+        self.run(npm)
+    }
+
+    fn run(&self, mut command: Command) -> Result<()> {
+        let mut build = match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!(self.tool.absence()),
             started => started?,
         };
         let started = Instant::now();
@@ -207,7 +285,8 @@ impl Part {
                 if status.success() {
                     return Ok(());
                 }
-                bail!("`go build` ended with {status}; its message is above");
+                let tool = self.tool.command();
+                bail!("`{tool}` ended with {status}; its message is above");
             }
             if started.elapsed() >= next_sign {
                 eprintln!("  still building after {} s", next_sign.as_secs());
@@ -322,5 +401,8 @@ mod tests {
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();
             assert!(manifest.contains(&requirement), "{requirement}");
         }
+        let requirement = format!("\"azurite\": \"{}\"", AZURITE.version);
+        let manifest = fs::read_to_string(AZURITE.module().join("package.json")).unwrap();
+        assert!(manifest.contains(&requirement), "{requirement}");
     }
 }

@@ -77,6 +77,13 @@ impl Server {
         Ok(())
     }
 
+    /// All that it has printed.
+    pub(crate) fn log(&self) -> Result<String> {
+        let bytes = fs::read(&self.log);
+        let bytes = bytes.with_context(|| format!("cannot read the log of {}", self.name))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// The last lines that the server printed, under a heading.
     pub(crate) fn log_tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();

@@ -129,7 +129,8 @@ fn run(command: Command) -> Result<ExitCode> {
             fuzz::run(&workspace, target.as_deref(), seconds).map(|()| ExitCode::SUCCESS)
         }
         Command::Parts => {
-            for part in reeve_real::parts::ALL {
+            let outside = reeve_real::parts::OUTSIDE;
+            for part in reeve_real::parts::ALL.iter().chain(outside) {
                 println!("{}", part.get()?.display());
             }
             Ok(ExitCode::SUCCESS)

@@ -26,6 +26,24 @@ pub(crate) struct Suite {
     logs: PathBuf,
 }
 
+/// Which programs of a package.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Programs<'a> {
+    All,
+    Only(&'a str),
+    Without(&'a str),
+}
+
+impl Programs<'_> {
+    fn has(self, target: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(name) => target == name,
+            Self::Without(name) => target != name,
+        }
+    }
+}
+
 /// One program of tests.
 struct Program {
     package: String,
@@ -59,18 +77,28 @@ impl Suite {
     }
 
     /// Runs the tests of one package whose names contain `filter`.
-    pub(crate) fn run(&self, package: &str, filter: Option<&str>) -> Result<Counts> {
+    pub(crate) fn run(
+        &self,
+        package: &str,
+        programs: Programs<'_>,
+        filter: Option<&str>,
+    ) -> Result<Counts> {
         let mut total = Counts::default();
-        for program in self.of(package) {
+        for program in self.of(package, programs) {
             total += program.run(&self.logs, filter)?;
         }
         Ok(total)
     }
 
     /// How many tests of one package would run.
-    pub(crate) fn count(&self, package: &str, filter: Option<&str>) -> Result<usize> {
+    pub(crate) fn count(
+        &self,
+        package: &str,
+        programs: Programs<'_>,
+        filter: Option<&str>,
+    ) -> Result<usize> {
         let mut total = 0;
-        for program in self.of(package) {
+        for program in self.of(package, programs) {
             let listing = program.command(filter).arg("--list").output()?;
             if !listing.status.success() {
                 bail!(
@@ -89,11 +117,13 @@ impl Suite {
         Ok(total)
     }
 
-    fn of(&self, package: &str) -> impl Iterator<Item = &Program> {
-        let package = package.to_owned();
-        self.programs
-            .iter()
-            .filter(move |program| program.package == package)
+    fn of<'a>(
+        &'a self,
+        package: &'a str,
+        programs: Programs<'a>,
+    ) -> impl Iterator<Item = &'a Program> {
+        let all = self.programs.iter();
+        all.filter(move |program| program.package == package && programs.has(&program.target))
     }
 
     /// The folder for what the tests print.

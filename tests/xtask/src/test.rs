@@ -5,15 +5,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use reeve_real::Postgres;
 
 use crate::report::{Counts, Report};
-use crate::suite::{self, Suite};
+use crate::suite::{self, Programs, Suite};
 use crate::workspace::Workspace;
 use crate::{components, lint, process};
 
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
+
+/// The program among them that needs servers which are no part of a cluster.
+const OUTSIDE: &str = "outside";
 
 /// Far more than all scenarios of one plugin take.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -57,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
 fn crates(report: &mut Report, suite: &Suite, filter: Option<&str>) {
     for package in suite.packages() {
         if package != REAL {
-            report.count(&package, || suite.run(&package, filter));
+            report.count(&package, || suite.run(&package, Programs::All, filter));
         }
     }
 }
@@ -133,7 +137,7 @@ fn junit_counts(path: &Path) -> Result<Counts> {
 /// Builds the real servers, if need be, and runs the tests against them. On the
 /// build machine they must run; on others they cannot be had without Go.
 fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<()> {
-    let tests = suite.count(REAL, filter)?;
+    let tests = suite.count(REAL, Programs::All, filter)?;
     if tests == 0 {
         return Ok(());
     }
@@ -151,9 +155,47 @@ fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Res
             .iter()
             .try_for_each(|part| part.get().map(drop))
     });
+    if parts.is_none() {
+        report.skip(REAL, tests, "the real servers could not be built");
+        return Ok(());
+    }
+    report.count(REAL, || suite.run(REAL, Programs::Without(OUTSIDE), filter));
+    outside(report, suite, filter, must_run)
+}
+
+/// The same for servers outside of a cluster, which take more than Go.
+fn outside(report: &mut Report, suite: &Suite, filter: Option<&str>, must_run: bool) -> Result<()> {
+    let step = format!("{REAL} {OUTSIDE}");
+    let tests = suite.count(REAL, Programs::Only(OUTSIDE), filter)?;
+    if tests == 0 {
+        return Ok(());
+    }
+    let built = reeve_real::parts::OUTSIDE
+        .iter()
+        .all(|part| part.is_built().unwrap_or(false));
+    let absent = if !Postgres::is_installed() {
+        Some("PostgreSQL is not installed")
+    } else if !process::is_there("node", "--version") {
+        Some("Node.js is not installed")
+    } else if !built && !process::is_there("npm", "--version") {
+        Some("npm is not installed")
+    } else {
+        None
+    };
+    if let Some(absent) = absent.filter(|_| !must_run) {
+        report.skip(&step, tests, absent);
+        return Ok(());
+    }
+    let parts = report.check("servers outside of a cluster", || {
+        if let Some(absent) = absent {
+            bail!(absent);
+        }
+        let parts = reeve_real::parts::OUTSIDE.iter();
+        parts.map(|part| part.get().map(drop)).collect()
+    });
     match parts {
-        Some(()) => report.count(REAL, || suite.run(REAL, filter)),
-        None => report.skip(REAL, tests, "the real servers could not be built"),
+        Some(()) => report.count(&step, || suite.run(REAL, Programs::Only(OUTSIDE), filter)),
+        None => report.skip(&step, tests, "what they need is not there"),
     }
     Ok(())
 }

@@ -48,9 +48,33 @@ pub(crate) struct Keeper<'a> {
     pub(crate) key: &'a str,
 }
 
+/// What there is of a Secret.
+enum Found {
+    Nothing,
+    /// It holds something else than is asked for.
+    Other(Box<Object>),
+    Value(Secret),
+}
+
 impl Keeper<'_> {
     /// The value of a generated Secret, which is stored when this returns.
     pub(crate) async fn keep(&self, wanted: &GeneratedSecret) -> Result<Kept, NotKept> {
+        match self.find(wanted).await? {
+            Found::Nothing => self.make(wanted).await,
+            Found::Other(found) => self.renew(wanted, &found).await,
+            Found::Value(value) => Ok(Kept { value }),
+        }
+    }
+
+    /// The value, if it is stored as it is asked for. Nothing is made.
+    pub(crate) async fn look(&self, wanted: &GeneratedSecret) -> Result<Option<Kept>, NotKept> {
+        Ok(match self.find(wanted).await? {
+            Found::Nothing | Found::Other(_) => None,
+            Found::Value(value) => Some(Kept { value }),
+        })
+    }
+
+    async fn find(&self, wanted: &GeneratedSecret) -> Result<Found, NotKept> {
         let GeneratedSecret {
             namespace, secret, ..
         } = wanted;
@@ -65,7 +89,7 @@ impl Keeper<'_> {
                 message: chain(&error),
             })?;
         let Some(found) = found else {
-            return self.make(wanted).await;
+            return Ok(Found::Nothing);
         };
         if found.annotation(GENERATED_FOR).as_deref() != Some(&*self.purpose(wanted)) {
             return Err(NotKept {
@@ -75,10 +99,10 @@ impl Keeper<'_> {
                 ),
             });
         }
-        if let Some(value) = value_in(&found, wanted) {
-            return Ok(Kept { value });
-        }
-        self.renew(wanted, &found).await
+        Ok(match value_in(&found, wanted) {
+            Some(value) => Found::Value(value),
+            None => Found::Other(Box::new(found)),
+        })
     }
 
     async fn make(&self, wanted: &GeneratedSecret) -> Result<Kept, NotKept> {

@@ -2,6 +2,7 @@
 
 use super::{Carried, Effect, Effects};
 use reeve_api::{ActionStatus, KeptSecret};
+use reeve_core::outcome::Verb;
 
 impl Effects {
     /// For a `Unit` object.
@@ -44,6 +45,7 @@ fn write(effect: &Effect) -> ActionStatus {
         fact: done.map(|done| done.fact.clone()),
         applied_at: done.map(|done| done.at.to_string()),
         verified_at: done.map(|done| done.verified.to_string()),
+        approved: effect.approved.map(|verb| word(verb).to_owned()),
         failures: effect.failures,
         message: effect.message.clone(),
         secrets: secrets
@@ -74,5 +76,20 @@ fn read(status: &ActionStatus) -> Option<Effect> {
         message: status.message.clone(),
         waits: false,
         not_before: None,
+        approved: status.approved.as_deref().and_then(verb),
     })
+}
+
+/// A verb as statuses write it.
+pub(crate) fn word(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Apply => "Apply",
+        Verb::Verify => "Verify",
+        Verb::Retire => "Retire",
+    }
+}
+
+fn verb(text: &str) -> Option<Verb> {
+    let verbs = [Verb::Apply, Verb::Verify, Verb::Retire];
+    verbs.into_iter().find(|verb| word(*verb) == text)
 }

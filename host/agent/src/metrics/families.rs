@@ -5,6 +5,7 @@ use super::labels::{
     Controller, Exceeded, Info, Plugin, Queue, Reconcile, Request, RunResult, UNIT_STATES, Units,
     Verb, Watched, Write, WriteResult,
 };
+use super::outside::Outside;
 use crate::bounds::limit_names;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -44,6 +45,7 @@ pub(super) struct Families {
     pub(super) writes: Family<Write, Counter>,
     pub(super) noops: Family<Plugin, Counter>,
     pub(super) calls: Calls,
+    pub(super) outside: Outside,
     pub(super) exceeded: Family<Exceeded, Counter>,
     pub(super) memo_hits: Family<Plugin, Counter>,
     pub(super) apply_time: Times<Plugin>,
@@ -79,6 +81,7 @@ impl Families {
             writes: Family::default(),
             noops: Family::default(),
             calls: Calls::register(registry),
+            outside: Outside::register(registry),
             exceeded: Family::default(),
             memo_hits: Family::default(),
             apply_time: times_of_plugin(),
@@ -170,6 +173,7 @@ impl Families {
         };
         self.noops.remove(&plugin);
         self.calls.forget(&plugin);
+        self.outside.forget(&plugin);
         for limit in limit_names() {
             self.exceeded.remove(&Exceeded {
                 plugin: plugin.plugin.clone(),

@@ -20,8 +20,8 @@ fn samples(metrics: &Metrics) -> Vec<String> {
     lines
 }
 
-/// Counts one of everything.
-fn count_all(metrics: &Metrics, name: &str) {
+/// Counts one of everything. A source is looked at until what is returned is dropped.
+fn count_all(metrics: &Metrics, name: &str) -> SourceMeter {
     let plugin = plugin(name);
     metrics.queued(&plugin);
     metrics.depth(&plugin, 3);
@@ -50,6 +50,58 @@ fn count_all(metrics: &Metrics, name: &str) {
         waiting: 4,
     };
     metrics.units(&plugin, Some(&counts));
+    let meter = metrics.source(&plugin, "notes");
+    for result in [
+        LookResult::Changed,
+        LookResult::Unchanged,
+        LookResult::Failed,
+        LookResult::Forbidden,
+    ] {
+        meter.looked(result, Duration::from_millis(1));
+    }
+    meter.confirmed(Some(Instant::now()));
+    for verb in [
+        outcome::Verb::Apply,
+        outcome::Verb::Verify,
+        outcome::Verb::Retire,
+    ] {
+        for result in [
+            EffectResult::Success,
+            EffectResult::Gone,
+            EffectResult::Error,
+        ] {
+            metrics.actuated(&plugin, "store", verb, result, Duration::from_millis(1));
+        }
+    }
+    meter
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_has_an_age_as_long_as_somebody_looks_at_it() {
+    let metrics = Metrics::default();
+    let plugin = plugin("a");
+    metrics.installed(&plugin, 16, None);
+    let age = || {
+        let samples = samples(&metrics);
+        let ages = samples.into_iter();
+        ages.filter(|sample| sample.starts_with("reeve_source_age_seconds"))
+            .collect::<Vec<_>>()
+    };
+    let first = metrics.source(&plugin, "notes");
+    first.confirmed(None);
+    assert_eq!(age(), [""; 0], "there is no document yet");
+    first.confirmed(Some(Instant::now()));
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let seven = r#"reeve_source_age_seconds{plugin="a",source="notes"} 7.0"#;
+    assert_eq!(age(), [seven]);
+    // Another version of the plugin takes over what the first one fetched.
+    let second = metrics.source(&plugin, "notes");
+    second.confirmed(Some(Instant::now() - Duration::from_secs(7)));
+    first.confirmed(Some(Instant::now()));
+    drop(first);
+    assert_eq!(age(), [seven]);
+    drop(second);
+    assert_eq!(age(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,12 +114,12 @@ async fn a_plugin_leaves_nothing_behind() {
         16,
         Some(&("sha256:1".to_owned(), "1.0".to_owned())),
     );
-    count_all(&metrics, "a");
+    let _meter = count_all(&metrics, "a");
     assert!(samples(&metrics).len() > 30, "{:?}", samples(&metrics));
     metrics.removed("a");
     assert_eq!(samples(&metrics), empty);
     // A run that ends later.
-    count_all(&metrics, "a");
+    let _meter = count_all(&metrics, "a");
     assert_eq!(samples(&metrics), empty);
 }
 
@@ -81,7 +133,7 @@ async fn names_and_labels_are_those_that_dashboards_know() {
         16,
         Some(&("sha256:1".to_owned(), "1.0".to_owned())),
     );
-    count_all(&metrics, "a");
+    let _meter = count_all(&metrics, "a");
     let running = metrics.run_started(&plugin("a"), Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(5)).await;
     metrics.request(&Method::PATCH, Some(200));
@@ -120,6 +172,11 @@ async fn names_and_labels_are_those_that_dashboards_know() {
         r#"reeve_apply_seconds_count{plugin="a"} 7"#,
         r#"reeve_backoffs_total{plugin="a"} 1"#,
         r#"reeve_watch_restarts_total{resource="configmaps"} 1"#,
+        r#"reeve_source_looks_total{plugin="a",source="notes",result="failed"} 1"#,
+        r#"reeve_source_look_seconds_count{plugin="a"} 4"#,
+        r#"reeve_source_age_seconds{plugin="a",source="notes"} 5.0"#,
+        r#"reeve_action_calls_total{plugin="a",action="store",verb="verify",result="gone"} 1"#,
+        r#"reeve_action_seconds_count{plugin="a",verb="apply"} 3"#,
         "reeve_leader 1",
     ] {
         assert!(

@@ -5,6 +5,7 @@ use super::schemas::Schemas;
 use super::{PlanError, Planner};
 use crate::active::Active;
 use crate::delivery::{self, Package};
+use crate::needs::{Granting, needs};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
@@ -100,7 +101,18 @@ impl Planner {
             )),
             Err(problem) => warnings.push(to_reader(&problem.message)),
         }
+        let capabilities = policy.capabilities.clone().unwrap_or_default();
         let active = self.loader.open(plugin, prepared).await.map_err(failed)?;
+        for need in needs(&active.manifest, &capabilities, namespace) {
+            // Of a source, it is told besides what became of looking at it.
+            if need.standing == Granting::Nothing && need.who.starts_with("action ") {
+                warnings.push(format!(
+                    "{}: to {} is not granted; `reeve plugin grant {plugin}` says what would \
+                     grant it",
+                    need.who, need.what
+                ));
+            }
+        }
         let active = Arc::new(active);
         active.sources.looked_at(SOURCE_PATIENCE).await;
         warnings.extend(active.sources.problem().map(|(_, text)| text));

@@ -2,12 +2,14 @@
 
 use super::Opened;
 use super::call::Call;
+use crate::effects::Effect;
 use crate::execute::{Foreseen, Work};
 use crate::problem::{Problem, chain};
 use crate::run::{Rehearsal, Rehearsed, Runner};
 use reeve_api::Reason;
 use reeve_cluster::Resource;
 use reeve_core::fields::{FieldChange, Preview, Previewed, changes, preview};
+use reeve_core::outcome::Verb;
 use reeve_core::ownership::Stamped;
 use reeve_core::plan::{ApplyReason, Step, Wanted, Withdrawal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -24,6 +26,8 @@ pub struct UnitPlan {
     pub planned: bool,
     /// What would be written, in the order in which it would be.
     pub changes: Vec<ObjectPlan>,
+    /// What would be done outside of the cluster, after that.
+    pub effects: Vec<EffectPlan>,
     /// Desired objects that are as they should be.
     pub unchanged: usize,
     /// What keeps the unit from being ready, the worst first.
@@ -49,6 +53,36 @@ pub struct ObjectPlan {
     pub step: Option<String>,
     /// What would change.
     pub fields: Vec<FieldChange>,
+}
+
+/// What would be done about one outside effect. None is made for a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectPlan {
+    /// What would be done.
+    pub act: EffectAct,
+    /// Name of the action.
+    pub name: String,
+    /// Its key among those of the primary.
+    pub key: String,
+    /// What it needs to know, one JSON text.
+    pub input: String,
+    /// Secrets that are generated for it, as namespace and name.
+    pub secrets: Vec<(String, String)>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What would be done about an outside effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectAct {
+    /// It would be made.
+    Make,
+    /// It was made, and would be made anew.
+    Remake,
+    /// It would be taken away.
+    TakeAway,
+    /// Nothing: it stays, and nobody looks after it any more.
+    Leave,
 }
 
 /// What would be done to an object.
@@ -109,6 +143,50 @@ pub(super) fn to_reader(message: &str) -> String {
     message.replace("the agent may not ", "you may not ")
 }
 
+impl EffectPlan {
+    fn of(verb: Option<Verb>, effect: &Effect) -> Self {
+        let (act, reason) = match (verb, &effect.done, &effect.message) {
+            (None, _, _) => (
+                EffectAct::Leave,
+                "it is asked for no more, and to be taken away by hand".to_owned(),
+            ),
+            (Some(Verb::Retire), _, None) => {
+                (EffectAct::TakeAway, "it is asked for no more".to_owned())
+            }
+            (Some(Verb::Retire), _, Some(message)) => (
+                EffectAct::TakeAway,
+                format!("it is asked for no more; the last attempt failed: {message}"),
+            ),
+            (Some(_), None, None) => (EffectAct::Make, "it is not in place yet".to_owned()),
+            (Some(_), None, Some(message)) => (
+                EffectAct::Make,
+                format!("it is not in place yet; the last attempt failed: {message}"),
+            ),
+            (Some(_), Some(_), _) => (
+                EffectAct::Remake,
+                "something else is asked for than was carried out".to_owned(),
+            ),
+        };
+        let action = &effect.action;
+        let secrets = action.secrets.iter();
+        Self {
+            act,
+            name: action.name.clone(),
+            key: action.key.clone(),
+            input: action.input.clone(),
+            secrets: secrets
+                .map(|secret| (secret.namespace.clone(), secret.secret.clone()))
+                .collect(),
+            reason,
+        }
+    }
+
+    /// Whether anything would be done.
+    pub fn is_due(&self) -> bool {
+        self.act != EffectAct::Leave
+    }
+}
+
 impl Opened<'_> {
     /// What would be done for a unit now. A primary that does not exist, and of
     /// which nothing is left, needs nothing.
@@ -123,12 +201,19 @@ impl Opened<'_> {
         let taken = rehearsal.taken_down();
         let call = ran.reads.take().map(|reads| self.call(&unit, &reads));
         let changes = self.describe(&unit, &taken).await;
+        let effects = taken.effects.iter();
+        let effects: Vec<EffectPlan> = effects
+            .map(|(verb, effect)| EffectPlan::of(*verb, effect))
+            .collect();
         UnitPlan {
             primary: primary.clone(),
             planned: taken.planned || ran.problems.is_empty(),
             unchanged: taken.plan.unchanged,
-            approval: taken.approval.filter(|_| !changes.is_empty()),
+            approval: taken
+                .approval
+                .filter(|_| !changes.is_empty() || effects.iter().any(EffectPlan::is_due)),
             changes,
+            effects,
             problems: ran.problems.into_iter().map(ProblemReport::from).collect(),
             call,
         }

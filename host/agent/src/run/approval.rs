@@ -1,11 +1,13 @@
 //! Whether what a plan says may be written, or is only shown.
 
 use super::{Ran, Run, Sync};
+use crate::effects::word;
 use crate::problem::Problem;
-use reeve_api::{PlanStatus, PlanStep, PrimaryReference, Reason, SyncMode};
-use reeve_core::plan::{Act, Preview, PreviewStep};
+use reeve_api::{PlanEffect, PlanStatus, PlanStep, PrimaryReference, Reason, SyncMode};
+use reeve_core::outcome::Verb;
+use reeve_core::plan::{Act, Preview, PreviewEffect, PreviewStep};
 
-/// Steps of a plan that the status names. People look through as many; how many there
+/// Steps of a plan that the status names, and effects. People look through as many; how many there
 /// are stands beside, and `reeve plan` shows all of them.
 const STEPS_SHOWN: usize = 50;
 
@@ -55,8 +57,10 @@ pub(super) fn may_write(
     let preview = preview(sync);
     let id = preview.id(sync.used_approval.as_deref());
     if run.mode == SyncMode::OnRequest && run.approved_plan.as_deref() == Some(&*id) {
-        sync.approved = about;
+        // What is over when this run is has nothing to outlast it.
+        sync.approved = about.or(sync.approved);
         sync.used_approval = Some(id);
+        ran.approved.extend(preview.effects);
         return true;
     }
     let plan = shown(&preview, id);
@@ -73,13 +77,34 @@ pub(super) fn may_write(
             ),
         ),
     };
+    let (made, taken) = counts(&preview.effects);
+    let effects = match made + taken {
+        0 => String::new(),
+        _ => format!(", {made} outside effects to make, {taken} to take away"),
+    };
     let message = format!(
-        "{} to create, {} to change, {} to delete, see status.plan of the Unit; {next}",
+        "{} to create, {} to change, {} to delete{effects}, see status.plan of the Unit; {next}",
         plan.create, plan.change, plan.delete
     );
     ran.problems.insert(0, Problem::lasting(reason, message));
     ran.plan = Some(plan);
     false
+}
+
+/// As [`may_write`], of effects alone.
+pub(super) fn may_effect(run: &Run, effects: Vec<PreviewEffect>, ran: &mut Ran) -> bool {
+    let mut sync = ran.sync.take().unwrap_or_else(|| run.sync.clone());
+    let preview = |_: &Sync| Preview::of_effects(effects);
+    let may = may_write(run, None, preview, &mut sync, ran);
+    ran.sync = Some(sync);
+    may
+}
+
+/// How many are to be made, and to be taken away.
+fn counts(effects: &[PreviewEffect]) -> (usize, usize) {
+    let retired = effects.iter().filter(|effect| effect.verb == Verb::Retire);
+    let retired = retired.count();
+    (effects.len() - retired, retired)
 }
 
 fn shown(preview: &Preview, id: String) -> PlanStatus {
@@ -90,6 +115,20 @@ fn shown(preview: &Preview, id: String) -> PlanStatus {
         change: count(&[Act::Change, Act::Repair, Act::Contribute, Act::Release]),
         delete: count(&[Act::Delete]),
         steps: preview.steps.iter().take(STEPS_SHOWN).map(step).collect(),
+        effects: preview
+            .effects
+            .iter()
+            .take(STEPS_SHOWN)
+            .map(effect)
+            .collect(),
+    }
+}
+
+fn effect(effect: &PreviewEffect) -> PlanEffect {
+    PlanEffect {
+        verb: word(effect.verb).to_owned(),
+        name: effect.name.clone(),
+        key: effect.key.clone(),
     }
 }
 

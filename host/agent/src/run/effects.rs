@@ -1,17 +1,20 @@
 //! Making outside effects, looking whether they are there, and taking them away.
 
 use super::ask::{fault_problem, log_lines};
-use super::{Ran, Run, Runner, texts};
+use super::{Ran, Run, Runner, approval, texts};
 use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
+use crate::metrics::EffectResult;
 use crate::problem::Problem;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{Reason, SyncMode};
 use reeve_core::Failure;
 use reeve_core::outcome::{Action, Completion, Event, Verb};
+use reeve_core::plan::{Preview, PreviewEffect};
 use reeve_engine::Actuation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The largest fact: a name, an address, an id. It is kept in the `Unit` object.
 const FACT_BYTES: usize = 4 << 10;
@@ -37,6 +40,20 @@ enum Tried {
     Failed(Problem),
 }
 
+/// What would be made and taken away outside, were these effects asked for, and waits
+/// for a person. Nothing does where nobody is asked.
+pub(super) fn unapproved(run: &Run, actions: &[Action]) -> Vec<PreviewEffect> {
+    if run.mode == SyncMode::Auto {
+        return Vec::new();
+    }
+    let mut effects = run.effects.clone();
+    effects.want(actions);
+    if run.mode == SyncMode::PlanOnly {
+        effects.disapprove();
+    }
+    effects.unapproved()
+}
+
 impl Runner {
     /// Does what is due about the effects of a unit.
     pub(super) async fn bring_about_effects(
@@ -46,10 +63,20 @@ impl Runner {
         actions: &[Action],
         ran: &mut Ran,
     ) {
-        // Plans make no effects, and what waits for a person waits with all of it.
-        let waits = run.mode == SyncMode::PlanOnly || ran.plan.is_some();
-        let nothing = actions.is_empty() && run.effects.is_empty();
-        if self.rehearsal.is_some() || waits || nothing {
+        if actions.is_empty() && run.effects.is_empty() {
+            return;
+        }
+        let waiting = unapproved(run, actions);
+        if self.rehearsal.is_some() {
+            self.rehearse_effects(run, actions, waiting);
+            return;
+        }
+        // Nobody is there any more for whom a record of what stays would be kept.
+        let only_forgets = uid.is_empty() && waiting.is_empty();
+        if run.mode == SyncMode::PlanOnly && !only_forgets {
+            if !waiting.is_empty() && ran.plan.is_none() {
+                approval::may_effect(run, waiting, ran);
+            }
             return;
         }
         let mut effects = run.effects.clone();
@@ -63,21 +90,60 @@ impl Runner {
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect kept, though it is asked for no more");
         }
         ran.events.extend(kept.iter().map(kept_event));
+        let asks = run.mode == SyncMode::OnRequest;
+        effects.approve(&ran.approved);
+        let waiting = if asks {
+            effects.unapproved()
+        } else {
+            Vec::new()
+        };
+        // A plan that waits already shows them, or comes before them.
+        if !waiting.is_empty() && ran.plan.is_none() && approval::may_effect(run, waiting, ran) {
+            effects.approve(&ran.approved);
+        }
+        let waiting = effects.unapproved();
         for key in effects.keys() {
             self.attend(run, uid, &key, &mut effects, ran).await;
         }
+        // What has turned out to be gone is another plan.
+        ran.again |= asks && effects.unapproved() != waiting;
         ran.again |= effects.facts() != facts;
         let now = self.clock.now();
-        if let Some(next) = effects.next() {
+        if let Some(next) = effects.next(asks) {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             ran.next = ran.next.at_the_latest(wait).bounded();
         }
         ran.effects = Some(effects);
     }
 
+    /// Takes down what would be done about the effects of a unit.
+    fn rehearse_effects(&self, run: &Run, actions: &[Action], waiting: Vec<PreviewEffect>) {
+        let Some(rehearsal) = &self.rehearsal else {
+            return;
+        };
+        let mut effects = run.effects.clone();
+        let left = effects.want(actions);
+        rehearsal.take_down_effects(&effects, left);
+        if run.mode == SyncMode::OnRequest && !waiting.is_empty() {
+            let used = run.sync.used_approval.as_deref();
+            rehearsal.take_down_approval(Preview::of_effects(waiting).id(used));
+        }
+    }
+
+    /// Takes down what would become of the effects of a unit that ends.
+    pub(super) fn rehearse_last_effects(&self, run: &Run) {
+        if self.rehearsal.is_some() && !run.effects.is_empty() {
+            self.rehearse_effects(run, &[], Vec::new());
+        }
+    }
+
     /// Takes away the effects of a primary that is gone, as far as they are to be.
     pub(super) async fn end_effects(&self, run: &Run, ran: &mut Ran) {
-        if run.effects.is_empty() || !ran.absent || self.rehearsal.is_some() {
+        if run.effects.is_empty() {
+            return;
+        }
+        if !ran.absent {
+            self.rehearse_last_effects(run);
             return;
         }
         // Not to be told of is not to be gone.
@@ -114,14 +180,21 @@ impl Runner {
         let Some(effect) = effects.get_mut(key) else {
             return;
         };
+        let asks = run.mode == SyncMode::OnRequest;
+        if asks && !effect.may_go_on() {
+            return;
+        }
         if let Due::At(_) = effect.due(now) {
             ran.problems.extend(standing_problem(effect));
             return;
         }
         let mut tried = self.attempt(run, uid, effect, now).await;
         if matches!(tried, Tried::Gone) {
-            ran.events.push(gone_event(effect));
+            ran.events.push(gone_event(effect, asks));
             effect.done = None;
+            if asks {
+                return;
+            }
             tried = self.attempt(run, uid, effect, now).await;
         }
         match tried {
@@ -149,6 +222,8 @@ impl Runner {
             ))
         };
         let mut values: BTreeMap<String, Kept> = BTreeMap::new();
+        // Where a person is asked, a look makes nothing and changes nothing.
+        let only_looks = run.mode == SyncMode::OnRequest && effect.pending().is_none();
         if effect.wanted {
             let keeper = Keeper {
                 cluster: &self.executor.cluster,
@@ -158,8 +233,13 @@ impl Runner {
                 key: &action.key,
             };
             for secret in &action.secrets {
-                match keeper.keep(secret).await {
-                    Ok(kept) => values.insert(secret.name.clone(), kept),
+                let kept = match only_looks {
+                    true => keeper.look(secret).await,
+                    false => keeper.keep(secret).await.map(Some),
+                };
+                match kept {
+                    Ok(Some(kept)) => values.insert(secret.name.clone(), kept),
+                    Ok(None) => return Tried::Gone,
                     Err(refused) => return failed(refused.reason, refused.message),
                 };
             }
@@ -168,6 +248,7 @@ impl Runner {
         let verb = match &effect.done {
             _ if !effect.wanted => Verb::Retire,
             Some(done) if done.fingerprint == fingerprint => Verb::Verify,
+            _ if only_looks => return Tried::Gone,
             _ => Verb::Apply,
         };
         effect.begun = true;
@@ -251,7 +332,19 @@ impl Runner {
                 component.actuate(actuation, door, &active.limits).await
             }
         };
+        let began = Instant::now();
         let called = active.effect_threads.run(call).await;
+        let result = match &called {
+            Ok(called) => match &called.value {
+                Ok(done) if verb == Verb::Verify && !done.in_place => EffectResult::Gone,
+                Ok(_) => EffectResult::Success,
+                Err(_) => EffectResult::Error,
+            },
+            Err(_) => EffectResult::Error,
+        };
+        let (name, time) = (&effect.action.name, began.elapsed());
+        self.metrics
+            .actuated(&unit.plugin, name, verb, result, time);
         self.count(unit, &called);
         Some(match called {
             Ok(called) => {
@@ -328,13 +421,17 @@ fn kept_event(effect: &Effect) -> Event {
     }
 }
 
-fn gone_event(effect: &Effect) -> Event {
+fn gone_event(effect: &Effect, asks: bool) -> Event {
     let Action { key, name, .. } = &effect.action;
+    let when = match asks {
+        true => " when a person has approved that",
+        false => "",
+    };
     Event {
         warning: true,
         reason: Reason::EffectGone.to_string(),
         message: format!(
-            "the outside effect {name} ({key}) is not there any more and is made again"
+            "the outside effect {name} ({key}) is not there any more and is made again{when}"
         ),
     }
 }

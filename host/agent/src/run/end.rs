@@ -5,6 +5,7 @@
 //! account may patch its primaries has one; for others, what is left is swept up when
 //! the primary is gone.
 
+use super::effects::unapproved;
 use super::guarded::hold_problem;
 use super::sync::refusal_problem;
 use super::{Approved, Ran, Run, Runner, Sync};
@@ -234,7 +235,7 @@ impl Runner {
             sync.blocked.clone_from(&plan.blocked);
             let preview = |sync: &Sync| {
                 looked.with_situation(&owner, wanted, sequence, sync, |situation| {
-                    Preview::of_end(situation, &plan)
+                    Preview::of_end(situation, &plan).with_effects(unapproved(run, &[]))
                 })
             };
             let about = Some(Approved::End);

@@ -5,9 +5,11 @@
 
 use super::observe::Observation;
 use super::sync::{Sync, next};
+use crate::effects::{Effect, Effects};
 use parking_lot::Mutex;
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
+use reeve_core::outcome::Verb;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{Plan, Step, Wanted};
 use reeve_core::waves::{HookState, Phase, Role, Sequence};
@@ -38,6 +40,9 @@ pub(crate) struct Rehearsed {
     pub(crate) approval: Option<String>,
     /// What exists and must not.
     pub(crate) absences: Vec<ObjectReference>,
+    /// What would be made and taken away outside, and none for what would be left
+    /// there.
+    pub(crate) effects: Vec<(Option<Verb>, Effect)>,
 }
 
 /// The place of an object in the order of a sync.
@@ -120,6 +125,14 @@ impl Rehearsal {
     /// Takes down what would approve the plan, if nothing did before.
     pub(super) fn take_down_approval(&self, id: String) {
         self.0.lock().approval.get_or_insert(id);
+    }
+
+    /// Takes down what would be done outside, and what would be left there.
+    pub(super) fn take_down_effects(&self, effects: &Effects, left: Vec<Effect>) {
+        let pending = effects.pending();
+        let pending = pending.map(|(verb, effect)| (Some(verb), effect.clone()));
+        let left = left.into_iter().map(|effect| (None, effect));
+        self.0.lock().effects = pending.chain(left).collect();
     }
 
     /// Takes down that an object would be deleted because it must not exist.

@@ -1,5 +1,6 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
+use super::effects::unapproved;
 use super::guarded::hold_problem;
 use super::observe::{self, Observation};
 use super::{Approved, Ran, Recreations, Run, Runner, recreations_of, unseen};
@@ -93,6 +94,7 @@ impl Runner {
             unit: unit.clone(),
             uid: primary.uid().to_owned(),
         };
+        let effects = unapproved(run, &desired.actions);
         let snapshot = self.store.snapshot();
         let live = |reference: &ObjectReference| {
             observe::find(active, &snapshot, reference).map(|object| object.whole())
@@ -176,7 +178,7 @@ impl Runner {
             sync.wait = WaveWait::follow(sync.wait.take(), blocked, self.clock.now());
             let preview = |sync: &Sync| {
                 looked.with_situation(&owner, &wanted, &sequence, sync, |situation| {
-                    Preview::of(situation, &revision)
+                    Preview::of(situation, &revision).with_effects(effects.clone())
                 })
             };
             let about = Some(Approved::Sync);

@@ -3,6 +3,7 @@
 use super::look::{GivenSource, Looked, SourceFeed, look};
 use super::{SourceChange, SourceState};
 use crate::granted::Granted;
+use crate::metrics::{LookResult, SourceMeter};
 use parking_lot::Mutex;
 use reeve_core::backoff::Backoff;
 use reeve_core::manifest::SourceRule;
@@ -11,6 +12,7 @@ use reeve_outside::Validators;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// What looks at one source.
 pub(super) struct Poller {
@@ -20,6 +22,7 @@ pub(super) struct Poller {
     pub(super) state: Arc<Mutex<SourceState>>,
     pub(super) changes: mpsc::UnboundedSender<SourceChange>,
     pub(super) looked: watch::Sender<bool>,
+    pub(super) meter: SourceMeter,
 }
 
 /// Delays after failures: a service that is away is not asked more and more, and one
@@ -41,10 +44,16 @@ impl Poller {
 
     async fn poll(self) {
         loop {
-            let known = self.state.lock().validators();
+            let (known, confirmed) = {
+                let state = self.state.lock();
+                (state.validators(), state.confirmed())
+            };
+            // What another version has fetched has an age, too.
+            self.meter.confirmed(confirmed);
+            let began = Instant::now();
             let looked = look(&self.rule, &self.granted, known).await;
             let forbidden = matches!(looked, Looked::Forbidden(_));
-            let failures = self.take(looked);
+            let failures = self.take(looked, began.elapsed());
             if forbidden {
                 // Another grant is another source.
                 return;
@@ -63,7 +72,7 @@ impl Poller {
     async fn follow(self, mut given: watch::Receiver<super::GivenSources>) {
         loop {
             let found = given.borrow_and_update().get(&self.rule.name).cloned();
-            self.take(match found {
+            let looked = match found {
                 Some(GivenSource::Document { body, media_type }) => {
                     let document = Document { body, media_type };
                     Looked::Document(document, Validators::default())
@@ -72,7 +81,8 @@ impl Poller {
                 None => Looked::Failed(
                     "the scenario gives no such source; give it under `sources`".to_owned(),
                 ),
-            });
+            };
+            self.take(looked, Duration::ZERO);
             if given.changed().await.is_err() {
                 return;
             }
@@ -81,7 +91,7 @@ impl Poller {
 
     /// Takes in what a look gave, and tells who has to know. Returns the failures in
     /// a row.
-    fn take(&self, looked: Looked) -> u32 {
+    fn take(&self, looked: Looked, time: Duration) -> u32 {
         let mut state = self.state.lock();
         let interval = self.rule.interval;
         let before = (
@@ -92,14 +102,26 @@ impl Poller {
         let had_none = state.document.is_none();
         (state.problem, state.forbidden) = (None, None);
         let mut content = false;
+        let mut result = LookResult::Unchanged;
         match looked {
             Looked::Unchanged => state.confirm(),
             Looked::Document(document, validators) => {
                 content = state.take(document, validators);
+                if content {
+                    result = LookResult::Changed;
+                }
             }
-            Looked::Forbidden(text) => state.forbidden = Some(text),
-            Looked::Failed(text) => state.problem = Some(text),
+            Looked::Forbidden(text) => {
+                state.forbidden = Some(text);
+                result = LookResult::Forbidden;
+            }
+            Looked::Failed(text) => {
+                state.problem = Some(text);
+                result = LookResult::Failed;
+            }
         }
+        self.meter.looked(result, time);
+        self.meter.confirmed(state.confirmed());
         let failed = state.problem.is_some();
         state.failures = if failed {
             state.failures.saturating_add(1)

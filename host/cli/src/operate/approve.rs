@@ -8,7 +8,7 @@ use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch};
-use reeve_api::{APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION, Plugin, Unit};
+use reeve_api::{APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION, PlanEffect, Plugin, Unit};
 use reeve_core::prune::Token;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -209,6 +209,10 @@ fn plan_of(unit: &Unit) -> Option<Held> {
     if more > 0 {
         message.push_str(&format!("\n    and {more} more"));
     }
+    for effect in &plan.effects {
+        let PlanEffect { verb, name, key } = effect;
+        message.push_str(&format!("\n    {verb} outside effect {name} ({key})"));
+    }
     Some(Held {
         token: plan.id.clone(),
         message,
@@ -314,6 +318,11 @@ mod tests {
                 action: "Create".to_owned(),
                 object,
             }],
+            effects: vec![PlanEffect {
+                verb: "Retire".to_owned(),
+                name: "database".to_owned(),
+                key: "db".to_owned(),
+            }],
             ..PlanStatus::default()
         });
         let mut shown = waiting.clone();
@@ -321,7 +330,8 @@ mod tests {
         let found = held(&plugin, &[shown, waiting]);
         let expected = Held {
             token: ONE.to_owned(),
-            message: "2 to create, 0 to change, 0 to delete\n    Create Widget a/w\n    and 1 more"
+            message: "2 to create, 0 to change, 0 to delete\n    Create Widget a/w\n    \
+                      and 1 more\n    Retire outside effect database (db)"
                 .to_owned(),
             unit: Some("Profile alice".to_owned()),
             plan_of: Some("u".to_owned()),

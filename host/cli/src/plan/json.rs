@@ -2,7 +2,7 @@
 
 use super::{Counts, PluginPlan};
 use crate::looking::{in_json, reference};
-use reeve_agent::planner::{Action, ObjectPlan, Standing, UnitPlan};
+use reeve_agent::planner::{Action, EffectAct, EffectPlan, ObjectPlan, Standing, UnitPlan};
 use serde_json::{Value, json};
 
 /// Plans in the form that docs/operations.md describes.
@@ -18,6 +18,7 @@ pub(super) fn of(plans: &[PluginPlan], counts: Counts) -> Value {
             "held": counts.held,
             "refused": counts.refused,
             "unchanged": counts.unchanged,
+            "effects": counts.effects,
             "failed": counts.failed,
         },
     })
@@ -46,6 +47,7 @@ fn unit(unit: &UnitPlan) -> Value {
         .map(|problem| json!({"reason": problem.reason, "message": problem.message}))
         .collect();
     let changes: Vec<Value> = unit.changes.iter().map(change).collect();
+    let effects: Vec<Value> = unit.effects.iter().map(effect).collect();
     json!({
         "primary": reference(&unit.primary),
         "planned": unit.planned,
@@ -53,6 +55,28 @@ fn unit(unit: &UnitPlan) -> Value {
         "approval": unit.approval,
         "problems": problems,
         "changes": changes,
+        "effects": effects,
+    })
+}
+
+fn effect(effect: &EffectPlan) -> Value {
+    let secrets: Vec<Value> = effect
+        .secrets
+        .iter()
+        .map(|(namespace, name)| json!({"namespace": namespace, "name": name}))
+        .collect();
+    json!({
+        "action": effect.name,
+        "key": effect.key,
+        "act": match effect.act {
+            EffectAct::Make => "make",
+            EffectAct::Remake => "remake",
+            EffectAct::TakeAway => "takeAway",
+            EffectAct::Leave => "leave",
+        },
+        "input": serde_json::from_str::<Value>(&effect.input).unwrap_or_default(),
+        "secrets": secrets,
+        "reason": effect.reason,
     })
 }
 

@@ -4,7 +4,9 @@ use super::{Counts, LoadedPlan, PluginPlan};
 use crate::columns::counted;
 use crate::looking::in_text;
 use crate::style::{Painter, Style};
-use reeve_agent::planner::{Action, FieldChange, ObjectPlan, Standing, UnitPlan, is_bookkeeping};
+use reeve_agent::planner::{
+    Action, EffectAct, EffectPlan, FieldChange, ObjectPlan, Standing, UnitPlan, is_bookkeeping,
+};
 use reeve_api::SyncMode;
 use std::fmt::Write as _;
 
@@ -105,6 +107,9 @@ impl Text {
         for change in &unit.changes {
             self.change(change);
         }
+        for effect in &unit.effects {
+            self.effect(effect);
+        }
         for problem in &unit.problems {
             // A refusal is told with its object.
             let told = unit
@@ -160,6 +165,31 @@ impl Text {
         }
     }
 
+    fn effect(&mut self, effect: &EffectPlan) {
+        let (sign, verb, style) = match effect.act {
+            EffectAct::Make => ("+", "make", Style::Added),
+            EffectAct::Remake => ("~", "make again", Style::Changed),
+            EffectAct::TakeAway => ("-", "take away", Style::Removed),
+            EffectAct::Leave => ("!", "leave", Style::Warning),
+        };
+        let EffectPlan {
+            name, key, reason, ..
+        } = effect;
+        let line = format!("{sign} {verb} outside effect {name} ({key}): {reason}");
+        self.line(4, Some(style), &line);
+        if !matches!(effect.act, EffectAct::Make | EffectAct::Remake) {
+            return;
+        }
+        for (namespace, name) in &effect.secrets {
+            let line = format!("with the generated Secret {namespace}/{name}");
+            self.line(8, Some(Style::Faint), &line);
+        }
+        if self.verbose {
+            let line = format!("input: {}", effect.input);
+            self.line(8, Some(Style::Faint), &line);
+        }
+    }
+
     fn field(&mut self, field: &FieldChange) {
         let path = &field.path;
         let (style, line) = match (in_text(&field.old), in_text(&field.new)) {
@@ -187,6 +217,7 @@ impl Text {
             held,
             refused,
             unchanged,
+            effects,
             failed,
         } = counts;
         let mut parts = Vec::new();
@@ -194,6 +225,7 @@ impl Text {
             (create, "to create"),
             (change, "to change"),
             (delete, "to delete"),
+            (effects, "outside effects to make or take away"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {what}"));
@@ -221,7 +253,7 @@ impl Text {
 }
 
 fn is_settled(unit: &UnitPlan) -> bool {
-    unit.planned && unit.changes.is_empty()
+    unit.planned && unit.changes.is_empty() && unit.effects.is_empty()
 }
 
 /// `sha256:0123456789ab`.

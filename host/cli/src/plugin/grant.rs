@@ -3,13 +3,12 @@
 mod apply;
 
 use super::describe::{Kinds, describe};
-use super::source;
+use super::{outside, source};
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use kube::api::Api;
-use reeve_api::Plugin;
+use reeve_agent::needs;
 use reeve_cluster::Cluster;
 use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::selector::Selector;
@@ -27,6 +26,10 @@ use std::process::ExitCode;
 ///
 /// The plugin is one that is installed, or a component in a file that is not yet.
 /// The cluster is asked how it serves the kinds of the manifest.
+///
+/// What the plugin needs outside of the cluster is granted in `spec.capabilities` of its
+/// Plugin, which this never writes: it says what would have to stand there, and lets the
+/// agent read the Secrets that are named there.
 #[derive(Args)]
 pub(crate) struct GrantArgs {
     /// Name of the plugin
@@ -98,12 +101,11 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     // What a file's ConfigMap calls itself is its name in the cluster too.
     let name = source.name.clone();
     let manifest = describe(&source).await?.manifest(&source).await?;
-    let account = match args.service_account.clone() {
-        Some(account) => account,
-        None => named_account(&client, namespace, &name)
-            .await?
-            .unwrap_or_else(|| name.clone()),
-    };
+    let policy = outside::policy(&client, namespace, &name).await?;
+    let policy = policy.unwrap_or_default();
+    let named = args.service_account.clone();
+    let named = named.or_else(|| policy.service_account_name.clone());
+    let account = named.unwrap_or_else(|| name.clone());
     if args.agent_user.is_none() && account == args.agent_service_account {
         bail!(
             "ServiceAccount {namespace}/{account} is the agent's own and can be no plugin's; name another with --service-account"
@@ -129,14 +131,31 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
             &grantee, &manifest, served, tenants,
         ));
     }
-    let mut rules = grant::in_words(&grant::account_rules(&manifest, served));
-    let mut cautions = grant::cautions(&manifest);
     let holding = Holding::of(&args, &grantee, &manifest, served);
-    rules.extend(holding.rules);
-    cautions.extend(holding.caution);
     objects.extend(holding.objects);
+    // What the policy grants of the outside needs Secrets, which the agent reads.
+    let capabilities = policy.capabilities.unwrap_or_default();
+    let secrets = needs::secrets(&capabilities, namespace);
+    objects.extend(grant::secrets(&grantee, &secrets));
+    let needs = needs::needs(&manifest, &capabilities, namespace);
+    let mut rules = grant::in_words(&grant::account_rules(&manifest, served));
+    rules.extend(holding.rules);
+    let mut cautions = grant::cautions(&manifest);
+    cautions.extend(holding.caution);
+    let said = Said {
+        rules,
+        secrets: secrets
+            .iter()
+            .map(|(namespace, name)| format!("get secrets/{name} in namespace {namespace}"))
+            .collect(),
+        cautions,
+        outside: outside::lines(&needs, true),
+        outside_json: outside::in_json(&needs, true),
+        to_add: outside::to_add(&needs)?,
+        plugin: format!("{namespace}/{name}"),
+    };
     if !args.apply {
-        print(written(&objects, &rules, &cautions, args.output)?)?;
+        print(written(&objects, &said, args.output)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let changes = apply::apply(&client, &cluster, &grantee, &objects).await?;
@@ -144,14 +163,31 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         Output::Json => print(format_args!(
             "{}\n",
             serde_json::to_string_pretty(&json!({
-                "granted": rules, "cautions": cautions, "changes": changes,
+                "granted": said.rules, "grantedToAgent": said.secrets,
+                "outside": said.outside_json, "cautions": said.cautions, "changes": changes,
             }))?
         ))?,
         Output::Yaml => {
-            let granted = rules.iter().map(|rule| format!("granted: {rule}\n"));
-            let cautions = cautions.iter().map(|line| format!("caution: {line}\n"));
-            let changes = changes.iter().map(|line| format!("{line}\n"));
-            print(granted.chain(cautions).chain(changes).collect::<String>())?;
+            let mut text = String::new();
+            for (title, lines) in [
+                ("granted", &said.rules),
+                ("granted to the agent", &said.secrets),
+                ("outside", &said.outside),
+                ("caution", &said.cautions),
+            ] {
+                for line in lines {
+                    text.push_str(&format!("{title}: {line}\n"));
+                }
+            }
+            for change in changes {
+                text.push_str(&change);
+                text.push('\n');
+            }
+            if let Some(to_add) = &said.to_add {
+                text.push_str(&said.what_to_add());
+                text.push_str(to_add);
+            }
+            print(text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -215,38 +251,54 @@ impl Holding {
     }
 }
 
-/// The account that the policy of a plugin names.
-async fn named_account(
-    client: &kube::Client,
-    namespace: &str,
-    name: &str,
-) -> anyhow::Result<Option<String>> {
-    let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
-    match plugins.get_opt(name).await {
-        Ok(plugin) => Ok(plugin.and_then(|plugin| plugin.spec.service_account_name)),
-        // The CRDs may come later.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read Plugin {namespace}/{name}")),
+/// What a grant means.
+struct Said {
+    /// What the plugin's account may do.
+    rules: Vec<String>,
+    /// What the agent may do for it.
+    secrets: Vec<String>,
+    cautions: Vec<String>,
+    /// What the plugin needs of the outside, and whether that is granted.
+    outside: Vec<String>,
+    outside_json: Value,
+    /// What grants the rest of that.
+    to_add: Option<String>,
+    /// Namespace and name of the Plugin.
+    plugin: String,
+}
+
+impl Said {
+    /// Only an operator knows which Secrets to name there.
+    fn what_to_add(&self) -> String {
+        format!(
+            "to grant what is not, add to Plugin {}, as narrowly as it can be, and grant again:\n",
+            self.plugin
+        )
     }
 }
 
 /// The objects, and in YAML what they mean.
-fn written(
-    objects: &[Value],
-    rules: &[String],
-    cautions: &[String],
-    output: Output,
-) -> anyhow::Result<String> {
+fn written(objects: &[Value], said: &Said, output: Output) -> anyhow::Result<String> {
     if output == Output::Json {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         return Ok(serde_json::to_string_pretty(&list)? + "\n");
     }
     let mut text = String::new();
-    for rule in rules {
-        text.push_str(&format!("# grants: {rule}\n"));
+    for (title, lines) in [
+        ("grants", &said.rules),
+        ("grants to the agent", &said.secrets),
+        ("outside", &said.outside),
+        ("caution", &said.cautions),
+    ] {
+        for line in lines {
+            text.push_str(&format!("# {title}: {line}\n"));
+        }
     }
-    for caution in cautions {
-        text.push_str(&format!("# caution: {caution}\n"));
+    if let Some(to_add) = &said.to_add {
+        text.push_str(&format!("# {}", said.what_to_add()));
+        for line in to_add.lines() {
+            text.push_str(&format!("#   {line}\n"));
+        }
     }
     for object in objects {
         text.push_str("---\n");

@@ -1,11 +1,13 @@
 //! `reeve plugin inspect`.
 
 use super::describe::{Described, describe};
+use super::outside;
 use super::source::{self, Source};
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use reeve_agent::needs::Need;
 use reeve_core::{Asks, Manifest, chain, grant};
 use reeve_engine::interfaces;
 use serde_json::{Value, json};
@@ -45,20 +47,30 @@ enum Output {
 
 pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
     let path = Path::new(&args.plugin);
+    let namespace = &args.connection.namespace;
+    let mut policy = None;
     let source = if path.exists() {
         source::from_file(path, args.name.as_deref(), args.config.as_deref())?
     } else if args.plugin.contains(['/', '.']) {
         bail!("there is no file {}", args.plugin);
     } else {
         let client = args.connection.client().await?;
-        let namespace = &args.connection.namespace;
+        let found = outside::policy(&client, namespace, &args.plugin).await?;
+        policy = Some(found.unwrap_or_default());
         let mut source = source::from_cluster(&client, namespace, &args.plugin).await?;
         if let Some(config) = &args.config {
             source.package.config = source::read_config(config)?.into();
         }
         source
     };
-    let inspection = Inspection::of(&source).await;
+    let mut inspection = Inspection::of(&source).await;
+    if let Some(manifest) = &inspection.manifest {
+        let capabilities = policy
+            .as_ref()
+            .and_then(|policy| policy.capabilities.as_ref());
+        inspection.needs = outside::needs(manifest, capabilities, namespace);
+    }
+    inspection.policy_is_known = policy.is_some();
     match args.output {
         Output::Text => print(inspection.text())?,
         Output::Json => print(format_args!(
@@ -76,6 +88,10 @@ struct Inspection<'a> {
     described: Option<Described>,
     manifest: Option<Manifest>,
     schema: Value,
+    /// What it needs of the outside.
+    needs: Vec<Need>,
+    /// Whether it is known what of that is granted: a file has no policy.
+    policy_is_known: bool,
     problems: Vec<String>,
 }
 
@@ -113,6 +129,8 @@ impl<'a> Inspection<'a> {
             described,
             manifest,
             schema: schema.unwrap_or_default(),
+            needs: Vec::new(),
+            policy_is_known: false,
             problems,
         }
     }
@@ -138,6 +156,7 @@ impl<'a> Inspection<'a> {
             "exports": self.exports,
             "manifest": self.manifest,
             "asks": self.manifest.as_ref().map(|manifest| Asks::of(manifest).lines()),
+            "outside": outside::in_json(&self.needs, self.policy_is_known),
             "cautions": self.cautions(),
             "configSchema": self.schema,
             "problems": self.problems,
@@ -176,6 +195,10 @@ impl<'a> Inspection<'a> {
         row("exports", &or_nothing(&self.exports));
         if let Some(manifest) = &self.manifest {
             row("asks to", &or_nothing(&Asks::of(manifest).lines()));
+            row(
+                "outside",
+                &outside::lines(&self.needs, self.policy_is_known),
+            );
         }
         if self.described.is_some() {
             row("config", &or_nothing(&schema_lines(&self.schema)));

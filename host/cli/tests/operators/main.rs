@@ -5,6 +5,7 @@
 
 mod explain;
 mod operate;
+mod outside;
 mod plan;
 
 use reeve_it::{NAMESPACE, World};

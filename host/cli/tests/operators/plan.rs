@@ -143,11 +143,12 @@ async fn a_plan_is_what_the_agent_then_does() {
                             "old": {"value": "7"}, "new": {"value": "100"},
                         }],
                     }],
+                    "effects": [],
                 }],
             }],
             "summary": {
                 "create": 0, "change": 1, "delete": 0, "waiting": 0, "held": 0,
-                "refused": 0, "unchanged": 0, "failed": 0,
+                "refused": 0, "unchanged": 0, "effects": 0, "failed": 0,
             },
         })
     );

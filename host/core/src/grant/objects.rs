@@ -60,6 +60,33 @@ pub fn objects(
     objects
 }
 
+/// The objects that let the agent read these Secrets, as namespace and name, which
+/// reach outside for the plugin: each by its name, and none to the plugin's account.
+pub fn secrets(grantee: &Grantee<'_>, secrets: &BTreeSet<(String, String)>) -> Vec<Value> {
+    let rules = secrets.iter().map(|(namespace, name)| Rule {
+        group: String::new(),
+        resource: "secrets".to_owned(),
+        verb: "get",
+        namespace: Some(namespace.clone()),
+        name: Some(name.clone()),
+    });
+    let name = format!("{}-outside", grantee.role_name());
+    let agent = grantee.agent.value(grantee.namespace);
+    let mut objects = Vec::new();
+    for (namespace, rules) in by_namespace(rules.collect()) {
+        objects.extend(role_and_binding(
+            &name,
+            namespace.as_deref(),
+            &rules,
+            &agent,
+        ));
+    }
+    for object in &mut objects {
+        object["metadata"]["labels"] = grantee.labels();
+    }
+    objects
+}
+
 /// Verbs by API group, resource and name.
 type Verbs<'a> = BTreeMap<(String, String, Option<String>), Vec<&'a str>>;
 
@@ -203,6 +230,33 @@ mod tests {
         for scope in [Scope::Cluster, Scope::NamespaceNamedLikePrimary] {
             assert!(!json!(grant(scope)).to_string().contains('*'));
         }
+    }
+
+    #[test]
+    fn secrets_for_the_outside_are_read_by_name_and_by_the_agent_alone() {
+        let grantee = Grantee {
+            plugin: "quotas",
+            namespace: "reeve-system",
+            service_account: "quotas",
+            agent: Subject::ServiceAccount("reeve"),
+        };
+        let pair = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+        let wanted = [pair("a", "x"), pair("a", "y"), pair("b", "x")];
+        let objects = secrets(&grantee, &wanted.into());
+        let rule = |names: &[&str]| {
+            json!([{
+                "apiGroups": [""], "resources": ["secrets"], "resourceNames": names,
+                "verbs": ["get"],
+            }])
+        };
+        let roles: Vec<&Value> = objects.iter().filter(|o| o["kind"] == "Role").collect();
+        let rules: Vec<&Value> = roles.iter().map(|role| &role["rules"]).collect();
+        assert_eq!(rules, [&rule(&["x", "y"]), &rule(&["x"])]);
+        for binding in objects.iter().filter(|o| o["kind"] == "RoleBinding") {
+            assert_eq!(binding["subjects"][0]["name"], "reeve");
+        }
+        assert_eq!(objects.len(), 4);
+        assert!(secrets(&grantee, &BTreeSet::new()).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::observed::{Live, identity};
 use super::{Plan, Situation, Step, plan, surplus};
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
+use crate::outcome::Verb;
 use crate::prune::Candidate;
 use crate::waves::{self, HookState, Phase, Removal, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,11 +61,26 @@ impl PreviewStep {
     }
 }
 
+/// An effect outside of the cluster that would be made or taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewEffect {
+    /// [`Verb::Apply`] or [`Verb::Retire`]: a look changes nothing.
+    pub verb: Verb,
+    /// Name of the action.
+    pub name: String,
+    /// Its key among those of the primary.
+    pub key: String,
+    /// Digest of what is asked for.
+    pub request: String,
+}
+
 /// A whole sync, before any of it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The steps: what is applied in its order, then what is given up or deleted.
     pub steps: Vec<PreviewStep>,
+    /// What is made and taken away outside, when the steps are done.
+    pub effects: Vec<PreviewEffect>,
     /// What it leads to.
     towards: String,
 }
@@ -135,6 +151,7 @@ impl Preview {
         }
         Self {
             steps,
+            effects: Vec::new(),
             towards: revision.to_string(),
         }
     }
@@ -158,6 +175,7 @@ impl Preview {
         }
         Self {
             steps,
+            effects: Vec::new(),
             towards: "the removal of what is left".to_owned(),
         }
     }
@@ -195,6 +213,7 @@ impl Preview {
         steps.extend(hooks(&situation.sequence.after_deletion));
         Self {
             steps,
+            effects: Vec::new(),
             towards: "the end of the unit".to_owned(),
         }
     }
@@ -206,8 +225,24 @@ impl Preview {
             steps: candidates
                 .map(|one| PreviewStep::delete(&one.reference, &one.uid))
                 .collect(),
+            effects: Vec::new(),
             towards: "what must not exist".to_owned(),
         }
+    }
+
+    /// Nothing but effects outside of the cluster.
+    pub fn of_effects(effects: Vec<PreviewEffect>) -> Self {
+        Self {
+            steps: Vec::new(),
+            effects,
+            towards: "outside effects".to_owned(),
+        }
+    }
+
+    /// This, and then these effects outside of the cluster.
+    #[must_use]
+    pub fn with_effects(self, effects: Vec<PreviewEffect>) -> Self {
+        Self { effects, ..self }
     }
 
     /// What stands for exactly these steps towards exactly this revision. `used` is
@@ -219,8 +254,18 @@ impl Preview {
             let uid = uid.as_deref().unwrap_or_default();
             format!("{act} {} {object} {uid}", object.kind)
         });
+        let effects = self.effects.iter().map(|effect| {
+            let PreviewEffect {
+                verb,
+                name,
+                key,
+                request,
+            } = effect;
+            // The key comes last, since it may hold anything.
+            format!("outside {} {name} {request} {key}", verb.as_str())
+        });
         let head = [used.unwrap_or_default().to_owned(), self.towards.clone()];
-        let lines: Vec<String> = head.into_iter().chain(steps).collect();
+        let lines: Vec<String> = head.into_iter().chain(steps).chain(effects).collect();
         let digest = Digest::of_parts(lines.iter().map(String::as_bytes));
         digest.hex()[..ID_LENGTH].to_owned()
     }
@@ -275,4 +320,47 @@ fn runs(situation: &Situation<'_>, now: &Plan, phase: Phase, object: &ObjectRefe
         now.hooks.get(&super::hooks::hook_key(phase, object)),
         None | Some(HookState::Pending | HookState::Again { .. })
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_stands_for_the_effects_too() {
+        let effect = PreviewEffect {
+            verb: Verb::Apply,
+            name: "database".to_owned(),
+            key: "db".to_owned(),
+            request: "1".to_owned(),
+        };
+        let id = |effects: &[PreviewEffect]| {
+            let none = Preview::of_absences(&[]);
+            none.with_effects(effects.to_vec()).id(None)
+        };
+        let one = id(std::slice::from_ref(&effect));
+        for other in [
+            vec![],
+            vec![effect.clone(), effect.clone()],
+            vec![PreviewEffect {
+                verb: Verb::Retire,
+                ..effect.clone()
+            }],
+            vec![PreviewEffect {
+                key: "db2".to_owned(),
+                ..effect.clone()
+            }],
+            vec![PreviewEffect {
+                request: "2".to_owned(),
+                ..effect.clone()
+            }],
+        ] {
+            assert_ne!(id(&other), one, "{other:?}");
+        }
+        assert_eq!(id(&[effect.clone()]), one);
+        // Alone they are another plan than after something else, and good once.
+        let alone = Preview::of_effects(vec![effect]);
+        assert_ne!(alone.id(None), one);
+        assert_ne!(alone.id(None), alone.id(Some(&one)));
+    }
 }

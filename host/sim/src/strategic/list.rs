@@ -180,7 +180,10 @@ impl Items {
         if patch.is_empty() || order.is_empty() {
             return Ok(());
         }
-        let goes = |item: &Value| item.get(PATCH).is_some_and(|directive| directive == "delete");
+        let goes = |item: &Value| {
+            item.get(PATCH)
+                .is_some_and(|directive| directive == "delete")
+        };
         let mut left = patch.iter().filter(|item| !goes(item)).peekable();
         for one in order {
             while left.peek().is_some_and(|item| item.get(PATCH).is_some()) {
@@ -237,7 +240,10 @@ fn heed_directives(
     if replaces {
         return Ok((plain, Vec::new()));
     }
-    let goes = |item: &Value| item.get(key).is_some_and(|id| gone.contains(&id.to_string()));
+    let goes = |item: &Value| {
+        item.get(key)
+            .is_some_and(|id| gone.contains(&id.to_string()))
+    };
     items.retain(|item| !goes(item));
     Ok((items, plain))
 }

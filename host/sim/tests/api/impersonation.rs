@@ -38,9 +38,9 @@ fn rule(group: &str, resource: &str, verb: &str) -> Value {
 async fn who(http: &Http, headers: &[(&str, &str)]) -> Result<Value, String> {
     let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
         .header("content-type", "application/json");
-    let request = headers
-        .iter()
-        .fold(request, |request, (name, value)| request.header(*name, *value));
+    let request = headers.iter().fold(request, |request, (name, value)| {
+        request.header(*name, *value)
+    });
     let (code, review) = http.send(request.body(b"{}".to_vec()).unwrap()).await;
     match code {
         201 => Ok(review["status"]["userInfo"].clone()),
@@ -60,10 +60,14 @@ async fn list_as(http: &Http, user: &str) -> Result<(), String> {
 #[tokio::test]
 async fn who_is_impersonated_has_the_groups_of_such_a_user() {
     let (_server, http) = admin();
-    let groups = async |headers: &[(&str, &str)]| who(&http, headers).await.unwrap()["groups"].clone();
+    let groups =
+        async |headers: &[(&str, &str)]| who(&http, headers).await.unwrap()["groups"].clone();
     let user = "impersonate-user";
     let group = "impersonate-group";
-    assert_eq!(groups(&[(user, "joe")]).await, json!(["system:authenticated"]));
+    assert_eq!(
+        groups(&[(user, "joe")]).await,
+        json!(["system:authenticated"])
+    );
     assert_eq!(
         groups(&[(user, "joe"), (group, "a"), (group, "b")]).await,
         json!(["a", "b", "system:authenticated"])
@@ -94,12 +98,17 @@ async fn it_may_be_granted_for_some_requests_only() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "bot", "namespace": "default"}],
     });
-    http.post(&format!("{RBAC}/clusterrolebindings"), binding).await;
+    http.post(&format!("{RBAC}/clusterrolebindings"), binding)
+        .await;
     let joe = Http(server.client_as("joe", [""; 0]));
     let refusal = |verb: &str, resource: &str, group: &str| {
         Err(format!(
             "{resource} is forbidden: User \"joe\" cannot {verb} resource {} in API group \"{group}\" in the namespace \"default\"",
-            if resource.contains(' ') { "\"serviceaccounts\"" } else { "\"configmaps\"" }
+            if resource.contains(' ') {
+                "\"serviceaccounts\""
+            } else {
+                "\"configmaps\""
+            }
         ))
     };
     let on = "impersonate-on:serviceaccount:list";
@@ -113,7 +122,11 @@ async fn it_may_be_granted_for_some_requests_only() {
             AUTHENTICATION
         )
     );
-    let account = rule(AUTHENTICATION, "serviceaccounts", "impersonate:serviceaccount");
+    let account = rule(
+        AUTHENTICATION,
+        "serviceaccounts",
+        "impersonate:serviceaccount",
+    );
     grant(&http, "account", json!([account])).await;
     assert_eq!(list_as(&joe, BOT).await, Ok(()));
     // For nothing else than lists of config maps, and for no other sort of user.
@@ -152,7 +165,10 @@ async fn some_groups_are_taken_on_by_the_oldest_right_alone() {
         who(&joe, &headers).await,
         Err("groups.authentication.k8s.io \"system:masters\" is forbidden: User \"joe\" cannot impersonate:user-info resource \"groups\" in API group \"authentication.k8s.io\" at the cluster scope: impersonating the system:masters group is not allowed".to_owned())
     );
-    let old = [rule("", "users", "impersonate"), rule("", "groups", "impersonate")];
+    let old = [
+        rule("", "users", "impersonate"),
+        rule("", "groups", "impersonate"),
+    ];
     grant(&http, "legacy", json!(old)).await;
     assert_eq!(
         who(&joe, &headers).await.unwrap()["groups"],

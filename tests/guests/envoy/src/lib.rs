@@ -5,7 +5,8 @@
 //! that is asked for, and the facts of its effects.
 //!
 //! Its effects, each if it is configured: `service`, a resource `<profile>` below a
-//! URL, made with PUT, looked for with GET and taken away with DELETE; and `database`,
+//! URL, made with PUT, looked for with GET and taken away with DELETE (with a query, it
+//! is a container of Azure's storage); and `database`,
 //! a PostgreSQL role and database `reeve_<profile>` whose password is in the Secret
 //! `login` of the profile's namespace.
 
@@ -32,6 +33,10 @@ struct Config {
     age: bool,
     /// URL of the service, with a slash at its end.
     service: Option<String>,
+    /// What follows the name in that URL, such as `?restype=container`.
+    query: Option<String>,
+    /// Seconds between two looks at effects.
+    verify: Option<u32>,
     /// Whether there is a database for each profile.
     database: bool,
     /// Whether effects are taken away in the end.
@@ -57,6 +62,7 @@ impl Config {
 struct Input {
     name: String,
     service: Option<String>,
+    query: Option<String>,
 }
 
 fn manifest(config: &Config) -> Manifest {
@@ -108,14 +114,24 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
         "metadata": {"name": "report", "namespace": name},
         "data": data,
     })]);
-    let input = json!({"name": name, "service": config.service, "revision": config.revision});
+    let input = json!({
+        "name": name,
+        "service": config.service,
+        "query": config.query,
+        "revision": config.revision,
+    });
+    let looked_after = |mut action: Action| {
+        if config.retire {
+            action = action.retire();
+        }
+        match config.verify {
+            Some(seconds) => action.verify_every(Duration::from_secs(seconds.into())),
+            None => action,
+        }
+    };
     if config.service.is_some() {
         let action = Action::new("service", "service").input(&input);
-        outcome = outcome.action(if config.retire {
-            action.retire()
-        } else {
-            action
-        });
+        outcome = outcome.action(looked_after(action));
     }
     if config.database {
         let login = GeneratedSecret::new("password", &*name, "login")
@@ -124,11 +140,7 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
         let action = Action::new("database", "database")
             .input(&input)
             .secret(login);
-        outcome = outcome.action(if config.retire {
-            action.retire()
-        } else {
-            action
-        });
+        outcome = outcome.action(looked_after(action));
     }
     Ok(outcome)
 }
@@ -148,12 +160,16 @@ fn service(call: &Actuation, input: &Input, outside: &Outside) -> Result<Complet
         Verb::Verify => "GET",
         Verb::Retire => "DELETE",
     };
-    let request = Request::new(method, format!("{base}{}", input.name))
+    let query = input.query.as_deref().unwrap_or_default();
+    let has_body = call.verb == Verb::Apply && query.is_empty();
+    let request = Request::new(method, format!("{base}{}{query}", input.name))
         .header("content-type", "text/plain")
-        .body(if call.verb == Verb::Apply { "made" } else { "" });
+        .body(if has_body { "made" } else { "" });
     let response = outside.send(&request)?;
     match (call.verb, response.status) {
         (Verb::Verify, 404) => Ok(Completion::is_in_place(false)),
+        // It is there already, or not any more: an attempt before this one was heard.
+        (Verb::Apply, 409) | (Verb::Retire, 404) => Ok(Completion::done()),
         _ if response.is_success() => {
             let text = String::from_utf8_lossy(&response.body).into_owned();
             Ok(Completion::with_fact(&json!({"answer": text})))

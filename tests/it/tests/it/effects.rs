@@ -16,10 +16,10 @@ const TOKEN: &str = "canary-7c9e6679-7425-40de";
 
 /// A service whose resources exist or not.
 #[derive(Clone, Default)]
-struct Service {
-    there: Arc<Mutex<BTreeSet<String>>>,
+pub(crate) struct Service {
+    pub(crate) there: Arc<Mutex<BTreeSet<String>>>,
     asked: Arc<Mutex<Vec<String>>>,
-    broken: Arc<Mutex<bool>>,
+    pub(crate) broken: Arc<Mutex<bool>>,
 }
 
 impl Service {
@@ -34,7 +34,7 @@ impl Service {
     }
 
     /// What it was asked since this was last called.
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }
 }
@@ -70,7 +70,7 @@ async fn answer(
     }
 }
 
-fn capabilities(url: &str) -> Value {
+pub(crate) fn capabilities(url: &str) -> Value {
     json!({
         "http": [{"url": url, "key": "service"}],
         "keys": [{"name": "service", "type": "Bearer", "secret": {"name": "token"}}],
@@ -84,7 +84,12 @@ async fn grant(world: &World, capabilities: Value) {
 }
 
 /// A world with the service, the key to it, and one tenant.
-async fn world(config: Value) -> (World, Service, String) {
+pub(crate) async fn world(config: Value) -> (World, Service, String) {
+    world_under(config, None).await
+}
+
+/// As [`world`], granted and in a mode from the beginning.
+pub(crate) async fn world_under(config: Value, mode: Option<&str>) -> (World, Service, String) {
     let service = Service::default();
     let url = service.serve().await;
     let world = World::started().await;
@@ -98,6 +103,11 @@ async fn world(config: Value) -> (World, Service, String) {
         "kind": "User", "name": reeve_it::AGENT, "apiGroup": "rbac.authorization.k8s.io",
     });
     world.role("agent-token", &rules, &agent).await;
+    if let Some(mode) = mode {
+        let mut plugin = plugin_reference("envoy");
+        plugin["spec"] = json!({"mode": mode, "capabilities": capabilities(&url)});
+        world.apply(&plugin).await;
+    }
     let mut config = config;
     config["service"] = json!(url);
     let component = vec![("plugin.wasm", guest("envoy"))];
@@ -106,14 +116,14 @@ async fn world(config: Value) -> (World, Service, String) {
     (world, service, url)
 }
 
-async fn fact(world: &World) -> Value {
+pub(crate) async fn fact(world: &World) -> Value {
     let report = world
         .get(&core_reference("ConfigMap", "alice", "report"))
         .await;
     report.unwrap_or_default()["data"]["service"].clone()
 }
 
-async fn action(world: &World) -> Value {
+pub(crate) async fn action(world: &World) -> Value {
     let unit = world.unit("envoy", "alice").await.unwrap_or_default();
     unit["status"]["actions"][0].clone()
 }

@@ -9,6 +9,7 @@ mod bad_delivery;
 mod bad_outcome;
 mod contributions;
 mod day;
+mod effect_modes;
 mod effects;
 mod endpoints;
 mod escapes;

@@ -56,7 +56,10 @@ fn merging(schema: &Value) -> String {
     let strategies = text("x-kubernetes-patch-strategy").unwrap_or_default();
     let has = |strategy: &str| strategies.split(',').any(|one| one == strategy);
     match (has("merge"), has("replace")) {
-        (true, _) => format!("+{}", text("x-kubernetes-patch-merge-key").unwrap_or_default()),
+        (true, _) => format!(
+            "+{}",
+            text("x-kubernetes-patch-merge-key").unwrap_or_default()
+        ),
         (_, true) => "-".to_owned(),
         _ => String::new(),
     }

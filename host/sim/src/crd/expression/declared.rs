@@ -28,8 +28,10 @@ fn named(schema: &Value, is_resource: bool, name: &str) -> Option<Type> {
                 return Some(Type::map(below(values, "@elem")?));
             }
             let own = entries(schema, "properties");
-            let own = own.filter(|(field, _)| !is_resource || !OF_RESOURCES.contains(&field.as_str()));
-            let own = own.filter_map(|(field, schema)| Some((escaped(field)?, below(schema, field)?)));
+            let own =
+                own.filter(|(field, _)| !is_resource || !OF_RESOURCES.contains(&field.as_str()));
+            let own =
+                own.filter_map(|(field, schema)| Some((escaped(field)?, below(schema, field)?)));
             let own: Vec<(String, Type)> = own.collect();
             let of_resources = is_resource.then(of_resources).into_iter().flatten();
             let fields = own.iter().map(|(field, ty)| (field.as_str(), ty.clone()));

@@ -119,13 +119,7 @@ fn form(path: &Path<'_>, schema: &Value, rule: &Value, errors: &mut Errors) {
 }
 
 /// Says what came out when a rule was looked into.
-fn content(
-    path: &Path<'_>,
-    rule: &Value,
-    checked: Checked,
-    place: Place<'_>,
-    errors: &mut Errors,
-) {
+fn content(path: &Path<'_>, rule: &Value, checked: Checked, place: Place<'_>, errors: &mut Errors) {
     let of_rule = path.child("rule");
     if let Some(why) = checked.rule {
         errors.push(FieldError::invalid(&of_rule, rule, why));
