@@ -63,6 +63,11 @@ fn notebook() {
 }
 
 #[test]
+fn packs() {
+    check("packs");
+}
+
+#[test]
 fn quotas() {
     check("quotas");
 }

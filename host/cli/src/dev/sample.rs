@@ -21,9 +21,9 @@ const PROFILES: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-/// The kinds of Kubeflow, Istio and Argo CD, as far as plugins look at them: those
+/// The kinds of Kubeflow, Istio, Argo CD and Flux, as far as plugins look at them: those
 /// that the scenarios of the plugins use too.
-const DEFINITIONS: [&str; 8] = [
+const DEFINITIONS: [&str; 10] = [
     include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/authorizationpolicy.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/notebook.yaml"),
@@ -32,6 +32,8 @@ const DEFINITIONS: [&str; 8] = [
     include_str!("../../../../plugins/cloudmain/scenarios/crds/virtualservice.yaml"),
     include_str!("../../../../plugins/notebook/scenarios/crds/poddefault.yaml"),
     include_str!("../../../../plugins/s3proxy/scenarios/crds/application.yaml"),
+    include_str!("../../../../plugins/packs/crds/packs.yaml"),
+    include_str!("../../../../plugins/packs/scenarios/crds/flux.yaml"),
 ];
 
 /// What an operator of Kubeflow grants by name, since no manifest can ask for it:
@@ -42,7 +44,7 @@ const MAY_BIND: &str = include_str!("../../../../plugins/rbac/scenarios/shared/b
 pub(super) fn definitions() -> anyhow::Result<Vec<Value>> {
     let mut definitions = Vec::new();
     for definition in DEFINITIONS {
-        definitions.push(serde_saphyr::from_str(definition)?);
+        definitions.extend(serde_saphyr::from_multiple::<Value>(definition)?);
     }
     for crd in reeve_api::crds() {
         definitions.push(serde_json::to_value(crd)?);

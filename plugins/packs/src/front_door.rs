@@ -1,0 +1,140 @@
+//! The part that leads to the platform from outside: what is of kinds that charts of
+//! other packs bring along.
+
+use reeve_sdk::prelude::*;
+
+use crate::catalog::{IDENTITY, INGRESS, ISTIO};
+use crate::cloud::Cloud;
+use crate::configuration::Configuration;
+use crate::documents;
+use crate::findings::Findings;
+use crate::gate;
+use crate::json::fill;
+use crate::kinds::{GATEWAY, PACK, TARGET_GROUP_BINDING, VIRTUAL_SERVICE};
+use crate::live::Live;
+use crate::pack::Packs;
+use crate::releases::{check_order, check_stays};
+use crate::render::{FRONT_DOOR, World};
+use crate::settings::Config;
+
+pub(crate) fn manifest(config: &Config) -> Manifest {
+    let place = |namespace: &str| Scope::Namespaces(vec![namespace.to_owned()]);
+    let manifest = Manifest::controller(PACK)
+        .projection(["/metadata/name"])
+        .writes(GATEWAY, place(INGRESS))
+        .writes(VIRTUAL_SERVICE, place(IDENTITY));
+    let manifest = match config.target_group_binding {
+        true => manifest.writes(TARGET_GROUP_BINDING, place(INGRESS)),
+        false => manifest,
+    };
+    let manifest = Live::declared(Packs::declared(manifest));
+    documents::declare_configuration(config, manifest)
+}
+
+pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
+    if ![ISTIO, IDENTITY].contains(&name) {
+        return Ok(Outcome::nothing());
+    }
+    let packs = Packs::read(cx)?;
+    let pack = packs.get(name).or_not_ready("the Pack is not seen yet")?;
+    if pack.is_going || !pack.spec.is_enabled() {
+        return Ok(Outcome::nothing());
+    }
+    check_stays(pack)?;
+    check_order(name, &packs)?;
+    let (configuration, _) = documents::configuration(config, cx)?;
+    let mut findings = Findings::default();
+    configuration.check_for(name, &mut findings);
+    findings.check(&format!("pack {name} and its configuration"))?;
+    let specs = packs.specs();
+    let world = World {
+        config,
+        configuration: &configuration,
+        packs: &specs,
+    };
+    // Before, whoever admits these objects may not answer.
+    let live = Live::read(cx)?;
+    if let Some(reason) = gate::lacks(name, &world, &live, cx)? {
+        return Err(Failure::not_ready(format!(
+            "its releases come first: {reason}"
+        )));
+    }
+    let host = Value::from(configuration.host().unwrap_or_default());
+    Ok(match name {
+        ISTIO => gateway(host, config, &configuration),
+        _ => Outcome::of([fill(ROUTES, &[("host", host)])]),
+    })
+}
+
+/// Where requests from outside come in.
+const FRONT_GATEWAY: &str = r#"{
+    "apiVersion": "networking.istio.io/v1",
+    "kind": "Gateway",
+    "metadata": {"name": "front-door", "namespace": "istio-ingress"},
+    "spec": {
+        "selector": {"istio": "gateway"},
+        "servers": [
+            {
+                "port": {"number": 443, "name": "https", "protocol": "HTTPS"},
+                "tls": {"mode": "SIMPLE", "credentialName": "$secret"},
+                "hosts": ["$host"]
+            },
+            {
+                "port": {"number": 80, "name": "http", "protocol": "HTTP"},
+                "tls": {"httpsRedirect": true},
+                "hosts": ["$host"]
+            }
+        ]
+    }
+}"#;
+
+/// The ports of the nodes to which a target group of AWS leads: those of the Service that
+/// the gateway's chart names after its release.
+const BINDING: &str = r#"{
+    "apiVersion": "elbv2.k8s.aws/v1beta1",
+    "kind": "TargetGroupBinding",
+    "metadata": {"name": "front-door", "namespace": "istio-ingress"},
+    "spec": {
+        "serviceRef": {"name": "istio-gateway", "port": 443},
+        "targetGroupARN": "$arn"
+    }
+}"#;
+
+/// What of the host is the identity service's.
+const ROUTES: &str = r#"{
+    "apiVersion": "networking.istio.io/v1",
+    "kind": "VirtualService",
+    "metadata": {"name": "identity-service", "namespace": "identity-service"},
+    "spec": {
+        "hosts": ["$host"],
+        "gateways": ["istio-ingress/front-door"],
+        "http": [{
+            "match": [{"uri": {"prefix": "/identity-service/"}}],
+            "route": [{"destination": {
+                "host": "identity-service.identity-service.svc.cluster.local",
+                "port": {"number": 80}
+            }}]
+        }]
+    }
+}"#;
+
+fn gateway(host: Value, config: &Config, configuration: &Configuration) -> Outcome {
+    let values = [("host", host), ("secret", Value::from(FRONT_DOOR))];
+    let outcome = Outcome::of([fill(FRONT_GATEWAY, &values)]);
+    if configuration.cloud != Cloud::Aws {
+        return outcome;
+    }
+    if !config.target_group_binding {
+        return outcome.condition(Condition::fails(
+            "FrontDoorBound",
+            "TargetGroupNotBound",
+            "nothing is bound to aws.targetGroupArn; set targetGroupBinding in config.yaml once \
+             the AWS load balancer controller is there",
+        ));
+    }
+    let arn = configuration.text("/aws/targetGroupArn");
+    outcome.object(fill(
+        BINDING,
+        &[("arn", Value::from(arn.unwrap_or_default()))],
+    ))
+}

@@ -1,0 +1,154 @@
+//! The part that installs packs: their namespaces, Secrets and releases.
+
+use reeve_sdk::prelude::*;
+
+use crate::catalog::{self, Definition, FLUX};
+use crate::documents;
+use crate::findings::Findings;
+use crate::gate;
+use crate::graph;
+use crate::json::Json;
+use crate::kinds::{
+    CONFIG_MAP, FLUX_NAMESPACE, HELM_RELEASE, HELM_REPOSITORY, NAMESPACE, OCI_REPOSITORY, PACK,
+    SECRET,
+};
+use crate::live::Live;
+use crate::pack::{Pack, Packs};
+use crate::render::{self, World};
+use crate::settings::Config;
+
+/// The label by which an agent finds what its plugins own.
+const PLUGIN_LABEL: &str = "reeve.dev/plugin";
+
+pub(crate) fn manifest(config: &Config) -> Manifest {
+    let namespaces = catalog::namespaces();
+    let flux = || Scope::Namespaces(vec![FLUX_NAMESPACE.to_owned()]);
+    let own = || Scope::Namespaces(namespaces.clone());
+    let mut with_flux = namespaces.clone();
+    with_flux.push(FLUX_NAMESPACE.to_owned());
+    let manifest = Manifest::controller(PACK)
+        .projection(["/metadata/name"])
+        .writes(NAMESPACE, Scope::Cluster)
+        .writes(SECRET, own())
+        .writes(CONFIG_MAP, Scope::Namespaces(with_flux))
+        .writes(HELM_REPOSITORY, flux())
+        .writes(OCI_REPOSITORY, flux())
+        .writes(HELM_RELEASE, own());
+    let named = |manifest: Manifest, name| manifest.reads(namespace_rule(name));
+    let manifest = namespaces.iter().fold(manifest, named);
+    let manifest = Live::declared(Packs::declared(manifest));
+    documents::declare_configuration(config, manifest)
+}
+
+/// What is read to tell whether a namespace is there. A rule for each: they are watched
+/// one by one.
+pub(crate) fn namespace_rule(name: impl Into<String>) -> ReadRule {
+    ReadRule::new(NAMESPACE, Scope::Cluster).names([name])
+}
+
+pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
+    let known = catalog::find(name).or_terminal(catalog::unknown());
+    let definition = known?;
+    // That is another instance's: the kinds of this one are not there before.
+    if name == FLUX {
+        return Ok(Outcome::nothing());
+    }
+    let packs = Packs::read(cx)?;
+    let pack = packs.get(name).or_not_ready("the Pack is not seen yet")?;
+    let live = Live::read(cx)?;
+    if pack.is_going || !pack.spec.is_enabled() {
+        check_leave(name, &packs, Some(&live))?;
+        return Ok(leave(definition, pack));
+    }
+    check_stays(pack)?;
+    let specs = packs.specs();
+    check_order(name, &packs)?;
+    let (configuration, _) = documents::configuration(config, cx)?;
+    let world = World {
+        config,
+        configuration: &configuration,
+        packs: &specs,
+    };
+    let mut findings = Findings::default();
+    let rendered = render::render(definition, &pack.spec, &world, &mut findings);
+    findings.check(&format!("pack {name} and its configuration"))?;
+    // What was let through once may be kept up, however those are that it needs.
+    if !live.has_revision(name, &rendered.revision) {
+        let reasons = gate::blocked_by(name, &world, &live, cx)?;
+        if !reasons.is_empty() {
+            return Err(Failure::not_ready(format!(
+                "blocked by {}",
+                reasons.join("; ")
+            )));
+        }
+    }
+    let mut outcome = Outcome::new().object(render::farewell(definition));
+    for namespace in definition.namespaces {
+        if is_own(namespace, cx)? {
+            outcome = outcome.object(render::namespace(name, namespace, config));
+        }
+    }
+    Ok(outcome.objects(rendered.objects))
+}
+
+/// A Pack that is suspended stays as it is.
+pub(crate) fn check_stays(pack: &Pack) -> Result<(), Failure> {
+    if pack.spec.is_suspended() {
+        return Err(Failure::not_ready(
+            "suspended by spec.suspend: what was applied stays as it is",
+        ));
+    }
+    Ok(())
+}
+
+/// A pack cannot wait for itself.
+pub(crate) fn check_order(name: &str, packs: &Packs) -> Result<(), Failure> {
+    match graph::circle(name, &packs.specs()) {
+        Some(circle) => Err(Failure::terminal(graph::describe(&circle))),
+        None => Ok(()),
+    }
+}
+
+/// A pack goes when no other needs it, and not while Flux would leave behind what it has
+/// installed. `live` is what packs have, where that is known.
+pub(crate) fn check_leave(name: &str, packs: &Packs, live: Option<&Live>) -> Result<(), Failure> {
+    let specs = packs.specs();
+    // Packs in a circle would wait for one another for ever.
+    if graph::circle(name, &specs).is_none() {
+        let has = |other: &str| live.is_none_or(|live| live.has(other));
+        let mut needed = graph::dependents(name, &specs);
+        needed.retain(|other| specs.get(other).is_some_and(|spec| spec.is_enabled()) || has(other));
+        if !needed.is_empty() {
+            return Err(Failure::not_ready(format!(
+                "it goes after the packs that need it: {}; remove them, or change their \
+                 dependsOn",
+                needed.join(", ")
+            )));
+        }
+    }
+    let suspended = live.map(|live| live.suspended(name)).unwrap_or_default();
+    if !suspended.is_empty() {
+        return Err(Failure::not_ready(format!(
+            "suspended releases would leave behind what Flux has installed: HelmRelease {}; \
+             resume them (`flux resume helmrelease`), and the pack goes",
+            suspended.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// What is left of a pack that goes. At the end of its Pack only hooks count, so that it
+/// ends whatever has become of the configuration.
+pub(crate) fn leave(definition: &Definition, pack: &Pack) -> Outcome {
+    match pack.is_going {
+        true => Outcome::of([render::farewell(definition)]),
+        false => Outcome::nothing(),
+    }
+}
+
+/// Whether a namespace is for a pack to make. One that somebody else has made is used as
+/// it is.
+pub(crate) fn is_own(name: &str, cx: &Context) -> Result<bool, Failure> {
+    let found: Option<Json> = cx.get_parts(&NAMESPACE.object(name), ["/metadata/labels"])?;
+    Ok(found.is_none_or(|Json(found)| found["metadata"]["labels"][PLUGIN_LABEL].is_string()))
+}

@@ -1,0 +1,15 @@
+//! Documents and a cluster in, packs out.
+
+mod certificates;
+mod configurations;
+mod desired_states;
+mod docs;
+mod flux;
+mod front_door;
+mod golden;
+mod keys;
+mod leaving;
+mod order;
+mod sets;
+mod settings;
+mod world;

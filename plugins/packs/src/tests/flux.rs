@@ -1,0 +1,97 @@
+//! Flux itself.
+
+use reeve_sdk::prelude::*;
+
+use super::world::{World, example, objects};
+use crate::cloud::Cloud;
+
+fn run(world: &World, config: &Value) -> Outcome {
+    world.try_run("flux", config).unwrap()
+}
+
+#[test]
+fn who_it_is_to_the_cloud_is_told_to_what_somebody_else_installs() {
+    for (cloud, annotation, names) in [
+        (Cloud::Aws, "eks.amazonaws.com/role-arn", 1),
+        (Cloud::Gcp, "iam.gke.io/gcp-service-account", 1),
+        (Cloud::Azure, "azure.workload.identity/client-id", 2),
+    ] {
+        let world = World::new(&example(cloud, true));
+        let found = objects(&run(&world, &json!({"role": "Flux"})));
+        let contributed = found
+            .values()
+            .filter(|object| object["metadata"]["annotations"]["reeve.dev/apply"] == "Contribute");
+        assert_eq!(contributed.count(), names);
+        let account = &found["ServiceAccount flux-system/source-controller"]["metadata"];
+        assert!(account["annotations"][annotation].is_string(), "{account}");
+        let label = account["labels"]["azure.workload.identity/use"] == "true";
+        assert_eq!(label, cloud == Cloud::Azure);
+        assert!(found.contains_key("Namespace flux-system"));
+    }
+    let world = World::new(&example(Cloud::Aws, false));
+    let found = objects(&run(&world, &json!({"role": "Flux"})));
+    let names: Vec<&String> = found.keys().collect();
+    assert_eq!(
+        names,
+        [
+            "ConfigMap flux-system/pack-flux-ends",
+            "Namespace flux-system"
+        ]
+    );
+}
+
+#[test]
+fn manifests_that_are_given_are_applied_with_it() {
+    let mut world = World::new(&example(Cloud::Azure, true));
+    let config = json!({"role": "Flux", "fluxManifests": {"configMap": "flux"}});
+    let failure = world.try_run("flux", &config).unwrap_err();
+    assert_eq!(
+        failure,
+        Failure::not_ready(
+            "the manifests of Flux (ConfigMap sgp-system-manager/flux, entry flux.json) are not \
+             there yet; store them"
+        )
+    );
+    let manifests = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}},
+        {"apiVersion": "v1", "kind": "ServiceAccount",
+         "metadata": {"name": "source-controller", "namespace": "flux-system"}},
+        {"apiVersion": "apps/v1", "kind": "Deployment",
+         "metadata": {"name": "source-controller", "namespace": "flux-system"},
+         "spec": {"template": {"metadata": {"labels": {"app": "source-controller"}}}}},
+    ]});
+    world.store("ConfigMap", "flux", "flux.json", &manifests.to_string());
+    let found = objects(&run(&world, &config));
+    assert_eq!(found.len(), 4);
+    let account = &found["ServiceAccount flux-system/source-controller"]["metadata"];
+    assert_eq!(
+        account["annotations"],
+        json!({"azure.workload.identity/client-id": "fluxClientId-value"})
+    );
+    assert_eq!(
+        found["Deployment flux-system/source-controller"]["spec"]["template"]["metadata"]["labels"],
+        json!({"app": "source-controller", "azure.workload.identity/use": "true"})
+    );
+    assert_eq!(account["labels"]["packs.reeve.dev/pack"], "flux");
+
+    for text in ["apiVersion: v1", "[]", "{}", r#"{"items": {}}"#] {
+        world.store("ConfigMap", "flux", "flux.json", text);
+        let failure = world.try_run("flux", &config).unwrap_err().to_string();
+        assert!(failure.contains("expected one JSON List"), "{failure}");
+    }
+}
+
+#[test]
+fn the_parts_leave_each_others_packs_alone() {
+    let world = World::new(&example(Cloud::Aws, true)).with_flux();
+    assert_eq!(world.run("flux"), Outcome::nothing());
+    let outcome = world.try_run("istio", &json!({"role": "Flux"})).unwrap();
+    assert_eq!(outcome, Outcome::nothing());
+    let front_door = json!({"role": "FrontDoor"});
+    for pack in ["flux", "spicedb", "sgp-apps"] {
+        assert_eq!(
+            world.try_run(pack, &front_door).unwrap(),
+            Outcome::nothing()
+        );
+    }
+}

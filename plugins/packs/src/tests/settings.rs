@@ -1,0 +1,42 @@
+//! The configuration of the plugin itself.
+
+use reeve_sdk::Plugin;
+use reeve_sdk::prelude::*;
+
+use crate::ReevePlugin;
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_path() {
+    for (config, error) in [
+        (
+            json!({"configuration": {"secret": "a", "file": "/b"}}),
+            "/configuration: more than one of secret, configMap and file; leave one",
+        ),
+        (
+            json!({"desiredState": {"file": "b"}}),
+            "/desiredState/file: expected an absolute path",
+        ),
+        (
+            json!({"fluxManifests": {"configMap": "A"}}),
+            "/fluxManifests/configMap: expected lower-case letters, digits, `-` and `.`, each \
+             part with a letter or digit at both ends",
+        ),
+        (
+            json!({"configuration": {"key": "a/b"}}),
+            "/configuration/key: expected letters, digits, `-`, `_` and `.`",
+        ),
+        (
+            json!({"configuration": {"namespace": "a.b"}}),
+            "/configuration/namespace: expected lower-case letters, digits and `-`, the first \
+             and last no `-`",
+        ),
+        (
+            json!({"pullSecret": "/"}),
+            "/pullSecret: expected lower-case letters, digits, `-` and `.`, each part with a \
+             letter or digit at both ends",
+        ),
+    ] {
+        let found = ReevePlugin::describe(config.to_string().as_bytes()).unwrap_err();
+        assert_eq!(found.to_string(), error);
+    }
+}
