@@ -88,23 +88,81 @@ metadata:
 {{- range $namespace, $of := include "profile-plugins.places" (dict "rules" $agents) | fromJson }}
 {{- include "profile-plugins.role" (dict "root" $root "name" (printf "%s-agent" $name) "namespace" $namespace "labels" $labels "rules" (values $of) "account" $agent) }}
 {{- end }}
+{{- include "profile-plugins.outside" (dict "root" $root "of" .of "name" $name "labels" $labels) }}
+{{- include "profile-plugins.holding" (dict "root" $root "of" .of "labels" $labels) }}
 {{- include "profile-plugins.beside" (dict "root" $root "of" .of "name" $name "labels" $labels) }}
 {{- include "profile-plugins.policy" (dict "root" $root "of" .of "name" $name "labels" $labels) }}
 {{- end -}}
 
-{{/* What no manifest can ask for: Secrets of capabilities for the agent, and for rbac
-     the roles that it binds and the rules that it hands on. */}}
+{{/* The Secrets of what the Plugin may reach outside, which the agent reads. */}}
+{{- define "profile-plugins.outside" -}}
+{{- $root := .root -}}
+{{- $places := dict -}}
+{{- range concat (dig "capabilities" "sql" list .of.spec) (dig "capabilities" "keys" list .of.spec) -}}
+{{- $namespace := default $root.Release.Namespace .secret.namespace -}}
+{{- $_ := set $places $namespace (append (default list (index $places $namespace)) .secret.name) -}}
+{{- end -}}
+{{- range $namespace, $names := $places -}}
+{{- $get := list (dict "apiGroups" (list "") "resources" (list "secrets") "resourceNames" ($names | uniq | sortAlpha) "verbs" (list "get")) -}}
+{{- include "profile-plugins.role" (dict "root" $root "name" (printf "%s-outside" $.name) "namespace" $namespace "labels" $.labels "rules" $get "account" $root.Values.agent.serviceAccountName) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* That Profiles wait for the end of their units: the account may change nothing of
+     them but its finalizers. */}}
+{{- define "profile-plugins.holding" -}}
+{{- $name := printf "reeve-primaries-%s-%s" .root.Release.Namespace .of.plugin -}}
+{{- $patch := list (dict "apiGroups" (list "kubeflow.org") "resources" (list "profiles") "verbs" (list "patch")) -}}
+{{- include "profile-plugins.role" (dict "root" .root "name" $name "namespace" "" "labels" .labels "rules" $patch "account" .of.plugin) -}}
+{{- $own := printf "reeve.dev/%s" .of.plugin -}}
+{{- $hooks := printf "hooks.reeve.dev/%s" .of.plugin -}}
+{{- $free := "key in ['finalizers', 'managedFields', 'resourceVersion']" -}}
+{{- $ours := printf "['%s', '%s']" $own $hooks -}}
+{{- $message := printf "plugin %s: of its primaries, its account may change nothing but the finalizers %s and %s" .of.plugin $own $hooks -}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels: {{- .labels | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConditions:
+    - name: account
+      expression: request.userInfo.username == 'system:serviceaccount:{{ .root.Release.Namespace }}:{{ .of.plugin }}'
+  matchConstraints:
+    resourceRules:
+      - apiGroups: [kubeflow.org]
+        apiVersions: ["*"]
+        operations: [UPDATE]
+        resources: [profiles]
+        scope: "*"
+  validations:
+    - expression: object.all(key, key == 'metadata' || (key in oldObject && object[key] == oldObject[key])) && oldObject.all(key, key == 'metadata' || key in object)
+      message: {{ $message | quote }}
+      reason: Forbidden
+    - expression: object.metadata.all(key, {{ $free }} || (key in oldObject.metadata && object.metadata[key] == oldObject.metadata[key])) && oldObject.metadata.all(key, {{ $free }} || key in object.metadata)
+      message: {{ $message | quote }}
+      reason: Forbidden
+    - expression: "(has(object.metadata.finalizers) ? object.metadata.finalizers.filter(name, !(name in {{ $ours }})) : []) == (has(oldObject.metadata.finalizers) ? oldObject.metadata.finalizers.filter(name, !(name in {{ $ours }})) : [])"
+      message: {{ $message | quote }}
+      reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels: {{- .labels | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+  validationActions: [Deny]
+{{ end -}}
+
+{{/* What no manifest can ask for: for rbac the roles that it binds and the rules that
+     it hands on. */}}
 {{- define "profile-plugins.beside" -}}
 {{- $root := .root -}}
 {{- $settings := .of.settings -}}
-{{- $secrets := list -}}
-{{- range concat (dig "capabilities" "sql" list .of.spec) (dig "capabilities" "keys" list .of.spec) -}}
-{{- $secrets = append $secrets .secret.name -}}
-{{- end -}}
-{{- if $secrets -}}
-{{- $get := list (dict "apiGroups" (list "") "resources" (list "secrets") "resourceNames" ($secrets | uniq | sortAlpha) "verbs" (list "get")) -}}
-{{- include "profile-plugins.role" (dict "root" $root "name" (printf "%s-secrets" .name) "namespace" $root.Release.Namespace "labels" (include "profile-plugins.labels" $root) "rules" $get "account" $root.Values.agent.serviceAccountName) -}}
-{{- end -}}
 {{- if eq .of.plugin "rbac" -}}
 {{- $main := eq $settings.preset "main" -}}
 {{- $bound := list -}}

@@ -173,9 +173,11 @@ writes:
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- range $endpoint, $secret := .values.accountKeys -}}
-{{- $http = append $http (dict "url" (printf "%s/" (trimSuffix "/" $endpoint)) "methods" (list "GET" "PUT") "key" $secret) -}}
-{{- $keys = append $keys (dict "name" $secret "type" "AzureSharedKey" "secret" (dict "name" $secret)) -}}
+{{- range $endpoint, $place := .values.accountKeys -}}
+{{- $secret := dict "name" (base $place) -}}
+{{- if contains "/" $place }}{{ $_ := set $secret "namespace" (dir $place) }}{{ end -}}
+{{- $http = append $http (dict "url" (printf "%s/" (trimSuffix "/" $endpoint)) "methods" (list "GET" "PUT") "key" $secret.name) -}}
+{{- $keys = append $keys (dict "name" $secret.name "type" "AzureSharedKey" "secret" $secret) -}}
 {{- end -}}
 {{- end -}}
 {{- $capabilities := dict -}}

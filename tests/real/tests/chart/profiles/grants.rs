@@ -43,6 +43,7 @@ const CASES: [(&[&str], &str); 5] = [
         &[
             r#"components.authpolicies.settings={"namespacePolicy":true}"#,
             r#"components.blobcsi.settings={"deletePods":true,"fdi":{"source":"configmap","configMap":{"namespace":"x","name":"y"},"protectedB":{"externalStorageAccount":"abc"}}}"#,
+            r#"components.blobcsi.accountKeys={"https://a.example.com":"azure/one","https://b.example.com":"two"}"#,
             r#"components.cloudmain.settings={"removeForeign":true}"#,
             r#"components.network.settings={"removeStrays":true}"#,
             r#"components.rbac={"supportGroups":["g"],"settings":{"removeSupportBinding":true}}"#,
@@ -80,30 +81,50 @@ fn normal(mut object: Value) -> (Key, Value) {
     (key(&object), object)
 }
 
+/// Applies a file, or those of a folder.
+fn apply(cluster: &EmbeddedCluster, path: &Path) -> Result<()> {
+    let applied = Command::new(KUBERNETES.get()?.join("kubectl"))
+        .args(["apply", "--server-side", "--force-conflicts", "-f"])
+        .arg(path)
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .output()?;
+    ensure!(
+        applied.status.success(),
+        "{}: {}",
+        path.display(),
+        String::from_utf8_lossy(&applied.stderr)
+    );
+    Ok(())
+}
+
 #[test]
 fn each_plugin_is_granted_what_it_asks_for() -> Result<()> {
     let cluster = EmbeddedCluster::start()?;
     let home = cluster.folder();
     let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-    let kubectl = KUBERNETES.get()?.join("kubectl");
     for folder in fs::read_dir(definitions)? {
         let folder = folder?.path().join("scenarios/crds");
-        if !folder.is_dir() {
-            continue;
+        if folder.is_dir() {
+            apply(&cluster, &folder)?;
         }
-        let applied = Command::new(&kubectl)
-            .args(["apply", "-f"])
-            .arg(&folder)
-            .env("KUBECONFIG", cluster.kubeconfig())
-            .output()?;
-        ensure!(
-            applied.status.success(),
-            "{}: {applied:?}",
-            folder.display()
-        );
     }
+    let kinds = Command::new(binary()?).arg("crds").output()?;
+    fs::write(home.join("kinds.yaml"), kinds.stdout)?;
+    apply(&cluster, &home.join("kinds.yaml"))?;
     for (settings, selector) in CASES {
         let objects = rendered(home, settings)?;
+        // What the Plugins may reach outside has a part in it.
+        let plugins: Vec<&Value> = objects
+            .iter()
+            .filter(|one| one["kind"] == "Plugin")
+            .collect();
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "reeve-system"},
+        });
+        let items: Vec<&Value> = std::iter::once(&namespace).chain(plugins).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        fs::write(home.join("plugins.json"), list.to_string())?;
+        apply(&cluster, &home.join("plugins.json"))?;
         for (plugin, config) in configured(&objects) {
             let file = home.join(format!("{plugin}.yaml"));
             fs::write(&file, config)?;

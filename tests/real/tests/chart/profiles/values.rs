@@ -225,14 +225,14 @@ fn plugins_are_told_what_they_may_reach() -> Result<()> {
         "{found}"
     );
     let blobcsi = [r#"components.blobcsi={
-        "accountKeys":{"https://acct.blob.core.windows.net":"acct-key"},
+        "accountKeys":{"https://acct.blob.core.windows.net":"azure/acct-key"},
         "settings":{"fdi":{"unclassified":{"opaEndpoint":"http://opa:8181/v1/data","storageAccount":"abc"}}}}"#];
     let expected = json!({"capabilities": {
         "http": [
             {"url": "http://opa:8181/v1/data", "methods": ["GET"]},
             {"url": "https://acct.blob.core.windows.net/", "methods": ["GET", "PUT"], "key": "acct-key"},
         ],
-        "keys": [{"name": "acct-key", "type": "AzureSharedKey", "secret": {"name": "acct-key"}}],
+        "keys": [{"name": "acct-key", "type": "AzureSharedKey", "secret": {"name": "acct-key", "namespace": "azure"}}],
     }});
     let found = spec("blobcsi", &blobcsi)?;
     ensure!(found == expected, "{found}");
@@ -240,7 +240,7 @@ fn plugins_are_told_what_they_may_reach() -> Result<()> {
     let objects = rendered(home.path(), &blobcsi)?;
     let role = objects.iter().find(|object| {
         object["kind"] == "Role"
-            && object["metadata"]["name"] == "reeve-plugin-reeve-system-blobcsi-secrets"
+            && object["metadata"]["name"] == "reeve-plugin-reeve-system-blobcsi-outside"
     });
     let rules = json!([{
         "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["acct-key"], "verbs": ["get"],
