@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_was_refused_did_not_happen_and_what_was_not_answered_may_have() {
         let kind = GroupVersionKind::new("", "v1", "ConfigMap");
-        let reference = ObjectReference::new(kind, Some("a"), "b");
+        let reference = ObjectReference::new(kind, Some("a".into()), "b");
         let refused = |code, message: &str| WriteError::Refused {
             reference: reference.clone(),
             code,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
+use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use parking_lot::Mutex;
 use reeve_it::{AGENT, NAMESPACE, World, guest};
 use reeve_sim::Actors;
@@ -232,7 +232,14 @@ async fn follow(
                 WatchEvent::Added(object) => (object, Happened::Made),
                 WatchEvent::Modified(object) => (object, Happened::Changed),
                 WatchEvent::Deleted(object) => (object, Happened::Gone),
-                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
+                WatchEvent::Bookmark(_) => continue,
+                // The version is too old: what happened until now is not heard.
+                WatchEvent::Error(_) => {
+                    if let Ok(now) = api.list(&ListParams::default()).await {
+                        version = now.metadata.resource_version.unwrap_or_default();
+                    }
+                    break;
+                }
             };
             let value = serde_json::to_value(&object).unwrap();
             version = object.metadata.resource_version.unwrap_or_default();
