@@ -72,10 +72,11 @@ async fn who_is_impersonated_has_the_groups_of_such_a_user() {
         groups(&[(user, "joe"), (group, "a"), (group, "b")]).await,
         json!(["a", "b", "system:authenticated"])
     );
-    assert_eq!(
-        groups(&[(user, "system:anonymous")]).await,
-        json!(["system:unauthenticated"])
-    );
+    // Nobody may review himself, and see what is open to all.
+    let anonymous = [(user, "system:anonymous")];
+    assert!(who(&http, &anonymous).await.is_err());
+    let open = Request::get("/version").header(user, "system:anonymous");
+    assert_eq!(http.send(open.body(Vec::new()).unwrap()).await.0, 200);
     assert_eq!(
         groups(&[(user, "system:node:n-1")]).await,
         json!(["system:nodes", "system:authenticated"])
