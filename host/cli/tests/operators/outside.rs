@@ -108,7 +108,10 @@ async fn what_a_plugin_needs_of_the_outside_is_shown_with_its_grants() {
 #   spec:
 #     capabilities:
 #       http:
-#         - url: https://documents.example/notes
+#       - methods:
+#         - GET
+#         url: https://documents.example/notes
+#       - url: https://service.example/v1/
 ";
     assert!(granted.out.contains(to_add), "{}", granted.out);
     assert!(granted.out.contains("NAME-OF-A-SECRET"), "{}", granted.out);
