@@ -276,6 +276,8 @@ impl World {
                 self.guard = Guard::new("p", POLICY).resumed(spent, holding);
                 self.holds.clear();
                 self.approvals.clear();
+                // What was approved is asked for again, and counts then.
+                self.approved.clear();
             }
         }
         Ok(())
