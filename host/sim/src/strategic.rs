@@ -366,4 +366,5 @@ fn printed_list(items: &[Value]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests;

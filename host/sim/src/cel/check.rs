@@ -185,21 +185,21 @@ impl Checker<'_> {
                 return self.logical(call, &arguments);
             }
             return match functions::named(name) {
-                Some(overloads) => self.resolve(id, name, overloads, arguments, false),
+                Some(overloads) => self.resolve(id, name, overloads, &arguments, false),
                 None => self.undeclared(id, name),
             };
         };
         if let Some(prefix) = qualified(target) {
             let name = format!("{prefix}.{name}");
             if let Some(overloads) = functions::named(&name) {
-                return self.resolve(id, &name, overloads, arguments, false);
+                return self.resolve(id, &name, overloads, &arguments, false);
             }
         }
         let target = self.check(target);
         match functions::named(name) {
             Some(overloads) => {
-                let arguments = std::iter::once(target).chain(arguments).collect();
-                self.resolve(id, name, overloads, arguments, true)
+                let arguments: Vec<Type> = std::iter::once(target).chain(arguments).collect();
+                self.resolve(id, name, overloads, &arguments, true)
             }
             None => self.undeclared(id, name),
         }
@@ -222,7 +222,7 @@ impl Checker<'_> {
         id: u64,
         name: &str,
         overloads: &[Overload],
-        arguments: Vec<Type>,
+        arguments: &[Type],
         is_member: bool,
     ) -> Type {
         let mut result: Option<Type> = None;
@@ -265,7 +265,7 @@ impl Checker<'_> {
         for (index, element) in list.elements.iter().enumerate() {
             let mut ty = self.check(element);
             if list.optional_indices.contains(&index) {
-                ty = self.unwrapped(element.id, ty);
+                ty = self.unwrapped(element.id, &ty);
             }
             item = Some(self.joined(element.id, item, ty));
         }
@@ -283,7 +283,7 @@ impl Checker<'_> {
             key = Some(self.joined(entry.key.id, key, ty));
             let mut ty = self.check(&entry.value);
             if entry.optional {
-                ty = self.unwrapped(entry.value.id, ty);
+                ty = self.unwrapped(entry.value.id, &ty);
             }
             value = Some(self.joined(entry.value.id, value, ty));
         }
@@ -295,8 +295,8 @@ impl Checker<'_> {
     }
 
     /// What an item that may be absent is when it is there.
-    fn unwrapped(&mut self, id: u64, ty: Type) -> Type {
-        match self.bindings.resolve(&ty) {
+    fn unwrapped(&mut self, id: u64, ty: &Type) -> Type {
+        match self.bindings.resolve(ty) {
             Type::Optional(value) => Type::clone(&value),
             open if open.is_open() => open,
             other => {
