@@ -102,11 +102,8 @@ fn each_plugin_is_granted_what_it_asks_for() -> Result<()> {
     let cluster = EmbeddedCluster::start()?;
     let home = cluster.folder();
     let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-    for folder in fs::read_dir(definitions)? {
-        let folder = folder?.path().join("scenarios/crds");
-        if folder.is_dir() {
-            apply(&cluster, &folder)?;
-        }
+    for plugin in ["quotas", "authpolicy", "cloudmain", "notebook", "s3proxy"] {
+        apply(&cluster, &definitions.join(plugin).join("scenarios/crds"))?;
     }
     let kinds = Command::new(binary()?).arg("crds").output()?;
     fs::write(home.join("kinds.yaml"), kinds.stdout)?;

@@ -12,11 +12,9 @@ use serde_json::{Value, json};
 use super::{CHART, component_of};
 use crate::stage::{NAMESPACE, Stage};
 
-/// The plugins that are installed unless somebody says otherwise.
-const USUAL: [&str; 8] = [
+/// The plugins that are installed: those with something to do for every Profile.
+const USUAL: [&str; 6] = [
     "authpolicy",
-    "blobcsi",
-    "cloudmain",
     "limitranges",
     "network",
     "notebook",
@@ -36,7 +34,7 @@ fn plugins_take_over_from_the_controllers() -> Result<()> {
     let mut stage = Stage::new()?;
     stage.helm("install", &["--create-namespace"])?;
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-    for folder in ["authpolicy", "cloudmain", "notebook"] {
+    for folder in ["authpolicy", "notebook"] {
         for file in fs::read_dir(plugins.join(folder).join("scenarios/crds"))? {
             let definition = serde_saphyr::from_str(&fs::read_to_string(file?.path())?)?;
             stage.cluster.establish(&definition)?;
@@ -50,11 +48,11 @@ fn plugins_take_over_from_the_controllers() -> Result<()> {
     let shadow =
         r#"plugin={"mode":"PlanOnly","adoption":"IfUnowned","adoptFrom":["profiles-controller"]}"#;
     let groups = r#"components.rbac.supportGroups=["support"]"#;
-    let notes = stage.helm_on(
-        CHART,
-        "install",
-        &["--set-json", shadow, "--set-json", groups],
-    )?;
+    let others = r#"replicaCount={"blobcsi":0,"cloudmain":0}"#;
+    let settings = ["--set-json", groups, "--set-json", others, "--set-json"];
+    let mut install = settings.to_vec();
+    install.push(shadow);
+    let notes = stage.helm_on(CHART, "install", &install)?;
     for plugin in USUAL {
         let line = format!("reeve plugin package {plugin}.wasm --name {plugin} ");
         ensure!(notes.contains(&line), "no `{line}` in {notes}");
@@ -84,7 +82,9 @@ fn plugins_take_over_from_the_controllers() -> Result<()> {
 
     // Then they go on, and the controllers are gone.
     let go = shadow.replace("PlanOnly", "Auto");
-    stage.helm_on(CHART, "upgrade", &["--set-json", &go, "--set-json", groups])?;
+    let mut upgrade = settings.to_vec();
+    upgrade.push(&go);
+    stage.helm_on(CHART, "upgrade", &upgrade)?;
     for (kind, namespace, name) in [
         ("resourcequota", "bob", "quotas"),
         ("limitrange", "bob", "default-container-limits"),

@@ -279,7 +279,7 @@ fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
         ),
         (r#"components.trino={}"#.to_owned(), "'trino' not allowed"),
         (r#"preset="both""#.to_owned(), "/preset"),
-        (r#"replicaCount.quotas="one""#.to_owned(), "/replicaCount"),
+        (r#"replicaCount="many""#.to_owned(), "/replicaCount"),
         (r#"components.rbac.supportGroups=[""]"#.to_owned(), "supportGroups/0"),
     ] {
         match rendered(home.path(), &[ALL, &setting]) {
