@@ -52,11 +52,11 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
             cluster_role(role),
         );
     }
-    for (name, role, group) in BINDINGS {
+    for (name, role, groups) in BINDINGS {
         put(
             "clusterrolebindings.rbac.authorization.k8s.io",
             None,
-            cluster_role_binding(name, role, group),
+            cluster_role_binding(name, role, groups),
         );
     }
     for (name, value, description) in PRIORITIES {
@@ -94,23 +94,23 @@ pub(crate) fn service_account() -> Value {
     })
 }
 
-/// Cluster role binding, role, group.
-const BINDINGS: &[(&str, &str, &str)] = &[
-    ("cluster-admin", "cluster-admin", "system:masters"),
+/// Cluster role binding, role, groups.
+const BINDINGS: &[(&str, &str, &[&str])] = &[
+    ("cluster-admin", "cluster-admin", &["system:masters"]),
     (
         "system:basic-user",
         "system:basic-user",
-        "system:authenticated",
+        &["system:authenticated"],
     ),
     (
         "system:discovery",
         "system:discovery",
-        "system:authenticated",
+        &["system:authenticated"],
     ),
     (
         "system:public-info-viewer",
         "system:public-info-viewer",
-        "system:authenticated",
+        &["system:authenticated", "system:unauthenticated"],
     ),
 ];
 
@@ -316,7 +316,14 @@ fn aggregation(role: &str) -> String {
     format!("rbac.authorization.k8s.io/aggregate-to-{role}")
 }
 
-fn cluster_role_binding(name: &str, role: &str, group: &str) -> Value {
+fn cluster_role_binding(name: &str, role: &str, groups: &[&str]) -> Value {
+    let subjects = groups.iter().map(|group| {
+        json!({
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Group",
+            "name": group,
+        })
+    });
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -330,10 +337,6 @@ fn cluster_role_binding(name: &str, role: &str, group: &str) -> Value {
             "kind": "ClusterRole",
             "name": role,
         },
-        "subjects": [{
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "Group",
-            "name": group,
-        }],
+        "subjects": subjects.collect::<Vec<_>>(),
     })
 }
