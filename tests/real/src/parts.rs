@@ -265,7 +265,8 @@ impl Part {
         }
         let mut npm = Command::new("npm");
         npm.args(["ci", "--ignore-scripts", "--omit=dev"])
-            .args(["--no-audit", "--no-fund"])
+            // It says of each package for which version of Node.js it was made.
+            .args(["--no-audit", "--no-fund", "--loglevel=error"])
             .current_dir(folder)
             .stdin(Stdio::null())
             // What it says to itself is no result of `cargo xtask parts`.
