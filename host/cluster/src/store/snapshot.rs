@@ -95,13 +95,18 @@ impl Snapshot {
     }
 
     /// An object by its name, as one watch sees it. Behind a selector, `Absent`
-    /// means absent or not selected.
+    /// means absent or not selected. A watch of a single object tells of no other.
     pub fn get_in(
         &self,
         watch: &WatchSpec,
         namespace: Option<&str>,
         name: &str,
     ) -> Answer<Arc<Object>> {
+        if let WatchScope::Object { name: only, .. } = &watch.scope
+            && only != name
+        {
+            return Answer::NotWatched;
+        }
         self.ask_watch(watch, namespace, |view| {
             match view.objects.get(Name { namespace, name }) {
                 Some(object) => Answer::Found(object.clone()),

@@ -291,6 +291,32 @@ async fn answers_come_only_from_what_covers_the_question() {
     }
 }
 
+/// Another of its kind may be there all the same.
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_one_object_tells_of_no_other() {
+    let fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    fixture.put("b", "db", "1").await;
+    let only = |name: &str| WatchSpec {
+        scope: WatchScope::Object {
+            namespace: Some("default".into()),
+            name: name.into(),
+        },
+        ..in_default("")
+    };
+    let watches = ["b", "c"].map(|name| fixture.store.watch(only(name)));
+    for watch in &watches {
+        synced(watch).await;
+    }
+    let now = fixture.store.snapshot();
+    let seen = |watch: usize, name| now.get_in(watches[watch].spec(), Some("default"), name);
+    assert!(matches!(seen(0, "b"), Answer::Found(_)));
+    assert!(matches!(seen(1, "c"), Answer::Absent));
+    for (watch, name) in [(0, "a"), (0, "c"), (1, "b")] {
+        assert!(matches!(seen(watch, name), Answer::NotWatched), "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_selected_no_more_leaves() {
     let mut fixture = Fixture::new();
