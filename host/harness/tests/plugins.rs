@@ -53,6 +53,11 @@ fn limitranges() {
 }
 
 #[test]
+fn models() {
+    check("models");
+}
+
+#[test]
 fn network() {
     check("network");
 }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Schema {
+    /// Any JSON.
+    Any,
     /// True or false.
     Boolean,
     /// A whole number from `minimum` to `maximum`.
@@ -82,7 +84,12 @@ macro_rules! integers {
     };
 }
 
-scalars!(bool => Schema::Boolean, String => Schema::String, f64 => Schema::Number);
+scalars!(
+    bool => Schema::Boolean,
+    String => Schema::String,
+    f64 => Schema::Number,
+    serde_json::Value => Schema::Any,
+);
 integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 impl<T: ConfigSchema> ConfigSchema for Option<T> {
@@ -109,6 +116,7 @@ impl Schema {
     /// Appends the keywords, each with a comma in front.
     fn write_keywords(&self, text: &mut String) {
         match self {
+            Self::Any => {}
             Self::Boolean => text.push_str(r#","type":"boolean""#),
             Self::Integer { minimum, maximum } => {
                 text.push_str(r#","type":"integer","minimum":"#);
@@ -178,7 +186,8 @@ impl Schema {
         write_description(&mut inner, description);
         described.write_keywords(&mut inner);
         text.push('{');
-        text.push_str(&inner[1..]);
+        // Of any JSON there may be nothing to say.
+        text.push_str(inner.strip_prefix(',').unwrap_or_default());
         text.push('}');
     }
 }

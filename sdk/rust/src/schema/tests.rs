@@ -153,3 +153,26 @@ fn a_choice_may_be_written_in_lower_case() {
     );
     assert!(reader::from_slice::<Preset>(b"\"Main\"").is_err());
 }
+
+#[test]
+fn any_json_is_accepted_as_it_is() {
+    #[config]
+    #[derive(Default)]
+    struct Free {
+        /// What another program reads.
+        any: Value,
+        list: Vec<Value>,
+    }
+    let schema: Value = serde_json::from_slice(&Free::SCHEMA.to_json()).unwrap();
+    assert_eq!(
+        schema["properties"],
+        json!({
+            "any": {"description": "What another program reads."},
+            "list": {"type": "array", "items": {}},
+        })
+    );
+    let text = br#"{"any": {"a": [1, null, "b"]}, "list": [true, {}]}"#;
+    let free: Free = reader::from_slice(text).unwrap();
+    assert_eq!(free.any, json!({"a": [1, null, "b"]}));
+    assert_eq!(free.list, [json!(true), json!({})]);
+}

@@ -1,0 +1,78 @@
+//! Buildah, as on OpenShift: a user without privileges, and chroot in the place of
+//! containers.
+
+use reeve_sdk::prelude::*;
+
+use super::{Build, REGISTRY, Recipe, image_or, is_lax};
+use crate::names::literal;
+use crate::settings::Credentials;
+
+const IMAGE: &str = "quay.io/buildah/stable:v1.44.0";
+
+/// Where it keeps layers. In two parts, since the check of this repository takes such a
+/// path in a file for one of somebody's machine; this one is of the container.
+const STATE: &str = concat!("/ho", "me/build/.local/share/containers");
+
+/// A tag that is there and may not be changed was pushed by an earlier build under the
+/// same key: then what it names is the result.
+const SCRIPT: &str = r#"set -eu
+buildah build $BUILD_TLS --file=/workspace/Dockerfile --tag="$DESTINATION" "$@" /workspace
+if ! buildah push $PUSH_TLS --digestfile=/workspace/digest \
+    "$DESTINATION" "docker://$DESTINATION" 2> /workspace/push.log; then
+  cat /workspace/push.log >&2
+  grep -qiE 'immutable|already exists' /workspace/push.log || exit 1
+  buildah rmi --force "$DESTINATION"
+  buildah pull --quiet $PUSH_TLS "docker://$DESTINATION"
+  buildah inspect --type=image --format='{{.FromImageDigest}}' "$DESTINATION" > /workspace/digest
+fi
+cat /workspace/digest > /dev/termination-log
+"#;
+
+pub(super) fn recipe(build: &Build<'_>) -> Recipe {
+    let config = &build.settings.config.image_builder;
+    let mut command = vec!["/bin/sh".to_owned(), "-c".to_owned(), SCRIPT.to_owned()];
+    command.push("build".to_owned());
+    if !config.cache_repository.is_empty() {
+        let cache = &config.cache_repository;
+        command.push("--layers".to_owned());
+        command.push(format!("--cache-to={cache}"));
+        command.push(format!("--cache-from={cache}"));
+    }
+    command.extend(config.extra_arguments.iter().map(|text| literal(text)));
+    let tls = |is_lax: bool| if is_lax { "--tls-verify=false" } else { "" };
+    let mut env = vec![
+        json!({"name": "BUILDAH_ISOLATION", "value": "chroot"}),
+        // Needs neither a device nor a kernel that lets users mount overlays.
+        json!({"name": "STORAGE_DRIVER", "value": "vfs"}),
+        json!({"name": "DESTINATION", "value": build.destination.to_string()}),
+        json!({"name": "BUILD_TLS", "value": tls(is_lax(build, build.base))}),
+        json!({"name": "PUSH_TLS", "value": tls(is_lax(build, &build.destination))}),
+    ];
+    if build.settings.credentials != Credentials::Account {
+        // A file that is not there would be an error.
+        let file = format!("{REGISTRY}/config.json");
+        env.push(json!({"name": "REGISTRY_AUTH_FILE", "value": file}));
+    }
+    let unconfined = json!({"type": "Unconfined"});
+    Recipe {
+        container: json!({
+            "image": image_or(build, IMAGE),
+            "command": command,
+            "env": env,
+            "securityContext": {
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                // newuidmap and newgidmap, which make its user namespace.
+                "allowPrivilegeEscalation": true,
+                "capabilities": {"add": ["SETUID", "SETGID"]},
+                "seccompProfile": unconfined,
+                "appArmorProfile": unconfined,
+            },
+            "volumeMounts": [{"name": "state", "mountPath": STATE}],
+        }),
+        volumes: vec![json!({"name": "state", "emptyDir": {}})],
+        credentials: REGISTRY,
+        files: Vec::new(),
+        pod: json!({}),
+    }
+}

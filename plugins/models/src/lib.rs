@@ -1,0 +1,372 @@
+//! Builds images of models, by their packages, and serves them: the management agent of
+//! DataRobot's MLOps as a plugin.
+//!
+//! A ModelDeployment names a model. A Job puts it into the image of the prediction
+//! server and reports the digest; a Deployment serves that digest. What is known of all
+//! this stands on objects of the cluster, and nowhere else.
+
+mod builder;
+mod config;
+mod image;
+mod job;
+mod jobs;
+mod key;
+mod live;
+mod model;
+mod names;
+mod prerequisites;
+mod record;
+mod report;
+mod serve;
+mod settings;
+mod state;
+mod tracking;
+
+use reeve_sdk::prelude::*;
+
+use builder::{Build, job_name, key_of};
+use config::{Builder, Config};
+use image::Image;
+use job::{JobState, LiveJob};
+use live::Live;
+use model::{Model, Source, Spec, Version};
+use names::{
+    CONFIG_MAP, DEPLOYMENT, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET, SECRET,
+    SERVICE, SERVICE_ACCOUNT,
+};
+use record::{Built, Record, Seen};
+use serve::Serving;
+use settings::Settings;
+use state::{Decision, Deploy, Observed};
+
+/// The parts of a ModelDeployment that are read.
+#[input]
+struct ModelDeployment {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
+    let settings = Settings::of(config)?;
+    let place = || Scope::Namespaces(config.namespaces.clone());
+    let mut manifest = Manifest::controller(MODEL_DEPLOYMENT).projection(["/spec"]);
+    for kind in [
+        CONFIG_MAP,
+        JOB,
+        POD,
+        DEPLOYMENT,
+        REPLICA_SET,
+        SERVICE_ACCOUNT,
+    ] {
+        manifest = manifest.reads((kind, place()));
+    }
+    // Each by its name, and no other: rights to read it are as narrow.
+    for name in prerequisites::secrets(&settings) {
+        manifest = manifest.reads(ReadRule::new(SECRET, place()).names([name]));
+    }
+    for kind in [
+        CONFIG_MAP,
+        JOB,
+        DEPLOYMENT,
+        SERVICE,
+        INGRESS,
+        SERVICE_ACCOUNT,
+        // Its status.
+        MODEL_DEPLOYMENT,
+    ] {
+        manifest = manifest.writes(kind, place());
+    }
+    Ok(manifest)
+}
+
+/// A model that is wanted, and where its image comes from.
+struct Target {
+    model: Model,
+    base: Image,
+    key: String,
+    /// Name of the Job that builds it.
+    job: String,
+    /// Where its image is pushed; where nothing is built, the prediction server itself.
+    repository: Image,
+}
+
+fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
+    let settings = Settings::of(config).or_terminal("the configuration")?;
+    let namespace = primary.metadata.namespace.unwrap_or_default();
+    if !config.namespaces.contains(&namespace) {
+        return Err(Failure::terminal(format!(
+            "namespace {namespace} is not among /namespaces of the configuration ({}); add it, or \
+             deploy the model in one of them",
+            config.namespaces.join(", ")
+        )));
+    }
+    let place = Place {
+        name: primary.metadata.name,
+        namespace,
+    };
+    let spec = &primary.spec;
+    let live = Live::read(&place, cx)?;
+    let recorded = Record::read(&place, cx)?;
+    let own = LiveJob::made_for(&place, cx)?;
+    let target = target(&place, spec, &settings, &live);
+    let account = prerequisites::account(&place, &settings, cx)?;
+
+    let mut record = recorded.clone();
+    let mut named = None;
+    let wanted = match &target {
+        Err(problems) => Err(problems.clone()),
+        Ok(target) => {
+            let image = known_image(target, &live, &record);
+            if image.is_some() {
+                record.seen = Seen::default();
+            }
+            let mut job = JobState::Absent;
+            let mut losses = 0;
+            let mut missing = Vec::new();
+            if image.is_none() {
+                named = LiveJob::named(&place, &target.job, &target.key, cx)?;
+                missing = prerequisites::missing(&place, &settings, cx)?;
+                missing.extend(account.missing.clone());
+                if let Some(found) = &named {
+                    job = found.state(&found.pods(&place, cx)?);
+                }
+                let uid = named.as_ref().filter(|job| job.is_of(&place));
+                let uid = uid.and_then(LiveJob::uid);
+                losses = record.losses(&target.job, uid);
+                record.see(&target.job, uid);
+            }
+            Ok(state::Wanted {
+                key: &target.key,
+                image,
+                repository: &target.repository,
+                missing,
+                job,
+                losses,
+            })
+        }
+    };
+    let decision = state::decide(&Observed {
+        stopped: spec.stopped == Some(true),
+        busy: jobs::is_busy(&place, &own, cx)?,
+        wanted,
+        live: &live,
+    });
+
+    if spec.stopped == Some(true) {
+        // What a stop has deleted was not lost.
+        record.seen = Seen::default();
+    }
+    let version = version(&decision, target.as_ref().ok(), &live);
+    note(&mut record, target.as_ref().ok(), &live, version.as_ref());
+    let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
+
+    let mut outcome = Outcome::new().empty_is_meant();
+    let wants = target.as_ref().ok().map(|target| &*target.key);
+    outcome = outcome.object(record.object(&place, wants));
+    outcome = outcome.objects(account.object);
+    let build = target.as_ref().ok().map(|target| Build {
+        place: &place,
+        name: &target.job,
+        key: &target.key,
+        model: &target.model,
+        settings: &settings,
+        base: &target.base,
+        destination: target.repository.tagged(tag(target)),
+    });
+    let wanted = build.as_ref().map(|build| jobs::Wanted {
+        build,
+        step: decision.build,
+        live: named.as_ref(),
+    });
+    outcome = outcome.objects(jobs::jobs(
+        &place,
+        &own,
+        wanted.as_ref(),
+        &recorded,
+        &record,
+        cx,
+    )?);
+    let id = id(&place, spec, target.as_ref().ok());
+    if let Some(version) = &version {
+        let serving = Serving {
+            place: &place,
+            spec,
+            settings: &settings,
+            id: &id,
+            version,
+        };
+        outcome = outcome.objects(serving.objects());
+    }
+    let facts = report::Facts {
+        id: Some(&id),
+        root: settings.root.as_ref(),
+        key: wants,
+        image: version.as_ref().map(|version| version.image.to_string()),
+        job: named.as_ref().map(|job| &*job.metadata.name),
+    };
+    outcome = outcome.object(report::status(&place, &decision, &facts));
+    outcome = report::tell(outcome, &decision);
+    if let Some(problem) = account.problem {
+        let mut problems = Problems::new();
+        problems.add(problem);
+        outcome = outcome.problems("AccountUsable", "AccountDiffers", &problems);
+    }
+    for image in orphaned {
+        outcome = outcome.event(Event::normal(
+            "ImageOrphaned",
+            format!(
+                "nothing uses {image} any more; the list in ConfigMap {} is for retention policies",
+                place.record()
+            ),
+        ));
+    }
+    Ok(outcome)
+}
+
+/// What is wanted, or all that is wrong with it.
+fn target(
+    place: &Place,
+    spec: &Spec,
+    settings: &Settings<'_>,
+    live: &Live,
+) -> Result<Target, Vec<String>> {
+    let missing = settings.missing();
+    let model = Model::check(&place.name, spec, settings);
+    let mut problems = Vec::new();
+    if !missing.is_empty() {
+        problems.push(format!(
+            "the configuration does not say {}; set it in config.yaml",
+            missing.join(", ")
+        ));
+    }
+    let mounts = settings.config.image_builder.builder == Builder::Mount;
+    let base = settings.base.clone();
+    if mounts && base.as_ref().is_some_and(|base| base.digest.is_none()) {
+        problems.push(
+            "/imageBuilder/ppsImage of the configuration has no digest; where models are mounted \
+             it serves as it is, so add `@sha256:` and its digest"
+                .to_owned(),
+        );
+    }
+    let (model, base) = match (model, base) {
+        (Ok(model), Some(base)) if problems.is_empty() => (model, base),
+        (model, _) => {
+            problems.extend(model.err().into_iter().flatten());
+            return Err(problems);
+        }
+    };
+    let base = base_of(&model, base, settings, live);
+    let key = key_of(&model, settings, &base);
+    let repository = match (&settings.repository, mounts) {
+        (Some(repository), false) => repository.clone(),
+        _ => base.clone(),
+    };
+    Ok(Target {
+        job: job_name(&key, spec.retry.as_deref()),
+        model,
+        base,
+        key,
+        repository,
+    })
+}
+
+/// The prediction server that a model is put into: what serves already stays on the
+/// one that it was built on, unless the configuration says otherwise.
+fn base_of(model: &Model, base: Image, settings: &Settings<'_>, live: &Live) -> Image {
+    let rebuilds = settings.config.image_builder.rebuild_on_pps_image_change;
+    let serves = live.version.as_ref().filter(|version| {
+        version.package == model.package() && version.artifact.as_ref() == model.artifact()
+    });
+    match serves.filter(|_| !rebuilds) {
+        Some(version) => version.base.clone(),
+        None => base,
+    }
+}
+
+/// The image of what is wanted, where it need not be built.
+fn known_image(target: &Target, live: &Live, record: &Record) -> Option<Image> {
+    if matches!(target.model.source, Source::Artifact(_)) {
+        let digest = target.base.digest.clone()?;
+        return Some(target.base.at(digest));
+    }
+    let serving = live.version.as_ref();
+    let serving = serving.filter(|version| version.key == target.key);
+    let recorded = record.images.get(&target.key);
+    serving
+        .map(|version| version.image.clone())
+        .or_else(|| recorded.map(|built| built.image.clone()))
+}
+
+/// What is to serve, if anything.
+fn version(decision: &Decision, target: Option<&Target>, live: &Live) -> Option<Version> {
+    match (&decision.deploy, target) {
+        (Deploy::Nothing, _) => None,
+        (Deploy::Kept, _) => live.version.clone(),
+        (Deploy::Wanted(image), Some(target)) => Some(Version::of(
+            &target.model,
+            &target.key,
+            &target.base,
+            image.clone(),
+        )),
+        (Deploy::Wanted(_), None) => None,
+    }
+}
+
+fn tag(target: &Target) -> String {
+    format!("{}-{}", target.model.id, target.key)
+}
+
+/// Notes the images that were built for the deployment: the one that is to serve, and
+/// the one that does, should the record have been lost.
+fn note(record: &mut Record, target: Option<&Target>, live: &Live, version: Option<&Version>) {
+    for version in live.version.iter().chain(version) {
+        if version.artifact.is_some() {
+            continue;
+        }
+        let is_target = target.filter(|target| target.key == version.key);
+        let tag = is_target.map_or(format!("{}-{}", version.model_id, version.key), tag);
+        let image = version.image.clone();
+        let known = record.images.get(&version.key);
+        if known.is_none_or(|known| known.image != image) {
+            record.built(&version.key, Built { image, tag });
+        }
+    }
+}
+
+/// Moves images that nothing uses to the orphans.
+fn collect(
+    record: &mut Record,
+    place: &Place,
+    target: Option<&Target>,
+    live: &Live,
+    cx: &Context,
+) -> Result<Vec<String>, Failure> {
+    let serving = live.version.as_ref().map(|version| version.key.clone());
+    record.collect(|key, built| {
+        let is_wanted = target.is_some_and(|target| target.key == key);
+        let Some(digest) = &built.image.digest else {
+            return Ok(true);
+        };
+        Ok(is_wanted
+            || serving.as_deref() == Some(key)
+            || live.names(digest)
+            || live::is_named(place, digest, cx)?
+            || jobs::is_wanted_elsewhere(place, key, cx)?)
+    })
+}
+
+/// Id of the deployment. Of a spec that makes no sense the id may, and what serves is
+/// to be found where it was.
+fn id(place: &Place, spec: &Spec, target: Option<&Target>) -> String {
+    match target {
+        Some(target) => target.model.deployment_id.clone(),
+        None => spec
+            .usable_id()
+            .map_or_else(|| place.name.clone(), str::to_owned),
+    }
+}
+
+reeve_sdk::plugin!(manifest, reconcile);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! What serves now: the Deployment and its ReplicaSets, read.
+
+use reeve_sdk::Strings;
+use reeve_sdk::prelude::*;
+
+use crate::image::{Digest, Image};
+use crate::model::Version;
+use crate::names::{DEPLOYMENT, DIGEST, OF, Place, REPLICA_SET};
+
+/// The Deployment as it is.
+#[input]
+struct LiveDeployment {
+    metadata: Marks,
+    spec: Option<DeploymentSpec>,
+    status: Option<DeploymentStatus>,
+}
+
+/// What of metadata is read here.
+#[input]
+struct Marks {
+    generation: Option<i64>,
+    labels: Option<Strings>,
+    annotations: Option<Strings>,
+}
+
+#[input]
+struct DeploymentSpec {
+    replicas: Option<i64>,
+    template: Option<Template>,
+}
+
+#[input]
+struct DeploymentStatus {
+    observed_generation: Option<i64>,
+    replicas: Option<i64>,
+    updated_replicas: Option<i64>,
+    available_replicas: Option<i64>,
+    conditions: Option<Vec<DeploymentCondition>>,
+}
+
+#[input]
+struct DeploymentCondition {
+    r#type: String,
+    status: String,
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+/// A ReplicaSet of a model.
+#[input]
+struct LiveSet {
+    spec: Option<SetSpec>,
+    status: Option<SetStatus>,
+}
+
+#[input]
+struct SetSpec {
+    template: Template,
+}
+
+#[input]
+struct Template {
+    metadata: Option<Marks>,
+    spec: Option<PodSpec>,
+}
+
+#[input]
+struct PodSpec {
+    containers: Vec<Container>,
+}
+
+#[input]
+struct Container {
+    image: Option<String>,
+}
+
+#[input]
+struct SetStatus {
+    available_replicas: Option<i64>,
+}
+
+/// What serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Live {
+    /// Whether there is a Deployment at all.
+    pub(crate) exists: bool,
+    /// What the Deployment is of, if it can be told.
+    pub(crate) version: Option<Version>,
+    /// How its rollout stands.
+    pub(crate) rollout: Rollout,
+    /// What answers requests: the versions of which servers are available.
+    pub(crate) answering: Vec<Version>,
+    /// How many ReplicaSets there are.
+    pub(crate) sets: usize,
+    /// The images that these name.
+    pub(crate) images: Vec<Image>,
+}
+
+/// How a rollout stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rollout {
+    /// Under way.
+    #[default]
+    Progressing,
+    /// Everything is new and available.
+    Done,
+    /// It was done once, and now servers are missing.
+    Short { available: i64, wanted: i64 },
+    /// It has taken too long.
+    Stuck(String),
+}
+
+const DEPLOYMENT_PARTS: [&str; 7] = [
+    "/metadata/labels",
+    "/metadata/annotations",
+    "/metadata/generation",
+    "/spec/replicas",
+    "/spec/template/metadata/labels",
+    "/spec/template/metadata/annotations",
+    "/status",
+];
+
+impl Live {
+    /// Reads what serves a deployment.
+    pub(crate) fn read(place: &Place, cx: &Context) -> Result<Self, Failure> {
+        let reference = place.object(&DEPLOYMENT, &place.name);
+        let deployment: Option<LiveDeployment> = cx.get_parts(&reference, DEPLOYMENT_PARTS)?;
+        let query = place.labelled(REPLICA_SET, OF, &place.name).projection([
+            "/spec/template/metadata/labels",
+            "/spec/template/metadata/annotations",
+            "/spec/template/spec/containers",
+            "/status/availableReplicas",
+        ]);
+        let sets: Vec<LiveSet> = cx.list(&query)?;
+        let mut live = Self {
+            sets: sets.len(),
+            ..Self::default()
+        };
+        for set in &sets {
+            live.add(set);
+        }
+        if let Some(deployment) = deployment {
+            live.exists = true;
+            // Somebody may have edited one of them.
+            live.version = deployment
+                .version()
+                .or_else(|| live.answering.first().cloned());
+            live.rollout = deployment.rollout();
+        }
+        Ok(live)
+    }
+
+    fn add(&mut self, set: &LiveSet) {
+        let Some(spec) = &set.spec else {
+            return;
+        };
+        let containers = spec.template.spec.iter().flat_map(|pod| &pod.containers);
+        let images = containers.filter_map(|container| container.image.as_deref());
+        self.images
+            .extend(images.filter_map(|image| Image::parse(image).ok()));
+        let status = set.status.as_ref();
+        let available = status.and_then(|status| status.available_replicas);
+        let version = spec.template.metadata.as_ref().and_then(Marks::version);
+        if let Some(version) = version.filter(|_| available.unwrap_or(0) > 0) {
+            self.answering.push(version);
+        }
+    }
+
+    /// Whether a ReplicaSet of this deployment names an image of this digest.
+    pub(crate) fn names(&self, digest: &Digest) -> bool {
+        let mut images = self.images.iter();
+        images.any(|image| image.digest.as_ref() == Some(digest))
+    }
+
+    /// Whether what is of this key answers requests.
+    pub(crate) fn answers(&self, key: &str) -> bool {
+        self.answering.iter().any(|version| version.key == key)
+    }
+
+    /// What answers requests and is of another key.
+    pub(crate) fn old(&self, key: &str) -> Option<&Version> {
+        self.answering.iter().find(|version| version.key != key)
+    }
+}
+
+/// Whether any ReplicaSet in the namespace names an image of this digest.
+pub(crate) fn is_named(place: &Place, digest: &Digest, cx: &Context) -> Result<bool, Failure> {
+    let query = place.labelled(REPLICA_SET, DIGEST, digest.label());
+    Ok(!cx.list_references(&query)?.is_empty())
+}
+
+impl Marks {
+    fn version(&self) -> Option<Version> {
+        Version::read(self.labels.as_ref()?, self.annotations.as_ref()?)
+    }
+}
+
+impl LiveDeployment {
+    fn version(&self) -> Option<Version> {
+        let spec = self.spec.as_ref();
+        let template = spec.and_then(|spec| spec.template.as_ref());
+        let marks = template.and_then(|template| template.metadata.as_ref());
+        marks
+            .and_then(Marks::version)
+            .or_else(|| self.metadata.version())
+    }
+
+    fn rollout(&self) -> Rollout {
+        let seen = |status: &&DeploymentStatus| {
+            status.observed_generation.is_some()
+                && status.observed_generation == self.metadata.generation
+        };
+        let Some(status) = self.status.as_ref().filter(seen) else {
+            return Rollout::Progressing;
+        };
+        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas);
+        let wanted = wanted.unwrap_or(1);
+        let progress = status.conditions.iter().flatten();
+        let mut progress = progress.filter(|one| one.r#type == "Progressing");
+        let progress = progress.next();
+        let reason = progress.and_then(|one| one.reason.as_deref());
+        if reason == Some("ProgressDeadlineExceeded") {
+            let message = progress.and_then(|one| one.message.clone());
+            return Rollout::Stuck(message.unwrap_or_default());
+        }
+        let count = |count: Option<i64>| count.unwrap_or(0);
+        let available = count(status.available_replicas);
+        let is_new = count(status.updated_replicas) >= wanted
+            && count(status.replicas) <= count(status.updated_replicas);
+        if is_new && available >= wanted {
+            return Rollout::Done;
+        }
+        // The controller leaves this reason in place once a rollout is done.
+        let is_true = progress.is_some_and(|one| one.status == "True");
+        match is_new && is_true && reason == Some("NewReplicaSetAvailable") {
+            true => Rollout::Short { available, wanted },
+            false => Rollout::Progressing,
+        }
+    }
+}

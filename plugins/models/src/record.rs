@@ -1,0 +1,257 @@
+//! What was built for a deployment: a ConfigMap that outlives Jobs and agents.
+//!
+//! It is text, a thing a line, so that people and retention policies can read it.
+
+use std::collections::BTreeMap;
+
+use reeve_sdk::prelude::*;
+
+use crate::image::Image;
+use crate::names::{CONFIG_MAP, OF, Place, WANTS, object};
+
+/// Lines about images that nothing uses any more: a ConfigMap holds a megabyte, and
+/// who reads them reads them within the next hundred models.
+const ORPHANS: usize = 100;
+
+/// What was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Images in use, by build key.
+    pub(crate) images: BTreeMap<String, Built>,
+    /// The build that is wanted, and the Jobs of its name that there have been.
+    pub(crate) seen: Seen,
+    /// Images that nothing uses any more, as `repository:tag@digest`, the oldest first.
+    pub(crate) orphans: Vec<String>,
+}
+
+/// An image that was pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// By digest.
+    pub(crate) image: Image,
+    /// Its tag.
+    pub(crate) tag: String,
+}
+
+/// Jobs of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The name.
+    pub(crate) job: String,
+    /// Their uids.
+    pub(crate) uids: Vec<String>,
+}
+
+/// The parts of the ConfigMap that are read.
+#[input]
+struct Live {
+    data: Option<BTreeMap<String, String>>,
+}
+
+impl Built {
+    /// For people and retention policies: what is to be deleted.
+    pub(crate) fn orphan(&self) -> String {
+        let digest = self.image.digest.as_ref().map(|digest| digest.as_str());
+        format!(
+            "{}:{}@{}",
+            self.image.repository,
+            self.tag,
+            digest.unwrap_or_default()
+        )
+    }
+}
+
+impl Record {
+    /// Reads the record of a deployment. A line that somebody has made unreadable is as
+    /// if it were not there: at worst, something is built once more.
+    pub(crate) fn read(place: &Place, cx: &Context) -> Result<Self, Failure> {
+        let reference = place.object(&CONFIG_MAP, place.record());
+        let live: Option<Live> = cx.get_parts(&reference, ["/data"])?;
+        let data = live.and_then(|live| live.data).unwrap_or_default();
+        Ok(Self::parse(&data))
+    }
+
+    fn parse(data: &BTreeMap<String, String>) -> Self {
+        let text = |key: &str| data.get(key).map(String::as_str).unwrap_or_default();
+        let image = |line: &str| {
+            let mut words = line.split(' ');
+            let (key, image, tag) = (words.next()?, words.next()?, words.next()?);
+            let image = Image::parse(image).ok().filter(|i| i.digest.is_some())?;
+            let tag = tag.to_owned();
+            Some((key.to_owned(), Built { image, tag }))
+        };
+        let mut seen = text("seen").split_whitespace().map(str::to_owned);
+        Self {
+            images: text("images").lines().filter_map(image).collect(),
+            seen: Seen {
+                job: seen.next().unwrap_or_default(),
+                uids: seen.collect(),
+            },
+            orphans: text("orphaned").lines().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The ConfigMap. `wants` is the key that the deployment wants, if any, by which
+    /// others see that it is used.
+    pub(crate) fn object(&self, place: &Place, wants: Option<&str>) -> Value {
+        let mut labels = json!({OF: place.name});
+        if let Some(key) = wants {
+            labels[WANTS] = json!(key);
+        }
+        let lines = |lines: Vec<String>| lines.join("\n");
+        let images = self
+            .images
+            .iter()
+            .map(|(key, built)| format!("{key} {} {}", built.image, built.tag))
+            .collect();
+        let mut data = json!({"images": lines(images)});
+        if !self.seen.uids.is_empty() {
+            data["seen"] = json!(format!("{} {}", self.seen.job, self.seen.uids.join(" ")));
+        }
+        if !self.orphans.is_empty() {
+            data["orphaned"] = json!(lines(self.orphans.clone()));
+        }
+        object(
+            &place.object(&CONFIG_MAP, place.record()),
+            json!({"labels": labels}),
+            json!({"data": data}),
+        )
+    }
+
+    /// Notes a Job that builds `job`, and forgets those of other builds.
+    pub(crate) fn see(&mut self, job: &str, uid: Option<&str>) {
+        if self.seen.job != job {
+            self.seen = Seen {
+                job: job.to_owned(),
+                uids: Vec::new(),
+            };
+        }
+        if let Some(uid) = uid
+            && !self.seen.uids.iter().any(|known| known == uid)
+        {
+            self.seen.uids.push(uid.to_owned());
+        }
+    }
+
+    /// How many Jobs that build `job` are gone, when `uid` is the one that is there.
+    pub(crate) fn losses(&self, job: &str, uid: Option<&str>) -> usize {
+        if self.seen.job != job {
+            return 0;
+        }
+        let others = self.seen.uids.iter();
+        others.filter(|known| Some(known.as_str()) != uid).count()
+    }
+
+    /// Notes an image, which is then no orphan.
+    pub(crate) fn built(&mut self, key: &str, built: Built) {
+        let orphan = built.orphan();
+        self.orphans.retain(|known| *known != orphan);
+        self.images.insert(key.to_owned(), built);
+    }
+
+    /// Moves the images that `is_used` denies to the orphans, and returns them.
+    pub(crate) fn collect(
+        &mut self,
+        mut is_used: impl FnMut(&str, &Built) -> Result<bool, Failure>,
+    ) -> Result<Vec<String>, Failure> {
+        let mut orphaned = Vec::new();
+        let mut kept = BTreeMap::new();
+        for (key, built) in std::mem::take(&mut self.images) {
+            if is_used(&key, &built)? {
+                kept.insert(key, built);
+            } else {
+                orphaned.push(built.orphan());
+            }
+        }
+        self.images = kept;
+        self.orphans.retain(|known| !orphaned.contains(known));
+        self.orphans.extend(orphaned.iter().cloned());
+        let surplus = self.orphans.len().saturating_sub(ORPHANS);
+        self.orphans.drain(..surplus);
+        Ok(orphaned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(digit: char) -> Built {
+        let digest = String::from(digit).repeat(64);
+        Built {
+            image: Image::parse(&format!("r.example.com/models@sha256:{digest}")).unwrap(),
+            tag: format!("m-{digit}"),
+        }
+    }
+
+    fn place() -> Place {
+        Place {
+            name: "churn".to_owned(),
+            namespace: "models".to_owned(),
+        }
+    }
+
+    fn again(record: &Record) -> Record {
+        let cx = Context::test().with_object(record.object(&place(), Some("k")));
+        Record::read(&place(), &cx).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut record = Record::default();
+        assert_eq!(again(&record), record);
+        record.built("a", image('a'));
+        record.built("b", image('b'));
+        record.see("model-build-b", Some("1"));
+        record.see("model-build-b", Some("2"));
+        record.orphans = vec![image('c').orphan(), image('d').orphan()];
+        assert_eq!(again(&record), record);
+        let labels = &record.object(&place(), Some("k"))["metadata"]["labels"];
+        assert_eq!(labels, &json!({OF: "churn", WANTS: "k"}));
+    }
+
+    #[test]
+    fn lines_that_make_no_sense_are_as_if_they_were_not_there() {
+        let data = [
+            ("images", "a\n\nb r.io/x m-b\nc r.io/x:1 t\n"),
+            ("seen", " "),
+        ];
+        let data = data.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        assert_eq!(Record::parse(&data.into()), Record::default());
+    }
+
+    #[test]
+    fn jobs_of_other_builds_are_forgotten() {
+        let mut record = Record::default();
+        record.see("x", Some("1"));
+        record.see("x", Some("1"));
+        record.see("x", None);
+        assert_eq!(
+            (record.losses("x", Some("1")), record.losses("x", None)),
+            (0, 1)
+        );
+        assert_eq!(record.losses("y", None), 0);
+        record.see("y", Some("2"));
+        assert_eq!((record.losses("x", None), record.losses("y", None)), (0, 1));
+    }
+
+    #[test]
+    fn what_nothing_uses_is_told_once_and_bounded() {
+        let mut record = Record::default();
+        record.built("a", image('a'));
+        record.built("b", image('b'));
+        let orphaned = record.collect(|key, _| Ok(key == "a")).unwrap();
+        assert_eq!(orphaned, [image('b').orphan()]);
+        assert_eq!(record.images.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(record.orphans, orphaned);
+        assert!(record.collect(|_, _| Ok(true)).unwrap().is_empty());
+        // Built once more, it is used again.
+        record.built("b", image('b'));
+        assert!(record.orphans.is_empty());
+        record.orphans = (0..ORPHANS).map(|index| index.to_string()).collect();
+        record.collect(|_, _| Ok(false)).unwrap();
+        assert_eq!(record.orphans.len(), ORPHANS);
+        assert_eq!(record.orphans.last(), Some(&image('b').orphan()));
+        assert_eq!(record.orphans.first().unwrap(), "2");
+    }
+}
