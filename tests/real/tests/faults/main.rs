@@ -20,6 +20,10 @@ use stage::{AGENT, NAMESPACE, PLUGIN, Requests, Stage};
 /// quotas. Whatever breaks, each lists or connects anew a few times at most.
 const WATCHES: usize = 6;
 
+/// Writes that a changed Profile may cost while something is amiss: the quota, once more
+/// when the first was lost or refused, and a Unit and an event that tell of it and go.
+const WRITES: usize = 6;
+
 /// Long enough for the agent to have heard, if it could.
 const A_WHILE: Duration = Duration::from_secs(3);
 
@@ -64,7 +68,7 @@ fn connections_that_break_cost_no_lists(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: 3 * WATCHES,
-        writes: 3,
+        writes: 3 * WRITES,
     };
     costing(stage, most, |stage| {
         for profile in ["ann", "bob", "cleo"] {
@@ -83,7 +87,7 @@ fn silent_watches_are_no_news_of_their_own(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: 2 * WATCHES,
-        writes: 1,
+        writes: 2 * WRITES,
     };
     costing(stage, most, |stage| {
         let before = stage.pods("ann")?;
@@ -102,7 +106,7 @@ fn versions_that_are_too_old_are_listed_once(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 2 * WATCHES,
         watches: 4 * WATCHES,
-        writes: 1,
+        writes: 2 * WRITES,
     };
     let asked = costing(stage, most, |stage| {
         stage.proxy.close();
@@ -122,7 +126,7 @@ fn a_namespace_that_goes_is_waited_for(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: WATCHES,
-        writes: 12,
+        writes: 4 * WRITES,
     };
     costing(stage, most, |stage| {
         stage.cluster.kubectl(&["delete", "namespace", "cleo"])?;
@@ -144,7 +148,7 @@ fn rights_that_are_taken_and_given_back(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: WATCHES,
-        writes: 12,
+        writes: 4 * WRITES,
     };
     costing(stage, most, |stage| {
         let delete = ["delete", "clusterrolebinding", &binding("account")];
@@ -160,7 +164,7 @@ fn rights_that_are_taken_and_given_back(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 20,
         watches: 4 * WATCHES,
-        writes: 1,
+        writes: 2 * WRITES,
     };
     costing(stage, most, |stage| {
         let delete = ["delete", "clusterrolebinding", &binding("agent")];
@@ -192,7 +196,7 @@ fn an_api_server_with_too_much_to_do(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: 2 * WATCHES,
-        writes: 12,
+        writes: 4 * WRITES,
     };
     let api = "flowcontrol.apiserver.k8s.io/v1";
     let account = json!({
@@ -245,7 +249,7 @@ fn an_api_server_that_fails(stage: &mut Stage) -> Result<()> {
     let most = Cost {
         lists: 0,
         watches: WATCHES,
-        writes: 14,
+        writes: 4 * WRITES,
     };
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
