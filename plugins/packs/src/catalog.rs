@@ -160,13 +160,10 @@ pub(crate) fn unknown() -> String {
 
 /// The namespaces of all packs but Flux's.
 pub(crate) fn namespaces() -> Vec<String> {
-    let mut all: Vec<String> = PACKS
+    PACKS
         .iter()
         .filter(|pack| pack.name != FLUX)
         .flat_map(|pack| pack.namespaces)
         .map(|name| (*name).to_owned())
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+        .collect()
 }

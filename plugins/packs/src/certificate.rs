@@ -170,9 +170,20 @@ fn bits<'a>(string: &Reader<'a>) -> Option<&'a [u8]> {
 /// The first block of this label in a PEM text (RFC 7468).
 fn block(pem: &[u8], label: &str) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(pem).ok()?;
-    let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
-    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
-    forms::decode(body)
+    let (begin, end) = (
+        format!("-----BEGIN {label}-----"),
+        format!("-----END {label}-----"),
+    );
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| *line == begin)?;
+    let mut body = String::new();
+    for line in lines {
+        if line == end {
+            return forms::decode(&body);
+        }
+        body.push_str(line);
+    }
+    None
 }
 
 /// What is left of a text in DER (X.690).

@@ -1,14 +1,12 @@
 //! The desired state: `desired-state.json`, which packs there are to be.
 
-use std::collections::BTreeMap;
-
 use reeve_sdk::names::check_dns_label;
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
 use crate::catalog;
 use crate::findings::{Findings, below};
-use crate::graph;
+use crate::graph::{self, Specs};
 use crate::json;
 use crate::pack::Spec;
 
@@ -18,8 +16,16 @@ pub(crate) const DOCUMENT: &str = "desired-state.json";
 /// The only version of the document that there is.
 const VERSION: &str = "0.1";
 
-/// The packs that are to be there, by name.
-pub(crate) type DesiredState = BTreeMap<String, Spec>;
+/// The packs that are to be there, each once, in the order of the document.
+pub(crate) type DesiredState = Vec<Wanted>;
+
+/// A pack that is to be there.
+pub(crate) struct Wanted {
+    pub(crate) name: String,
+    pub(crate) spec: Spec,
+    /// Where the document says so.
+    place: String,
+}
 
 /// Reads a desired state, noting all that is wrong with it.
 pub(crate) fn parse(text: &str, allow_empty: bool, findings: &mut Findings) -> DesiredState {
@@ -50,7 +56,6 @@ pub(crate) fn parse(text: &str, allow_empty: bool, findings: &mut Findings) -> D
              PackSet",
         );
     }
-    let mut places = BTreeMap::new();
     for (index, pack) in packs.iter().enumerate() {
         let path = format!("/packs/{index}");
         let Some(pack) = pack.as_object() else {
@@ -64,18 +69,24 @@ pub(crate) fn parse(text: &str, allow_empty: bool, findings: &mut Findings) -> D
         let Some(name) = name(&path, pack, findings) else {
             continue;
         };
-        if let Some(first) = places.insert(name.to_owned(), path.clone()) {
-            let name_path = below(&path, "name");
+        if let Some(first) = state.iter().find(|first| first.name == name) {
             findings.error(
-                &name_path,
-                format_args!("{name} is the name of {first} already; remove one of them"),
+                &below(&path, "name"),
+                format_args!(
+                    "{name} is the name of {} already; remove one of them",
+                    first.place
+                ),
             );
             continue;
         }
-        state.insert(name.to_owned(), spec);
+        state.push(Wanted {
+            name: name.to_owned(),
+            spec,
+            place: path,
+        });
     }
     if findings.errors.is_empty() {
-        check_order(&state, &places, findings);
+        check_order(&state, findings);
     }
     state
 }
@@ -98,12 +109,14 @@ fn name<'a>(path: &str, pack: &'a Map<String, Value>, findings: &mut Findings) -
 }
 
 /// What a pack waits for has to be there, and to come to an end.
-fn check_order(state: &DesiredState, places: &BTreeMap<String, String>, findings: &mut Findings) {
-    let packs = by_name(state);
-    for (name, spec) in state {
-        let place = places.get(name).map(String::as_str).unwrap_or_default();
+fn check_order(state: &DesiredState, findings: &mut Findings) {
+    let packs: Specs<'_> = state
+        .iter()
+        .map(|wanted| (&*wanted.name, &wanted.spec))
+        .collect();
+    for Wanted { name, spec, place } in state {
         for need in graph::needs(name, &packs) {
-            if packs.contains_key(need) {
+            if packs.get(need).is_some() {
                 continue;
             }
             let listed = spec.depends_on.as_ref();
@@ -123,18 +136,10 @@ fn check_order(state: &DesiredState, places: &BTreeMap<String, String>, findings
             }
         }
     }
-    let first = packs.keys().find_map(|name| graph::circle(name, &packs));
+    let first = packs.names().find_map(|name| graph::circle(name, &packs));
     if let Some(circle) = first {
         findings.error("/packs", graph::describe(&circle));
     }
-}
-
-/// What each pack says, by name.
-pub(crate) fn by_name(state: &DesiredState) -> BTreeMap<&str, &Spec> {
-    state
-        .iter()
-        .map(|(name, spec)| (name.as_str(), spec))
-        .collect()
 }
 
 /// A newer document may have more in it. It is never written here, so nothing of that

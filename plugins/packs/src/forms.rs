@@ -74,9 +74,9 @@ pub(crate) fn host_of<'a>(url: &'a str, scheme: &str) -> Option<&'a str> {
 /// Whether charts can be looked for below this address: a tag or a digest would end up
 /// in the middle of theirs.
 fn is_repository(url: &str) -> bool {
-    let Some(path) = host_of(url, "oci://").and_then(|_| url.split_once("://")?.1.split_once('/'))
-    else {
+    let rest = host_of(url, "oci://").and_then(|_| url.strip_prefix("oci://"));
+    let Some((_, path)) = rest.and_then(|rest| rest.split_once('/')) else {
         return false;
     };
-    !path.1.is_empty() && !path.1.ends_with('/') && !path.1.contains([':', '@', '?', '#', ' '])
+    !path.is_empty() && !path.ends_with('/') && !path.contains([':', '@', '?', '#', ' '])
 }

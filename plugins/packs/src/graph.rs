@@ -1,15 +1,33 @@
 //! Which pack waits for which, and whether that can come to an end.
 
-use std::collections::BTreeMap;
-
 use crate::catalog;
 use crate::pack::Spec;
+
+/// What each pack says, by name.
+pub(crate) struct Specs<'a>(Vec<(&'a str, &'a Spec)>);
+
+impl<'a> Specs<'a> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Spec> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, spec)| *spec)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a Spec)> for Specs<'a> {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a Spec)>>(specs: T) -> Self {
+        Self(specs.into_iter().collect())
+    }
+}
 
 /// The packs that one waits for.
 ///
 /// They are those that it names in `dependsOn`, or else those that a pack of its name
 /// needs; and where it has a `wave`, all that have a lower one.
-pub(crate) fn needs<'a>(name: &str, packs: &BTreeMap<&'a str, &'a Spec>) -> Vec<&'a str> {
+pub(crate) fn needs<'a>(name: &str, packs: &Specs<'a>) -> Vec<&'a str> {
     let Some(spec) = packs.get(name) else {
         return Vec::new();
     };
@@ -19,35 +37,31 @@ pub(crate) fn needs<'a>(name: &str, packs: &BTreeMap<&'a str, &'a Spec>) -> Vec<
         (None, None) => Vec::new(),
     };
     if let Some(wave) = spec.wave {
-        let earlier = packs.iter().filter(|(_, other)| {
-            let before = other.wave.is_some_and(|other| other < wave);
-            before && other.is_enabled()
-        });
-        needs.extend(earlier.map(|(other, _)| *other));
+        for (other, spec) in &packs.0 {
+            let before = spec.wave.is_some_and(|other| other < wave);
+            if before && spec.is_enabled() && !needs.contains(other) {
+                needs.push(other);
+            }
+        }
     }
-    needs.sort_unstable();
-    needs.dedup();
     needs
 }
 
 /// The packs that wait for one.
-pub(crate) fn dependents<'a>(name: &str, packs: &BTreeMap<&'a str, &'a Spec>) -> Vec<&'a str> {
-    let waits = |other: &&&str| needs(other, packs).contains(&name);
-    packs.keys().filter(waits).copied().collect()
+pub(crate) fn dependents<'a>(name: &str, packs: &Specs<'a>) -> Vec<&'a str> {
+    let waits = |other: &&str| needs(other, packs).contains(&name);
+    packs.names().filter(waits).collect()
 }
 
 /// The first circle that leads on from a pack, its first pack once more at its end.
-pub(crate) fn circle<'a>(
-    name: &'a str,
-    packs: &BTreeMap<&'a str, &'a Spec>,
-) -> Option<Vec<&'a str>> {
+pub(crate) fn circle<'a>(name: &'a str, packs: &Specs<'a>) -> Option<Vec<&'a str>> {
     let mut done = Vec::new();
     follow(name, packs, &mut Vec::new(), &mut done)
 }
 
 fn follow<'a>(
     name: &'a str,
-    packs: &BTreeMap<&'a str, &'a Spec>,
+    packs: &Specs<'a>,
     way: &mut Vec<&'a str>,
     done: &mut Vec<&'a str>,
 ) -> Option<Vec<&'a str>> {

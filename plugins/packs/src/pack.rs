@@ -1,12 +1,11 @@
 //! Pack objects.
 
-use std::collections::BTreeMap;
-
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
 use crate::catalog;
 use crate::findings::{Findings, below};
+use crate::graph::Specs;
 use crate::json::{Json, text};
 use crate::kinds::{ORIGIN, PACK};
 
@@ -142,7 +141,7 @@ impl Packs {
     }
 
     /// What each says, by name.
-    pub(crate) fn specs(&self) -> BTreeMap<&str, &Spec> {
+    pub(crate) fn specs(&self) -> Specs<'_> {
         let packs = self.iter();
         packs.map(|pack| (&*pack.name, &pack.spec)).collect()
     }

@@ -1,8 +1,6 @@
 //! What a pack consists of: a pure function of the configuration and of what its Pack
 //! says.
 
-use std::collections::BTreeMap;
-
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
@@ -11,7 +9,7 @@ use crate::cloud::Cloud;
 use crate::configuration::Configuration;
 use crate::findings::Findings;
 use crate::forms;
-use crate::graph;
+use crate::graph::{self, Specs};
 use crate::json::fill;
 use crate::kinds::{
     CONFIG_MAP, FLUX_NAMESPACE, HELM_RELEASE, HELM_REPOSITORY, NAMESPACE, OCI_REPOSITORY,
@@ -81,7 +79,7 @@ const RELEASE_WAVE: usize = 2;
 pub(crate) struct World<'a> {
     pub(crate) config: &'a Config,
     pub(crate) configuration: &'a Configuration,
-    pub(crate) packs: &'a BTreeMap<&'a str, &'a Spec>,
+    pub(crate) packs: &'a Specs<'a>,
 }
 
 /// A pack as it should be.

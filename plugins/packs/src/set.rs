@@ -47,7 +47,8 @@ pub(crate) fn reconcile(
     findings.check(&name)?;
     // None at all is only let through where it is meant.
     let mut outcome = Outcome::nothing();
-    for (name, spec) in &state {
+    for wanted in &state {
+        let (name, spec) = (&wanted.name, &wanted.spec);
         let mut object = json::fill(PACK_OBJECT, &[("name", Value::from(name.as_str()))]);
         let annotations = &mut object["metadata"]["annotations"];
         annotations[ORIGIN] = Value::from(origin);

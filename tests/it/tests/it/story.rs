@@ -260,7 +260,7 @@ fn components_are_small() {
         ("network", 250_000, 90_000),
         ("notebook", 250_000, 90_000),
         // Seven packs and four parts in one.
-        ("packs", 350_000, 115_000),
+        ("packs", 310_000, 105_000),
         ("quotas", 150_000, 60_000),
         ("rbac", 250_000, 90_000),
         ("s3proxy", 250_000, 90_000),
