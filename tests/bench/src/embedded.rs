@@ -3,6 +3,8 @@
 
 use crate::figure::{Figures, median};
 use crate::process::{ClusterProcess, client};
+use crate::setup::spread;
+use crate::world::list;
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{Api, ListParams, PostParams};
 use reeve_agent::AgentConfig;
@@ -12,10 +14,7 @@ use reeve_real::ControlPlane;
 use reeve_sim::{Config, Server};
 use reeve_test_support::samples;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tokio::task::JoinSet;
 
 /// Each is applied twice: made, and changed.
 const APPLIED: usize = 1_000;
@@ -112,7 +111,10 @@ async fn memory(figures: &mut Figures) -> Result<()> {
     })
     .await?;
     let resident = served.process().resident()? - before;
-    let json = listed_bytes(&client).await?;
+    let resource = config_maps();
+    let listed = list(&client, &resource, Some(NAMESPACE), ListParams::default()).await?;
+    let (objects, json) = (listed.objects, listed.bytes as f64);
+    ensure!(objects >= HELD, "{objects} of {HELD} objects are there");
     figures.plain(
         &format!("JSON of {HELD} objects, each"),
         json / HELD as f64,
@@ -125,28 +127,6 @@ async fn memory(figures: &mut Figures) -> Result<()> {
         1.5,
     );
     Ok(())
-}
-
-/// The JSON of all ConfigMaps, in pages.
-async fn listed_bytes(client: &kube::Client) -> Result<f64> {
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
-    let mut params = ListParams::default().limit(1000);
-    let (mut bytes, mut objects) = (0, 0);
-    loop {
-        let request = kube::core::Request::new(&path).list(&params)?;
-        let page = client.request_text(request).await?;
-        let page: Value = serde_json::from_str(&page)?;
-        for item in page["items"].as_array().context("no items")? {
-            bytes += item.to_string().len();
-            objects += 1;
-        }
-        match page["metadata"]["continue"].as_str() {
-            Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
-            _ => break,
-        }
-    }
-    ensure!(objects >= HELD, "{objects} of {HELD} objects are there");
-    Ok(bytes as f64)
 }
 
 async fn starts(figures: &mut Figures) -> Result<()> {
@@ -165,33 +145,6 @@ async fn starts(figures: &mut Figures) -> Result<()> {
     figures.limited(what, median(&mut inside), "ms", 20.0);
     let what = "reeve cluster, start to first answer, median";
     figures.limited(what, median(&mut alone), "ms", 20.0);
-    Ok(())
-}
-
-/// Does something with each number, from as many tasks as the agent has runs.
-async fn spread<C, F, D>(count: usize, cluster: C, work: F) -> Result<()>
-where
-    C: Clone + Send + 'static,
-    F: Fn(C, usize) -> D + Clone + Send + 'static,
-    D: Future<Output = Result<()>> + Send + 'static,
-{
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut tasks = JoinSet::new();
-    for _ in 0..AgentConfig::CONCURRENCY {
-        let (work, next, cluster) = (work.clone(), next.clone(), cluster.clone());
-        tasks.spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return anyhow::Ok(());
-                }
-                work(cluster.clone(), number).await?;
-            }
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended??;
-    }
     Ok(())
 }
 

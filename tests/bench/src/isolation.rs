@@ -1,7 +1,7 @@
 //! What honest plugins notice of one that loops, and of compilers.
 
 use crate::figure::{Figures, median};
-use crate::setup::{Empty, large_profile, plugin, request};
+use crate::setup::{Empty, guest, large_profile, plugin, request};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use reeve_agent::{GuestThreads, PluginThreads};
@@ -28,9 +28,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     compiler(figures).await?;
     let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
     let honest = engine.load(plugin("quotas")?).await?;
-    let path = reeve_test_support::guest("chameleon");
-    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    let hostile = engine.load(bytes.into()).await?;
+    let hostile = engine.load(guest("chameleon")?).await?;
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         let threads = GuestThreads::default();

@@ -4,16 +4,19 @@
 //! something that runs in the same minute on the same machine. The exit code is 1
 //! when a figure is beyond its limit.
 
+mod bare;
 mod call;
 mod converge;
 mod embedded;
 mod figure;
+mod fleet;
 mod isolation;
 mod load;
 mod memory;
 mod process;
 mod scenarios;
 mod setup;
+mod world;
 
 use anyhow::Result;
 use figure::Figures;
@@ -28,7 +31,11 @@ fn main() -> Result<ExitCode> {
             &arguments.next().unwrap_or_default(),
         ));
     }
-    tokio::runtime::Runtime::new()?.block_on(measure(&filter))
+    let runtime = tokio::runtime::Runtime::new()?;
+    if filter == bare::ARGUMENT {
+        return runtime.block_on(bare::serve()).map(|()| ExitCode::SUCCESS);
+    }
+    runtime.block_on(measure(&filter))
 }
 
 async fn measure(filter: &str) -> Result<ExitCode> {
@@ -54,6 +61,15 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     }
     if wanted("converge") {
         converge::measure(&mut figures).await?;
+    }
+    if wanted("fleet-thousand") {
+        fleet::thousand::measure(&mut figures).await?;
+    }
+    if wanted("fleet-change") {
+        fleet::change::measure(&mut figures).await?;
+    }
+    if wanted("fleet-restart") {
+        fleet::restart::measure(&mut figures).await?;
     }
     Ok(figures.finish())
 }

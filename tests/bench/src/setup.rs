@@ -1,16 +1,68 @@
 //! Components and requests that several benchmarks use.
 
+use crate::world::AGENT;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
+use reeve_agent::AgentConfig;
 use reeve_core::ObjectReference;
 use reeve_engine::{Document, ListQuery, ReadError, Request, SourceError, View};
+use reeve_real::{ControlPlane, User};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
 
 /// The bytes of a plugin of this repository.
 pub(crate) fn plugin(name: &str) -> Result<Bytes> {
     let path = reeve_test_support::component(name);
     let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     Ok(bytes.into())
+}
+
+/// The bytes of a guest of the tests.
+pub(crate) fn guest(name: &str) -> Result<Bytes> {
+    let path = reeve_test_support::guest(name);
+    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    Ok(bytes.into())
+}
+
+/// A control plane that knows the agent's user and has no controllers, which would
+/// take part of the machine.
+pub(crate) async fn control_plane(audited: bool) -> Result<ControlPlane> {
+    let mut builder = ControlPlane::builder()
+        .user(User::new(AGENT))
+        .controllers([]);
+    if audited {
+        builder = builder.audited();
+    }
+    tokio::task::spawn_blocking(|| builder.start()).await?
+}
+
+/// Does something with each number, from as many tasks as the agent has runs.
+pub(crate) async fn spread<C, F, D>(count: usize, cluster: C, work: F) -> Result<()>
+where
+    C: Clone + Send + 'static,
+    F: Fn(C, usize) -> D + Clone + Send + 'static,
+    D: Future<Output = Result<()>> + Send + 'static,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..AgentConfig::CONCURRENCY {
+        let (work, next, cluster) = (work.clone(), next.clone(), cluster.clone());
+        tasks.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(());
+                }
+                work(cluster.clone(), number).await?;
+            }
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
 }
 
 /// A view of an empty cluster.

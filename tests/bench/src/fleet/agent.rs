@@ -1,0 +1,126 @@
+//! `reeve run` as a process of its own, and what it says of itself.
+
+use crate::process::{Process, reeve};
+use anyhow::{Context as _, Result, bail, ensure};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Longer than anything takes here.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Between two looks: short beside what is waited for, and a look is little work for
+/// the agent.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// A running agent. It is killed when this is dropped.
+pub(super) struct AgentProcess {
+    process: Process,
+    port: u16,
+    begun: Instant,
+}
+
+impl AgentProcess {
+    /// Starts one with a folder for compiled components.
+    pub(super) fn start(kubeconfig: &Path, cache: &Path) -> Result<Self> {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = free.local_addr()?.port();
+        drop(free);
+        let begun = Instant::now();
+        let process = Process::start(
+            reeve()?
+                .arg("run")
+                .arg(format!("--health-address=127.0.0.1:{port}"))
+                .arg("--kubeconfig")
+                .arg(kubeconfig)
+                .arg("--cache")
+                .arg(cache)
+                .env("RUST_LOG", "error"),
+        )?;
+        Ok(Self {
+            process,
+            port,
+            begun,
+        })
+    }
+
+    /// Fills a folder with the compiled components of all plugins that are installed.
+    pub(super) async fn compile(kubeconfig: &Path, cache: &Path) -> Result<()> {
+        let mut agent = Self::start(kubeconfig, cache)?;
+        let started = agent.until("the plugins are loaded", "/startupz", |_| true);
+        started.await.map(drop)
+    }
+
+    /// Waits until so many units are ready, and returns how long that took from its
+    /// start.
+    pub(super) async fn converged(&mut self, units: usize) -> Result<Duration> {
+        let what = format!("{units} units are ready");
+        self.until(&what, "/metrics", |metrics| ready(metrics) >= units)
+            .await
+    }
+
+    async fn until(
+        &mut self,
+        what: &str,
+        path: &str,
+        enough: impl Fn(&str) -> bool,
+    ) -> Result<Duration> {
+        loop {
+            if let Some(status) = self.process.ended()? {
+                bail!("the agent has ended with {status}");
+            }
+            // At first nobody listens.
+            let said = self.ask(path).await;
+            let elapsed = self.begun.elapsed();
+            match said {
+                Ok((200, text)) if enough(&text) => return Ok(elapsed),
+                _ if elapsed < PATIENCE => tokio::time::sleep(INTERVAL).await,
+                said => bail!("waited until {what}; {path} says {said:?}"),
+            }
+        }
+    }
+
+    /// Asks one of its endpoints for status and body.
+    async fn ask(&self, path: &str) -> Result<(u16, String)> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await?;
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        connection.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        let status = head.split(' ').nth(1).context("no status")?;
+        Ok((status.parse()?, body.to_owned()))
+    }
+
+    /// Writes that it has sent for plugins since its start, and how many of them
+    /// failed.
+    pub(super) async fn writes(&self) -> Result<(usize, usize)> {
+        let (status, metrics) = self.ask("/metrics").await?;
+        ensure!(status == 200, "/metrics answers {status}");
+        let all = sum(&metrics, "reeve_writes_total", "");
+        let good = sum(&metrics, "reeve_writes_total", "result=\"success\"");
+        Ok((all, all - good))
+    }
+
+    /// The process, which lives for as long as this.
+    pub(super) fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// Units that are ready, of all plugins.
+fn ready(metrics: &str) -> usize {
+    sum(metrics, "reeve_units", "state=\"ready\"")
+}
+
+/// The values of a metric with this label, together.
+fn sum(metrics: &str, name: &str, label: &str) -> usize {
+    let samples = metrics.lines().filter_map(|line| {
+        let labels = line.strip_prefix(name)?.strip_prefix('{')?;
+        let (labels, value) = labels.rsplit_once("} ")?;
+        let counted = labels.contains(label);
+        counted.then(|| value.parse::<usize>().ok())?
+    });
+    samples.sum()
+}
