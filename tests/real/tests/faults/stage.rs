@@ -136,6 +136,8 @@ impl Stage {
             match (text("/verb"), text("/stage")) {
                 (Some("list"), Some("ResponseComplete")) => requests.lists += 1,
                 (Some("watch"), Some("ResponseStarted")) => requests.watches += 1,
+                // Its end.
+                (Some("watch"), _) => {}
                 _ if text("/objectRef/resource") == Some("resourcequotas") => {
                     requests.writes += 1;
                 }
