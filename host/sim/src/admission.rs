@@ -1,9 +1,11 @@
-//! Admission that looks at other objects: the limits of a namespace, priorities.
+//! Admission that looks at other objects: the limits of a namespace, service
+//! accounts, priorities.
 //!
 //! What admission adds whatever else there is, the rows of [`crate::kinds`] say
 //! themselves. As in the real server, [`mutate`] comes before an object is checked
 //! and [`validate`] after it.
 
+mod account;
 mod limits;
 mod priority;
 
@@ -31,7 +33,8 @@ pub(crate) fn mutate(
         return Ok(());
     }
     limits::fill(server, object);
-    priority::assign(server, object).map_err(|why| forbidden(resource, object, &why))
+    let assigned = account::assign(server, object).and_then(|()| priority::assign(server, object));
+    assigned.map_err(|why| forbidden(resource, object, &why))
 }
 
 /// Refuses an object that others do not allow. `is_new` tells a creation from an

@@ -19,6 +19,7 @@ mod coordination;
 mod discovery;
 pub(crate) mod edit;
 mod encoding;
+mod endpoints;
 mod event;
 mod extensions;
 mod limit_range;
@@ -51,7 +52,7 @@ pub use extensions::mark_local_available;
 pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
 pub use quantities::DecodeError;
 pub use row::{GenerationRule, Kind};
-pub use service::{ClusterIps, allocate as allocate_cluster_ip};
+pub use service::{ClusterIps, NODE_PORTS, allocate as allocate_cluster_ip};
 pub use verbs::{Scale, Subresource, Verbs};
 
 /// All rows, in the order of the server's discovery.

@@ -3,6 +3,7 @@
 
 pub(crate) mod custom;
 pub(crate) mod definition;
+pub(crate) mod replicas;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};

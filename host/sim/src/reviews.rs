@@ -32,10 +32,7 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
                 errors.push(FieldError::invalid(
                     &attributes.child("namespace"),
                     namespace.unwrap_or(&Value::Null),
-                    format!(
-                        "must match the namespace of the request: {}",
-                        call.namespace()
-                    ),
+                    "must match metadata.namespace",
                 ));
                 return Err(ApiError::invalid(nameless(call), &errors));
             }

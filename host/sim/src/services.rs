@@ -83,14 +83,23 @@ pub(crate) fn allocate<'a>(
     let ports = object.pointer("/spec/ports").and_then(Value::as_array);
     for (index, port) in ports.into_iter().flatten().enumerate() {
         let number = port["nodePort"].as_i64().unwrap_or(0);
-        if number != 0 && taken.has_port(number, &own) {
-            let spec = Path::new("spec");
-            let ports = spec.child("ports");
-            let item = ports.index(index);
-            let why = "provided port is already allocated";
-            let error = FieldError::invalid(&item.child("nodePort"), &number.into(), why);
-            return Err(refused(object, error));
-        }
+        let why = match number {
+            0 => continue,
+            number if !kinds::NODE_PORTS.contains(&number) => format!(
+                "provided port is not in the valid range. The range of valid ports is {}-{}",
+                kinds::NODE_PORTS.start,
+                kinds::NODE_PORTS.end - 1
+            ),
+            number if taken.has_port(number, &own) => {
+                "provided port is already allocated".to_owned()
+            }
+            _ => continue,
+        };
+        let spec = Path::new("spec");
+        let ports = spec.child("ports");
+        let item = ports.index(index);
+        let error = FieldError::invalid(&item.child("nodePort"), &number.into(), why);
+        return Err(refused(object, error));
     }
     let has_ip = |ip: &str| taken.has_ip(ip, &own);
     let has_port = |port: i64| taken.has_port(port, &own);

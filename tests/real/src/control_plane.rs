@@ -21,12 +21,15 @@ const READY_TIMEOUT: Duration = Duration::from_secs(90);
 /// A free port can be taken by somebody else before the server has it.
 const ATTEMPTS: usize = 3;
 
+/// The controller that gives each namespace its service account.
+const ACCOUNTS: &str = "serviceaccount-controller";
+
 /// The controllers that make deletion and access work as in a real cluster. Those
 /// that need nodes or clouds are left out.
 const DEFAULT_CONTROLLERS: &[&str] = &[
     "namespace-controller",
     "garbage-collector-controller",
-    "serviceaccount-controller",
+    ACCOUNTS,
     "clusterrole-aggregation-controller",
 ];
 
@@ -46,6 +49,8 @@ pub struct ControlPlane {
     etcd_port: u16,
     port: u16,
     audited: bool,
+    /// Whether namespaces get their service account, which pods then need.
+    accounts: bool,
     folder: TempDir,
 }
 
@@ -161,6 +166,7 @@ impl ControlPlane {
             etcd_port,
             port,
             audited: settings.audited,
+            accounts: settings.controllers.iter().any(|name| name == ACCOUNTS),
             folder,
         };
         for user in &this.users {
@@ -198,6 +204,7 @@ impl ControlPlane {
             self.port,
             self.etcd_port,
             self.audited,
+            self.accounts,
         )?;
         // Kept before it is ready, so that a failure can be looked into.
         let (program, kubeconfig) = (self.programs.kubectl.clone(), self.kubeconfig());
@@ -500,6 +507,7 @@ impl Programs {
         port: u16,
         etcd_port: u16,
         audited: bool,
+        accounts: bool,
     ) -> Result<Server> {
         let key = folder.join(SIGNING_KEY);
         let mut arguments = vec![
@@ -513,9 +521,13 @@ impl Programs {
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             "--authorization-mode=RBAC".to_owned(),
-            // Pods are only simulated, and their accounts need no tokens.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            // As kubeadm does: what runs nodes and volumes needs it.
+            "--allow-privileged=true".to_owned(),
         ];
+        if !accounts {
+            // There are none, and no pod could be made.
+            arguments.push("--disable-admission-plugins=ServiceAccount".to_owned());
+        }
         if audited {
             let (policy, log) = (folder.join(AUDIT_POLICY), folder.join(AUDIT_LOG));
             arguments.push(format!("--audit-policy-file={}", policy.display()));

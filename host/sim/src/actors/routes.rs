@@ -10,7 +10,8 @@ use super::index::{Controller, Target};
 use super::script::is_ignored;
 use super::tables::{
     CLAIMS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DISRUPTION_BUDGETS, ENDPOINTS, JOBS, NODES, PODS,
-    REPLICA_SETS, REVISIONS, SERVICES, SLICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUMES,
+    REPLICA_SETS, REVISIONS, SERVICE_ACCOUNTS, SERVICES, SLICES, STATEFUL_SETS, STORAGE_CLASSES,
+    VOLUMES,
 };
 use super::{
     budget, claim, cron_job, custom, daemon_set, deployment, endpoints, job, load_balancer, pod,
@@ -35,6 +36,7 @@ const TABLES: &[&str] = &[
     PODS,
     REPLICA_SETS,
     REVISIONS,
+    SERVICE_ACCOUNTS,
     SERVICES,
     SLICES,
     STATEFUL_SETS,
@@ -78,7 +80,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, target: &Target) -> Result<()
         STATEFUL_SETS => stateful_set::reconcile(context, &object),
         VOLUMES => volume::reconcile(context, &object),
         // Read by others.
-        ENDPOINTS | NODES | REVISIONS | SLICES | STORAGE_CLASSES => Ok(()),
+        ENDPOINTS | NODES | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => Ok(()),
         table => custom::reconcile(context, table, &object),
     }
 }
@@ -142,6 +144,15 @@ pub(super) fn touched(
             }
         }
         SERVICES if change.removed => drop(dirty.insert(target.clone())),
+        // Without it, they could make no pods.
+        SERVICE_ACCOUNTS if change.before.is_none() => {
+            let name = meta::text(after, "name");
+            for table in [REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS] {
+                all(table, &|workload| {
+                    text_at(workload, "/spec/template/spec/serviceAccountName") == name
+                });
+            }
+        }
         STORAGE_CLASSES => pending_claims(shared, dirty),
         NODES => {
             for table in [DAEMON_SETS, PODS] {

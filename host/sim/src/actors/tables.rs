@@ -13,6 +13,7 @@ pub(super) const PODS: &str = "pods";
 pub(super) const REPLICA_SETS: &str = "replicasets.apps";
 pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 pub(super) const SERVICES: &str = "services";
+pub(super) const SERVICE_ACCOUNTS: &str = "serviceaccounts";
 pub(super) const SLICES: &str = "endpointslices.discovery.k8s.io";
 pub(super) const STATEFUL_SETS: &str = "statefulsets.apps";
 pub(super) const STORAGE_CLASSES: &str = "storageclasses.storage.k8s.io";

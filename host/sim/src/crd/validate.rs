@@ -19,14 +19,33 @@ const NOWHERE: Path<'static> = Path::new("<nil>");
 impl Schema {
     /// Says what is wrong with an object, and with the change from `old`.
     pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+        self.validate_beside(object, old, Errors::new(), errors);
+    }
+
+    /// As [`Schema::validate`], where something else was looked at, too, and `beside`
+    /// is what was wrong with that.
+    pub(crate) fn validate_beside(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        beside: Errors,
+        errors: &mut Errors,
+    ) {
         let mut found = Errors::new();
         self.check(&Path::ROOT, object, old, &mut found);
+        found.extend(beside);
         self.check_whole(object, old, found, errors);
     }
 
-    /// As [`Schema::validate`], where only the status was written: of the rest, values
-    /// are not looked at again, and texts name places inside of the status.
-    pub fn validate_status(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    /// As [`Schema::validate_beside`], where only the status was written: of the rest,
+    /// values are not looked at again, and texts name places inside of the status.
+    pub(crate) fn validate_status(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        beside: Errors,
+        errors: &mut Errors,
+    ) {
         let mut found = Errors::new();
         if let (Some(schema), Some(status)) = (self.field("status"), object.get("status")) {
             let before = old.and_then(|old| old.get("status"));
@@ -41,6 +60,7 @@ impl Schema {
             }
             error
         }));
+        named.extend(beside);
         self.check_whole(object, old, named, errors);
     }
 
@@ -114,10 +134,8 @@ impl Schema {
                 &found,
                 format!("{path} in body must be of type {wanted}: {found}"),
             ));
-            // Null is none of the values, either.
-            if value.is_null() {
-                self.check_enum(path, value, errors);
-            }
+            // It is none of the values, either.
+            self.check_enum(path, value, errors);
             self.check_junctors(path, value, errors);
             return;
         }

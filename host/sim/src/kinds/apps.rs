@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
-use super::meta::validate_immutable;
+use super::meta::{validate_immutable, validate_nonnegative};
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{
     supported, validate_always_restarted, validate_counts, validate_template,
@@ -30,7 +30,11 @@ static REPLICAS_FIELD: FieldLabels =
     FieldLabels::of(&[FieldLabel::number("status.replicas", &["/status/replicas"])]);
 
 pub(super) const ROWS: &[Kind] = &[
-    Kind::namespaced(V1, "ControllerRevision", "controllerrevisions"),
+    Kind::namespaced(V1, "ControllerRevision", "controllerrevisions")
+        .validated(|object, errors| validate_nonnegative(&Path::ROOT, object, "revision", errors))
+        .update_validated(|object, old, errors| {
+            validate_immutable(&Path::new("data"), object, old, "data", errors);
+        }),
     Kind::namespaced(V1, "DaemonSet", "daemonsets")
         .short(&["ds"])
         .categories(ALL)
@@ -362,6 +366,9 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     validate_retention(spec, errors);
     let counts = ["replicas", "minReadySeconds", "revisionHistoryLimit"];
     validate_counts(&SPEC, spec, &counts, errors);
+    if let Some(ordinals) = spec.get("ordinals") {
+        validate_nonnegative(&SPEC.child("ordinals"), ordinals, "start", errors);
+    }
     selectors::validate_workload(spec, "statefulset", errors);
     let path = SPEC.child("template");
     validate_template(&path, template_of(stateful_set), errors);

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::tz;
 use serde_json::{Map, Value, json};
 
-use super::edit::{default_to, ensure_object, flag, present, set, text, text_at};
+use super::edit::{default_to, ensure_object, flag, items_mut, present, set, text, text_at};
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
@@ -86,6 +86,13 @@ fn default_job(job: &mut Value) {
         "TerminatingOrFailed"
     };
     default_to(spec, "podReplacementPolicy", replacement);
+    if let Some(policy) = spec.get_mut("podFailurePolicy") {
+        for rule in items_mut(policy, "rules") {
+            for condition in items_mut(rule, "onPodConditions") {
+                default_to(condition, "status", "True");
+            }
+        }
+    }
     default_to(spec, "manualSelector", false);
     default_template(spec);
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::edit::{default_to, ensure_object, integer, items_mut, text_at};
+use super::endpoints;
 use super::meta::validate_immutable;
 use super::pod_validation::supported;
 use super::row::{GenerationRule, Kind};
@@ -10,6 +11,12 @@ use crate::field::{Errors, FieldError, Path};
 
 /// User-defined priorities end here; those above are the system's.
 const PRIORITY_MAX: i64 = 1_000_000_000;
+
+/// The classes of the system, and their priorities.
+const SYSTEM: [(&str, i64); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::namespaced(
@@ -30,6 +37,7 @@ pub(super) const ROWS: &[Kind] = &[
             errors.push(FieldError::required(&Path::new("addressType"), ""));
         }
         supported(&Path::ROOT, slice, "addressType", &kinds, errors);
+        endpoints::validate_slice(slice, errors);
     })
     .update_validated(|slice, old, errors| {
         let path = Path::new("addressType");
@@ -73,14 +81,32 @@ fn default_slice(slice: &mut Value) {
 }
 
 fn validate_priority(class: &Value, errors: &mut Errors) {
-    let system = text_at(class, "/metadata/name").starts_with("system-");
-    if !system && integer(class, "value").unwrap_or(0) > PRIORITY_MAX {
+    let name = text_at(class, "/metadata/name");
+    let value = integer(class, "value").unwrap_or(0);
+    if name.starts_with("system-") {
+        let known = SYSTEM.iter().find(|(known, _)| *known == name);
+        let wrong = match known {
+            None => Some(format!("{name} is not a known system priority class")),
+            Some((_, wanted)) if *wanted != value => {
+                Some(format!("value of {name} PriorityClass must be {wanted}"))
+            }
+            Some(_) => None,
+        };
+        if let Some(wrong) = wrong {
+            errors.push(FieldError::forbidden(
+                &Path::new("metadata").child("name"),
+                format!(
+                    "priority class names with 'system-' prefix are reserved for system use only. error: {wrong}"
+                ),
+            ));
+        }
+    } else if value > PRIORITY_MAX {
         errors.push(FieldError::forbidden(
             &Path::new("value"),
             format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}"),
         ));
     }
-    let policies = ["Never", "PreemptLowerPriority"];
+    let policies = ["PreemptLowerPriority", "Never"];
     let root = Path::ROOT;
     supported(&root, class, "preemptionPolicy", &policies, errors);
 }

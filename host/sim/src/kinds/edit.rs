@@ -102,6 +102,16 @@ pub(crate) fn flag(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_bool).unwrap_or(false)
 }
 
+/// An object as the server prints it whose own type for it names the fields otherwise,
+/// and has all of them: pairs of its name and ours.
+pub(crate) fn as_printed(value: &Value, fields: &[(&str, &str)]) -> Value {
+    let field = |(theirs, ours): &(&str, &str)| {
+        let inner = value.get(ours).cloned().unwrap_or_default();
+        ((*theirs).to_owned(), inner)
+    };
+    Value::Object(fields.iter().map(field).collect())
+}
+
 /// The value in `field` unless it is absent, null or empty.
 pub(crate) fn present<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
     value.get(field).filter(|value| match value {

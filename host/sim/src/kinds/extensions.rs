@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{ensure_object, set, text, text_at};
+use super::edit::{ensure_object, flag, integer, set, text, text_at};
 use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 use crate::crd;
@@ -107,6 +107,42 @@ fn validate_api_service(service: &Value, errors: &mut Errors) {
                 "must be `spec.version+\".\"+spec.group`: {}",
                 crate::field::quoted(&wanted)
             ),
+        ));
+    }
+    let path = Path::new("spec");
+    // The API server orders groups, and the versions of one, by these.
+    for (field, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let number = integer(spec, field).unwrap_or(0);
+        if !(1..=most).contains(&number) {
+            errors.push(FieldError::invalid(
+                &path.child(field),
+                &number.into(),
+                format!("must be positive and less than {most}"),
+            ));
+        }
+    }
+    let insecure = flag(spec, "insecureSkipTLSVerify");
+    let Some(reference) = spec.get("service").filter(|service| service.is_object()) else {
+        if insecure {
+            errors.push(FieldError::invalid(
+                &path.child("insecureSkipTLSVerify"),
+                &true.into(),
+                "local APIServices may not have insecureSkipTLSVerify",
+            ));
+        }
+        return;
+    };
+    let service = path.child("service");
+    for field in ["namespace", "name"] {
+        if text(reference, field).is_empty() {
+            errors.push(FieldError::required(&service.child(field), ""));
+        }
+    }
+    if insecure && !text(spec, "caBundle").is_empty() {
+        errors.push(FieldError::invalid(
+            &path.child("insecureSkipTLSVerify"),
+            &true.into(),
+            "may not be true if caBundle is present",
         ));
     }
 }

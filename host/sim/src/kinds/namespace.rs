@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::edit::{ensure_object, items, set, text_at};
 use crate::field::{Errors, FieldError, Path};
+use crate::names;
 
 /// The finalizer that goes last, once the namespace is empty.
 pub(crate) const FINALIZER: &str = "kubernetes";
@@ -22,6 +23,8 @@ pub(super) fn default(namespace: &mut Value) {
 }
 
 pub(super) fn prepare_create(namespace: &mut Value) {
+    // A name that was made has no label yet.
+    default(namespace);
     let Some(spec) = ensure_object(namespace, "spec") else {
         return;
     };
@@ -31,6 +34,26 @@ pub(super) fn prepare_create(namespace: &mut Value) {
     let mut finalizers: Vec<Value> = items(spec, "finalizers").cloned().collect();
     finalizers.push(json!(FINALIZER));
     set(spec, "finalizers", finalizers);
+}
+
+pub(super) fn validate(namespace: &Value, errors: &mut Errors) {
+    let spec = namespace.get("spec").unwrap_or(&Value::Null);
+    let path = Path::new("spec");
+    let path = path.child("finalizers");
+    for finalizer in items(spec, "finalizers") {
+        let finalizer = finalizer.as_str().unwrap_or_default();
+        for wrong in names::qualified_name(finalizer) {
+            errors.push(FieldError::invalid_str(&path, finalizer, wrong));
+        }
+        let standard = [FINALIZER, "orphan", "foregroundDeletion"];
+        if !finalizer.contains('/') && !standard.contains(&finalizer) {
+            errors.push(FieldError::invalid_str(
+                &path,
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
 }
 
 pub(super) fn prepare_update(namespace: &mut Value, old: &Value) {

@@ -19,7 +19,14 @@ const STATUS: &[Subresource] = &[Subresource::STATUS];
 pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "IngressClass", "ingressclasses")
         .generation_of_spec()
-        .defaulted(default_ingress_class),
+        .defaulted(default_ingress_class)
+        .validated(validate_ingress_class)
+        .update_validated(|class, old, errors| {
+            let spec = class.get("spec").unwrap_or(&Value::Null);
+            let old = old.get("spec").unwrap_or(&Value::Null);
+            let path = SPEC.child("controller");
+            super::meta::validate_immutable(&path, spec, old, "controller", errors);
+        }),
     Kind::namespaced(V1, "Ingress", "ingresses")
         .short(&["ing"])
         .subresources(STATUS)
@@ -230,6 +237,33 @@ fn default_ingress_class(class: &mut Value) {
     }
 }
 
+fn validate_ingress_class(class: &Value, errors: &mut Errors) {
+    const LONGEST: usize = 250;
+    let controller = class
+        .get("spec")
+        .map_or("", |spec| text(spec, "controller"));
+    let path = SPEC.child("controller");
+    if controller.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+        return;
+    }
+    if controller.len() > LONGEST {
+        errors.push(FieldError::too_long(&path, LONGEST));
+    }
+    match controller.split_once('/') {
+        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
+            for wrong in names::dns1123_subdomain(domain) {
+                errors.push(FieldError::invalid_str(&path, domain, wrong));
+            }
+        }
+        _ => errors.push(FieldError::invalid_str(
+            &path,
+            controller,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        )),
+    }
+}
+
 fn default_ingress(ingress: &mut Value) {
     ensure_object(ingress, "spec");
 }
@@ -311,15 +345,20 @@ fn validate_tls(spec: &Value, errors: &mut Errors) {
 
 fn validate_ingress_path(path: &Path<'_>, item: &Value, errors: &mut Errors) {
     let kinds = ["Exact", "ImplementationSpecific", "Prefix"];
-    match item.get("pathType") {
-        None => errors.push(FieldError::required(
+    if present(item, "pathType").is_none() {
+        errors.push(FieldError::required(
             &path.child("pathType"),
             "pathType must be specified",
-        )),
-        Some(_) => supported(path, item, "pathType", &kinds, errors),
+        ));
+        return;
     }
+    supported(path, item, "pathType", &kinds, errors);
     let text_path = text(item, "path");
-    let absolute = text(item, "pathType") != "ImplementationSpecific" || !text_path.is_empty();
+    let absolute = match text(item, "pathType") {
+        "Exact" | "Prefix" => true,
+        "ImplementationSpecific" => !text_path.is_empty(),
+        _ => false,
+    };
     if absolute && !text_path.starts_with('/') {
         errors.push(FieldError::invalid_str(
             &path.child("path"),
@@ -332,12 +371,12 @@ fn validate_ingress_path(path: &Path<'_>, item: &Value, errors: &mut Errors) {
 }
 
 fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
-    let service = present(backend, "service");
-    let resource = present(backend, "resource");
-    match (service, resource) {
-        (None, None) => errors.push(FieldError::required(
+    let given = |field: &str| backend.get(field).filter(|value| value.is_object());
+    match (given("service"), given("resource")) {
+        (None, None) => errors.push(FieldError::invalid_str(
             path,
-            "port name or number is required",
+            "",
+            "resource or service backend is required",
         )),
         (Some(_), Some(_)) => errors.push(FieldError::invalid_str(
             path,
@@ -346,6 +385,7 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
         )),
         (None, Some(_)) => {}
         (Some(service), None) => {
+            let whole = path;
             let path = path.child("service");
             let name = text(service, "name");
             if name.is_empty() {
@@ -360,7 +400,7 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
             let (name, number) = (text(port, "name"), integer(port, "number").unwrap_or(0));
             match (name.is_empty(), number) {
                 (true, 0) => errors.push(FieldError::required(
-                    &path,
+                    whole,
                     "port name or number is required",
                 )),
                 (false, 0) => {
@@ -377,9 +417,9 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
                         ));
                     }
                 }
-                (false, _) => errors.push(FieldError::invalid(
-                    &path,
-                    port,
+                (false, _) => errors.push(FieldError::invalid_str(
+                    whole,
+                    "",
                     "cannot set both port name & port number",
                 )),
             }

@@ -230,11 +230,16 @@ pub(super) fn validate_volume(volume: &Value, errors: &mut Errors) {
         &["Delete", "Recycle", "Retain"],
         errors,
     );
-    if sources(spec)
-        .as_object()
-        .is_none_or(serde_json::Map::is_empty)
-    {
+    let sources = sources(spec);
+    let sources = sources.as_object();
+    if sources.is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required(&SPEC, "must specify a volume type"));
+    }
+    for source in sources.into_iter().flatten().skip(1) {
+        errors.push(FieldError::forbidden(
+            &SPEC.child(source.0),
+            "may not specify more than 1 volume type",
+        ));
     }
     let class = text(spec, "storageClassName");
     if !class.is_empty() {

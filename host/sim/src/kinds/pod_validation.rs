@@ -1,7 +1,15 @@
 //! Validation of Pods and pod templates: what authors of plugins trip over, not
 //! all that a kubelet could object to.
 
+mod containers;
+mod environment;
+mod handlers;
+mod placement;
+mod security;
+mod volumes;
+
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
@@ -14,7 +22,22 @@ use crate::names;
 const SPEC: Path<'static> = Path::new("spec");
 
 pub(super) fn validate(pod: &Value, errors: &mut Errors) {
-    validate_spec(&SPEC, pod.get("spec").unwrap_or(&Value::Null), errors);
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    validate_spec(&SPEC, spec, errors);
+    // In a template this is left to whoever makes pods of it.
+    for list in ["initContainers", "containers"] {
+        let path = SPEC.child(list);
+        for (index, container) in items(spec, list).enumerate() {
+            let image = text(container, "image");
+            if image.trim() != image {
+                errors.push(FieldError::invalid_str(
+                    &path.index(index).child("image"),
+                    image,
+                    "must not have leading or trailing whitespace",
+                ));
+            }
+        }
+    }
 }
 
 /// What may change in the spec of a Pod: images, and a few fields once.
@@ -54,9 +77,8 @@ pub(super) fn validate_update(pod: &Value, old: &Value, errors: &mut Errors) {
 /// Checks the template of a workload, whose pods are always restarted.
 pub(super) fn validate_template(path: &Path<'_>, template: &Value, errors: &mut Errors) {
     let meta = template.get("metadata").unwrap_or(&Value::Null);
-    let meta_path = path.child("metadata");
     validate_labels(meta, &path.child("labels"), "labels", errors);
-    validate_annotations(meta, &meta_path.child("annotations"), errors);
+    validate_annotations(meta, &path.child("annotations"), errors);
     validate_spec(
         &path.child("spec"),
         template.get("spec").unwrap_or(&Value::Null),
@@ -87,70 +109,10 @@ pub(super) fn validate_always_restarted(
     }
 }
 
-/// Where the files of a volume come from, in the order in which the server looks.
-const VOLUME_SOURCES: [&str; 30] = [
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "csi",
-    "ephemeral",
-    "image",
-];
-
 fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
-    let mut volumes = BTreeSet::new();
-    for (index, volume) in items(spec, "volumes").enumerate() {
-        let path = path.child("volumes");
-        let path = path.index(index);
-        let sources = VOLUME_SOURCES
-            .iter()
-            .filter(|source| volume.get(source).is_some_and(|source| !source.is_null()));
-        for source in sources.skip(1) {
-            errors.push(FieldError::forbidden(
-                &path.child(source),
-                "may not specify more than 1 volume type",
-            ));
-        }
-        let name = text(volume, "name");
-        validate_item_name(&path.child("name"), name, &mut volumes, errors);
-    }
-    let mut containers = BTreeSet::new();
-    if present(spec, "containers").is_none() {
-        errors.push(FieldError::required(&path.child("containers"), ""));
-    }
-    for list in ["containers", "initContainers"] {
-        for (index, container) in items(spec, list).enumerate() {
-            let path = path.child(list);
-            let path = path.index(index);
-            let name = text(container, "name");
-            validate_item_name(&path.child("name"), name, &mut containers, errors);
-            validate_container(&path, container, &volumes, errors);
-        }
-    }
+    let volumes = volumes::validate(&path.child("volumes"), spec, errors);
+    containers::validate(path, spec, &volumes, errors);
+    containers::validate_host_network(path, spec, errors);
     supported(
         path,
         spec,
@@ -162,9 +124,19 @@ fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
         path,
         spec,
         "dnsPolicy",
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         errors,
     );
+    validate_labels(spec, &path.child("nodeSelector"), "nodeSelector", errors);
+    security::validate_pod(&path.child("securityContext"), spec, errors);
+    placement::validate_affinity(&path.child("affinity"), spec, errors);
+    validate_dns(&path.child("dnsConfig"), spec, errors);
+    validate_gates(path, spec, errors);
+    let spread = path.child("topologySpreadConstraints");
+    placement::validate_spread(&spread, spec, errors);
+    for field in ["serviceAccountName", "nodeName"] {
+        validate_text(path, spec, field, names::dns1123_subdomain, errors);
+    }
     if let Some(seconds) = integer(spec, "activeDeadlineSeconds")
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
     {
@@ -174,139 +146,176 @@ fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
             names::in_range(1, i64::from(i32::MAX)),
         ));
     }
-    let selector = path.child("nodeSelector");
-    validate_labels(spec, &selector, "nodeSelector", errors);
-    let account = text(spec, "serviceAccountName");
-    if !account.is_empty() {
-        for wrong in names::dns1123_subdomain(account) {
-            errors.push(FieldError::invalid_str(
-                &path.child("serviceAccountName"),
-                account,
-                wrong,
-            ));
-        }
+    for field in ["hostname", "subdomain"] {
+        validate_text(path, spec, field, names::dns1123_label, errors);
     }
-    let node = text(spec, "nodeName");
-    if !node.is_empty() {
-        for wrong in names::dns1123_subdomain(node) {
-            errors.push(FieldError::invalid_str(
-                &path.child("nodeName"),
-                node,
-                wrong,
-            ));
-        }
+    placement::validate_tolerations(&path.child("tolerations"), spec, errors);
+    validate_hosts(&path.child("hostAliases"), spec, errors);
+    for field in ["priorityClassName", "runtimeClassName"] {
+        validate_text(path, spec, field, names::dns1123_subdomain, errors);
     }
 }
 
-fn validate_item_name<'a>(
+/// Checks the text in `field`, where there is one.
+fn validate_text(
     path: &Path<'_>,
-    name: &'a str,
-    seen: &mut BTreeSet<&'a str>,
+    spec: &Value,
+    field: &str,
+    validator: impl Fn(&str) -> Vec<String>,
     errors: &mut Errors,
 ) {
-    if name.is_empty() {
-        errors.push(FieldError::required(path, ""));
+    let given = text(spec, field);
+    if given.is_empty() {
         return;
     }
-    for wrong in names::dns1123_label(name) {
-        errors.push(FieldError::invalid_str(path, name, wrong));
-    }
-    if !seen.insert(name) {
-        errors.push(FieldError::duplicate(path, &name.into()));
+    for wrong in validator(given) {
+        errors.push(FieldError::invalid_str(&path.child(field), given, wrong));
     }
 }
 
-fn validate_container(
-    path: &Path<'_>,
-    container: &Value,
-    volumes: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
-    let image = text(container, "image");
-    if image.is_empty() {
-        errors.push(FieldError::required(&path.child("image"), ""));
-    } else if image.trim() != image {
+fn validate_address(path: &Path<'_>, address: &str, errors: &mut Errors) {
+    if address.parse::<IpAddr>().is_err() {
         errors.push(FieldError::invalid_str(
-            &path.child("image"),
-            image,
-            "must not have leading or trailing whitespace",
+            path,
+            address,
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
         ));
     }
-    for (index, port) in items(container, "ports").enumerate() {
-        let path = path.child("ports");
-        validate_port(&path.index(index), port, errors);
-    }
-    for (index, variable) in items(container, "env").enumerate() {
-        let path = path.child("env");
-        let path = path.index(index);
-        let path = path.child("name");
-        let name = text(variable, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(&path, ""));
-        } else {
-            for wrong in names::env_var(name) {
-                errors.push(FieldError::invalid_str(&path, name, wrong));
-            }
-        }
-    }
-    for (index, mount) in items(container, "volumeMounts").enumerate() {
-        let path = path.child("volumeMounts");
-        let path = path.index(index);
-        let name = text(mount, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        }
-        if text(mount, "mountPath").is_empty() {
-            errors.push(FieldError::required(&path.child("mountPath"), ""));
-        }
-        if !volumes.contains(name) {
-            errors.push(FieldError::not_found(&path.child("name"), &name.into()));
-        }
-    }
-    supported(
-        path,
-        container,
-        "imagePullPolicy",
-        &["Always", "IfNotPresent", "Never"],
-        errors,
-    );
-    if let Some(resources) = container.get("resources") {
-        validate_resources(&path.child("resources"), resources, errors);
-    }
-    supported(
-        path,
-        container,
-        "terminationMessagePolicy",
-        &["FallbackToLogsOnError", "File"],
-        errors,
-    );
 }
 
-fn validate_port(path: &Path<'_>, port: &Value, errors: &mut Errors) {
-    let name = text(port, "name");
-    if !name.is_empty() {
-        for wrong in names::port_name(name) {
-            errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
+/// Checks how a pod resolves names.
+fn validate_dns(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    const SERVERS: usize = 3;
+    const SEARCHES: usize = 32;
+    const LETTERS: usize = 2048;
+    let config = spec.get("dnsConfig").filter(|config| config.is_object());
+    let servers = path.child("nameservers");
+    if text(spec, "dnsPolicy") == "None" {
+        let wrong = match config {
+            None => Some((path, "`dnsConfig`")),
+            Some(config) if present(config, "nameservers").is_none() => {
+                Some((&servers, "at least one DNS nameserver"))
+            }
+            Some(_) => None,
+        };
+        if let Some((path, what)) = wrong {
+            let why = format!("must provide {what} when `dnsPolicy` is None");
+            errors.push(FieldError::required(path, why));
+            return;
         }
     }
-    match integer(port, "containerPort").unwrap_or(0) {
-        0 => errors.push(FieldError::required(&path.child("containerPort"), "")),
-        number => {
-            for wrong in names::port_number(number) {
-                errors.push(FieldError::invalid(
-                    &path.child("containerPort"),
-                    &number.into(),
-                    wrong,
-                ));
+    let Some(config) = config else {
+        return;
+    };
+    let list = |field: &str| config.get(field).unwrap_or(&Value::Null);
+    let addresses: Vec<&str> = items(config, "nameservers")
+        .filter_map(Value::as_str)
+        .collect();
+    if addresses.len() > SERVERS {
+        let why = format!("must not have more than {SERVERS} nameservers");
+        errors.push(FieldError::invalid(&servers, list("nameservers"), why));
+    }
+    for (index, address) in addresses.into_iter().enumerate() {
+        validate_address(&servers.index(index), address, errors);
+    }
+    let searches = path.child("searches");
+    let domains: Vec<&str> = items(config, "searches")
+        .filter_map(Value::as_str)
+        .collect();
+    if domains.len() > SEARCHES {
+        let why = format!("must not have more than {SEARCHES} search paths");
+        errors.push(FieldError::invalid(&searches, list("searches"), why));
+    }
+    if domains.join(" ").len() > LETTERS {
+        let why = format!(
+            "must not have more than {LETTERS} characters (including spaces) in the search list"
+        );
+        errors.push(FieldError::invalid(&searches, list("searches"), why));
+    }
+    for (index, domain) in domains.into_iter().enumerate() {
+        let domain = domain.strip_suffix('.').unwrap_or(domain);
+        if !domain.is_empty() && !is_search_domain(domain) {
+            let wrong = names::pattern(
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                 characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+                "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
+                &["example.com"],
+            );
+            errors.push(FieldError::invalid_str(
+                &searches.index(index),
+                domain,
+                wrong,
+            ));
+        }
+    }
+    let options = path.child("options");
+    for (index, option) in items(config, "options").enumerate() {
+        if text(option, "name").is_empty() {
+            let path = options.index(index);
+            errors.push(FieldError::required(&path, "must not be empty"));
+        }
+    }
+}
+
+/// Whether a text can be searched in: a domain whose labels may have underscores.
+fn is_search_domain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let bytes = label.strip_prefix('_').unwrap_or(label).as_bytes();
+        let fits = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        bytes.first().is_some_and(fits)
+            && bytes.last().is_some_and(fits)
+            && bytes
+                .iter()
+                .all(|byte| fits(byte) || matches!(byte, b'-' | b'_'))
+    };
+    text.len() <= names::SUBDOMAIN_MAX && text.split('.').all(is_label)
+}
+
+/// Checks what holds back the readiness and the scheduling of a pod.
+fn validate_gates(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    let list = path.child("readinessGates");
+    for (index, gate) in items(spec, "readinessGates").enumerate() {
+        let kind = text(gate, "conditionType");
+        for wrong in names::qualified_name(kind) {
+            let path = list.index(index);
+            errors.push(FieldError::invalid_str(
+                &path.child("conditionType"),
+                kind,
+                wrong,
+            ));
+        }
+    }
+    let list = path.child("schedulingGates");
+    let mut known = BTreeSet::new();
+    for (index, gate) in items(spec, "schedulingGates").enumerate() {
+        let (path, name) = (list.index(index), text(gate, "name"));
+        for wrong in names::qualified_name(name) {
+            errors.push(FieldError::invalid_str(&path, name, wrong));
+        }
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(&path, &name.into()));
+        }
+    }
+}
+
+/// Checks the lines that are added to the hosts file.
+fn validate_hosts(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    for (index, alias) in items(spec, "hostAliases").enumerate() {
+        let path = list.index(index);
+        validate_address(&path.child("ip"), text(alias, "ip"), errors);
+        let hosts = path.child("hostnames");
+        for (index, name) in items(alias, "hostnames").enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            for wrong in names::dns1123_subdomain(name) {
+                errors.push(FieldError::invalid_str(&hosts.index(index), name, wrong));
             }
         }
     }
-    supported(path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
 }
 
 /// Checks requests and limits: their names, amounts, and that no request is
 /// more than its limit.
-pub(super) fn validate_resources(path: &Path<'_>, resources: &Value, errors: &mut Errors) {
+fn validate_resources(path: &Path<'_>, resources: &Value, errors: &mut Errors) {
     let limits = path.child("limits");
     for (name, amount) in entries(resources, "limits") {
         let path = limits.key(name);

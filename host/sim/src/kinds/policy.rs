@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::edit::ensure_object;
+use super::edit::{as_printed, ensure_object};
 use super::pod_validation::supported;
 use super::row::Kind;
 use super::selectors;
@@ -32,9 +32,18 @@ fn validate(budget: &Value, errors: &mut Errors) {
     let spec = budget.get("spec").unwrap_or(&Value::Null);
     let shares = ["minAvailable", "maxUnavailable"];
     if shares.iter().all(|field| spec.get(field).is_some()) {
+        let printed = as_printed(
+            spec,
+            &[
+                ("MinAvailable", "minAvailable"),
+                ("Selector", "selector"),
+                ("MaxUnavailable", "maxUnavailable"),
+                ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy"),
+            ],
+        );
         errors.push(FieldError::invalid(
             &SPEC,
-            spec,
+            &printed,
             "minAvailable and maxUnavailable cannot be both set",
         ));
     }

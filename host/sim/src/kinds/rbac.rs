@@ -7,6 +7,7 @@ use super::row::{Kind, UpdateOrder};
 use super::selectors;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
+use crate::selector::LabelSelector;
 
 /// The API group of roles, and of the users and groups that they name.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -87,7 +88,12 @@ fn validate_cluster_role(role: &Value, errors: &mut Errors) {
         ));
     }
     for (index, selector) in items(rule, "clusterRoleSelectors").enumerate() {
-        selectors::validate(&path.index(index), selector, errors);
+        let path = path.index(index);
+        selectors::validate(&path, selector, errors);
+        if LabelSelector::from_object(selector).is_err() {
+            let why = "invalid label selector.";
+            errors.push(FieldError::invalid(&path, &Value::Null, why));
+        }
     }
 }
 
@@ -207,9 +213,9 @@ fn validate_role_ref_kept(binding: &Value, old: &Value, errors: &mut Errors) {
     let role = |binding: &Value| {
         let role = binding.get("roleRef").unwrap_or(&Value::Null);
         json!({
-            "apiGroup": text(role, "apiGroup"),
-            "kind": text(role, "kind"),
-            "name": text(role, "name"),
+            "APIGroup": text(role, "apiGroup"),
+            "Kind": text(role, "kind"),
+            "Name": text(role, "name"),
         })
     };
     if role(binding) != role(old) {

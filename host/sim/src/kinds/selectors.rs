@@ -79,7 +79,7 @@ pub(super) fn validate_workload(spec: &Value, kind: &str, errors: &mut Errors) {
     };
     let Some(selector) = selector.filter(|selector| !is_empty(selector)) else {
         // No selector matches nothing, an empty one everything.
-        if selector.is_none() && kind != "daemonset" {
+        if selector.is_none() {
             errors.push(unmatched());
         }
         return;

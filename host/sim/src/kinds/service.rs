@@ -15,6 +15,9 @@ pub(super) use self::validation::{validate, validate_update};
 
 const NONE: &str = "None";
 
+/// The ports of nodes that Services get, where a cluster does not say otherwise.
+pub const NODE_PORTS: std::ops::Range<i64> = 30000..32768;
+
 pub(super) fn default(service: &mut Value) {
     let Some(spec) = ensure_object(service, "spec") else {
         return;
@@ -86,11 +89,17 @@ pub(super) fn prepare_update(service: &mut Value, old: &Value) {
     };
     let was_internal = text(old, "type") != "ExternalName";
     if was_internal && text(spec, "type") != "ExternalName" {
-        let cleared = present(spec, "clusterIP").is_none() && present(spec, "clusterIPs").is_none();
-        for field in ["clusterIP", "clusterIPs"] {
-            if cleared && let Some(value) = present(old, field) {
-                set(spec, field, value.clone());
-            }
+        // What was given stays, also where it is not named again.
+        if present(spec, "clusterIP").is_none()
+            && let Some(ip) = present(old, "clusterIP")
+        {
+            set(spec, "clusterIP", ip.clone());
+        }
+        if present(spec, "clusterIPs").is_none()
+            && text(spec, "clusterIP") == text(old, "clusterIP")
+            && let Some(ips) = present(old, "clusterIPs")
+        {
+            set(spec, "clusterIPs", ips.clone());
         }
         for field in ["ipFamilies", "ipFamilyPolicy"] {
             if present(spec, field).is_none()
@@ -214,7 +223,6 @@ pub fn allocate(
     ip_used: &dyn Fn(&str) -> bool,
     port_used: &dyn Fn(i64) -> bool,
 ) -> Result<(), String> {
-    const NODE_PORTS: std::ops::Range<i64> = 30000..32768;
     let Some(spec) = service.get_mut("spec") else {
         return Ok(());
     };

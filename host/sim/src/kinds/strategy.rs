@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::edit::text;
+use super::edit::{as_printed, text};
 use super::meta::validate_nonnegative;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -42,7 +42,7 @@ pub(super) fn validate_deployment(spec: &Value, errors: &mut Errors) {
         }
         _ => errors.push(FieldError::not_supported(
             &path,
-            strategy,
+            &printed(strategy),
             &["Recreate", "RollingUpdate"],
         )),
     }
@@ -117,7 +117,7 @@ pub(super) fn validate_daemon_set(spec: &Value, errors: &mut Errors) {
         }
         _ => errors.push(FieldError::not_supported(
             &path,
-            strategy,
+            &printed(strategy),
             &["RollingUpdate", "OnDelete"],
         )),
     }
@@ -155,7 +155,13 @@ pub(super) fn validate_stateful_set(spec: &Value, errors: &mut Errors) {
         ("", _) => errors.push(FieldError::required(&path, "")),
         ("OnDelete", Some(rolling)) => errors.push(FieldError::invalid(
             &path.child("rollingUpdate"),
-            rolling,
+            &as_printed(
+                rolling,
+                &[
+                    ("Partition", "partition"),
+                    ("MaxUnavailable", "maxUnavailable"),
+                ],
+            ),
             "only allowed for updateStrategy 'RollingUpdate'",
         )),
         ("RollingUpdate", Some(rolling)) => {
@@ -176,10 +182,18 @@ pub(super) fn validate_stateful_set(spec: &Value, errors: &mut Errors) {
         ("OnDelete" | "RollingUpdate", None) => {}
         _ => errors.push(FieldError::invalid(
             &path,
-            strategy,
+            &printed(strategy),
             "must be 'RollingUpdate' or 'OnDelete'",
         )),
     }
+}
+
+/// A strategy as the server prints it.
+fn printed(strategy: &Value) -> Value {
+    as_printed(
+        strategy,
+        &[("Type", "type"), ("RollingUpdate", "rollingUpdate")],
+    )
 }
 
 #[cfg(test)]
@@ -224,7 +238,7 @@ mod tests {
         check(
             &json!({"type": "Never"}),
             &[
-                "spec.updateStrategy: Unsupported value: {\"type\":\"Never\"}: supported values: \"RollingUpdate\", \"OnDelete\"",
+                "spec.updateStrategy: Unsupported value: {\"RollingUpdate\":null,\"Type\":\"Never\"}: supported values: \"RollingUpdate\", \"OnDelete\"",
             ],
         );
     }
@@ -251,7 +265,7 @@ mod tests {
         check(
             &json!({"type": "Never"}),
             &[
-                "spec.updateStrategy: Invalid value: {\"type\":\"Never\"}: must be 'RollingUpdate' or 'OnDelete'",
+                "spec.updateStrategy: Invalid value: {\"RollingUpdate\":null,\"Type\":\"Never\"}: must be 'RollingUpdate' or 'OnDelete'",
             ],
         );
     }

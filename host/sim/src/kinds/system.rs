@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, items, items_mut, set};
+use super::edit::{default_to, ensure_object, items, items_mut, present, set};
 use super::pod::{self, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
-use super::{namespace, persistent_volume, pod_validation, service};
+use super::{endpoints, namespace, persistent_volume, pod_validation, service};
+use crate::field::Path;
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
 
@@ -53,7 +54,8 @@ pub(super) const ROWS: &[Kind] = &[
         .created_on_update()
         .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         .short(&["ep"])
-        .defaulted(default_endpoints),
+        .defaulted(default_endpoints)
+        .validated(endpoints::validate),
     Kind::cluster(V1, "Namespace", "namespaces")
         .short(&["ns"])
         .verbs(Verbs::NoDeleteCollection)
@@ -66,6 +68,7 @@ pub(super) const ROWS: &[Kind] = &[
         .status(r#"{"phase":"Active"}"#)
         .defaulted(namespace::default)
         .prepared(namespace::prepare_create, namespace::prepare_update)
+        .validated(namespace::validate)
         .status_validated(namespace::validate_status),
     Kind::cluster(V1, "Node", "nodes")
         .short(&["no"])
@@ -132,7 +135,11 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .generation(GenerationRule::Fields(&["template"]))
         .quantities(pod_quantities!("template.spec."))
-        .defaulted(pod::default_template),
+        .defaulted(pod::default_template)
+        .validated(|object, errors| {
+            let template = object.get("template").unwrap_or(&Value::Null);
+            pod_validation::validate_template(&Path::new("template"), template, errors);
+        }),
     Kind::namespaced(V1, "Service", "services")
         .created_on_update()
         .returned_when_deleted()
@@ -164,8 +171,14 @@ fn default_node(node: &mut Value) {
     ensure_object(node, "spec");
 }
 
-/// A Node starts out as not ready.
+/// A Node starts out as not ready, and with all that it has to give.
 fn admit_node(node: &mut Value) {
+    if let Some(status) = node.get_mut("status")
+        && let Some(capacity) = present(status, "capacity").cloned()
+        && present(status, "allocatable").is_none()
+    {
+        set(status, "allocatable", capacity);
+    }
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let Some(spec) = ensure_object(node, "spec") else {
         return;

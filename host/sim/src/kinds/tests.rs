@@ -239,8 +239,8 @@ fn what_is_fixed_stays() {
         json!({"roleRef": {"kind": "Role", "name": "r"}}),
         "/roleRef/name",
         json!("s"),
-        "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\
-         \"name\":\"s\"}: cannot change roleRef",
+        "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\
+         \"Name\":\"s\"}: cannot change roleRef",
     );
     check(
         "",

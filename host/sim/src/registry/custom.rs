@@ -3,6 +3,7 @@
 use reeve_ssa::Schema;
 use serde_json::Value;
 
+use super::replicas;
 use crate::field::Errors;
 use crate::kinds::{ObjectMetaRules, validate_meta, validate_meta_update};
 use crate::names;
@@ -81,10 +82,14 @@ impl Custom {
                 validate_meta_update(object, old, &mut errors);
             }
         }
+        let scale = self.scale.as_ref();
+        let beside = scale.map_or_else(Errors::new, |paths| replicas::check(object, paths, status));
         match &self.structure {
-            Some(structure) if status => structure.validate_status(object, old, &mut errors),
-            Some(structure) => structure.validate(object, old, &mut errors),
-            None => {}
+            Some(structure) if status => {
+                structure.validate_status(object, old, beside, &mut errors);
+            }
+            Some(structure) => structure.validate_beside(object, old, beside, &mut errors),
+            None => errors.extend(beside),
         }
         errors
     }

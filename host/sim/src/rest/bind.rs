@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Call, Writer, meta};
+use super::{Call, Writer};
 use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::kinds::edit::text_at;
@@ -88,7 +88,6 @@ fn schedule(pod: &mut Value, now: &str) {
     let condition = json!({
         "type": "PodScheduled",
         "status": "True",
-        "observedGeneration": meta::generation(pod),
         "lastProbeTime": null,
         "lastTransitionTime": now,
     });

@@ -149,7 +149,8 @@ pub(crate) fn preserve(object: &mut Value, live: &Value) {
     metadata.remove("selfLink");
 }
 
-fn generate(prefix: &str, server: &Shared) -> String {
+/// A name that begins with `prefix`, as far as there is room, and ends by chance.
+pub(crate) fn generate(prefix: &str, server: &Shared) -> String {
     let room = GENERATED_MAX - SUFFIX_LENGTH;
     let mut name: String = prefix.chars().take(room).collect();
     for _ in 0..SUFFIX_LENGTH {

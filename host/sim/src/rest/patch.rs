@@ -146,6 +146,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         tell(call, writer.unknown_fields, repeated.as_deref())?;
         let (mut object, _) = convert(call, object)?;
         super::update::check_name(&mut object, call.name())?;
+        check_version(&object)?;
         // There is nothing that a version could be of.
         meta::of_mut(&mut object).remove("resourceVersion");
         match writer.create(
@@ -162,6 +163,17 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 return Ok(call.answer(StatusCode::CREATED, &written.object));
             }
         }
+    }
+}
+
+/// Refuses a version that is none.
+fn check_version(object: &Value) -> Result<(), ApiError> {
+    match meta::text(object, "resourceVersion") {
+        "" => Ok(()),
+        version if version.parse::<u64>().is_ok() => Ok(()),
+        version => Err(ApiError::internal(format!(
+            "strconv.ParseUint: parsing {version:?}: invalid syntax"
+        ))),
     }
 }
 

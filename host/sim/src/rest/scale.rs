@@ -7,9 +7,9 @@ use super::write::Proposal;
 use super::{Call, manage, meta};
 use crate::field::{Errors, FieldError, Path};
 use crate::http::response::{self, Answer};
+use crate::registry::replicas::{self, dotted};
 use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
-use crate::strategic::printed;
 
 /// Where the numbers are, as JSON pointers.
 struct Pointers<'a> {
@@ -114,24 +114,7 @@ pub(super) fn before(resource: &Resource, object: &Value) -> Result<Value, ApiEr
 
 /// 500: another value than a custom resource's definition promises.
 fn misplaced(pointer: &str, value: &Value, wanted: &str) -> ApiError {
-    let (shown, sort) = match value {
-        Value::Null => ("<nil>".to_owned(), "<nil>"),
-        Value::Bool(value) => (value.to_string(), "bool"),
-        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
-        Value::Number(number) => (number.to_string(), "float64"),
-        Value::String(text) => (text.clone(), "string"),
-        Value::Array(_) => (printed(value), "[]interface {}"),
-        Value::Object(_) => (printed(value), "map[string]interface {}"),
-    };
-    ApiError::internal(format!(
-        "{} accessor error: {shown} is of the type {sort}, expected {wanted}",
-        dotted(pointer)
-    ))
-}
-
-/// A pointer as the definition writes it: `.spec.replicas`.
-fn dotted(pointer: &str) -> String {
-    pointer.replace('/', ".")
+    ApiError::internal(replicas::misplaced(pointer, value, wanted))
 }
 
 /// The selector of a built-in kind as one text, its requirements by key.
@@ -181,7 +164,10 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
             dotted(&wanted)
         )));
     }
-    if let Some(negative) = replicas.as_i64().filter(|replicas| *replicas < 0) {
+    // Custom resources are looked at as a whole.
+    if let Some(negative) = replicas.as_i64().filter(|replicas| *replicas < 0)
+        && !call.resource.is_custom()
+    {
         call.live()?;
         let mut errors = Errors::new();
         let spec = Path::new("spec");
@@ -233,7 +219,14 @@ pub(super) fn apply(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
     let writer = call.writer()?;
     let written = writer.update(&call.key(), |live| {
         let force = call.query.flag("force");
-        let object = manage::apply(&writer, Some(live), &config, force)?;
+        let mut object = manage::apply(&writer, Some(live), &config, force)?;
+        // A version is a condition only where the caller sent it.
+        let given = meta::text(scale, "resourceVersion");
+        let metadata = meta::of_mut(&mut object);
+        metadata.remove("resourceVersion");
+        if !given.is_empty() {
+            metadata.insert("resourceVersion".to_owned(), json!(given));
+        }
         Ok(Proposal {
             object,
             owned: true,

@@ -272,7 +272,7 @@ impl FieldSelector {
             .filter_map(split_term)
             .find(|(label, equal, _)| *equal && *label == "metadata.name")
             .and_then(|(_, _, value)| unescape(value).ok())
-            .filter(|name| !name.is_empty() && !name.contains(['/', '%']))
+            .filter(|name| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '%']))
     }
 
     /// Whether the object, of the kind that the selector was parsed for, is

@@ -405,3 +405,25 @@ async fn nobody_acts_where_nobody_is_asked_for() {
         json!({"availableReplicas": 1}),
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_made_as_soon_as_their_account_is_there() {
+    let world = World::new();
+    let spec = json!({"template": {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"serviceAccountName": "bot", "containers": [{"name": "c", "image": "i"}]},
+    }});
+    world.create(deployment("web", &[], spec)).await;
+    after(5.0).await;
+    let found = world.get("Deployment", "web").await;
+    let failed = |condition: &String| condition == "ReplicaFailure=True FailedCreate";
+    assert!(conditions(&found).iter().any(failed), "{found}");
+    world
+        .create(json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bot"},
+        }))
+        .await;
+    after(2.0).await;
+    let found = world.get("Deployment", "web").await;
+    assert_eq!(conditions(&found), AVAILABLE);
+}

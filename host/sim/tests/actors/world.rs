@@ -36,6 +36,7 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("ReplicaSet", "/apis/apps/v1", "replicasets"),
     ("ControllerRevision", "/apis/apps/v1", "controllerrevisions"),
     ("Service", "/api/v1", "services"),
+    ("ServiceAccount", "/api/v1", "serviceaccounts"),
     ("StatefulSet", "/apis/apps/v1", "statefulsets"),
     ("Widget", "/apis/example.com/v1", "widgets"),
 ];

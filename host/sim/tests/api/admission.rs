@@ -64,3 +64,67 @@ async fn only_one_class_is_the_default() {
     let (code, written) = http.apply(&path, "m", usual).await;
     assert_eq!(code, 200, "{written}");
 }
+
+/// The names of the volumes of a pod, and where each of its containers mounts them.
+fn mounts(spec: &Value) -> (Vec<&str>, Vec<Vec<(&str, &str)>>) {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let containers = spec["containers"].as_array().into_iter().flatten();
+    (
+        volumes
+            .filter_map(|volume| volume["name"].as_str())
+            .collect(),
+        containers
+            .map(|container| {
+                let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+                mounts
+                    .filter_map(|m| Some((m["name"].as_str()?, m["mountPath"].as_str()?)))
+                    .collect()
+            })
+            .collect(),
+    )
+}
+
+#[tokio::test]
+async fn pods_get_the_token_of_their_account() {
+    let (_server, http) = admin();
+    let spec = pod(&http, "a").await;
+    assert_eq!(spec["serviceAccountName"], "default");
+    assert_eq!(spec["serviceAccount"], "default");
+    let (volumes, mounted) = mounts(&spec);
+    let [volume] = volumes[..] else {
+        panic!("{spec}");
+    };
+    assert!(volume.starts_with("kube-api-access-"), "{volume}");
+    let at = "/var/run/secrets/kubernetes.io/serviceaccount";
+    assert_eq!(mounted, [[(volume, at)]]);
+
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "bot"},
+        "automountServiceAccountToken": false,
+        "imagePullSecrets": [{"name": "p"}],
+    });
+    let bot = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "b"},
+        "spec": {"serviceAccountName": "bot", "containers": [{"name": "c", "image": "i"}]},
+    });
+    let (code, refusal) = http.post(PODS, bot.clone()).await;
+    assert_eq!(
+        (code, &refusal["message"]),
+        (
+            403,
+            &json!(
+                "pods \"b\" is forbidden: error looking up service account default/bot: serviceaccount \"bot\" not found"
+            )
+        )
+    );
+    http.post(accounts, account).await;
+    let (code, made) = http.post(PODS, bot).await;
+    assert_eq!(code, 201, "{made}");
+    assert_eq!(made["spec"]["imagePullSecrets"], json!([{"name": "p"}]));
+    assert_eq!(made["spec"]["volumes"], Value::Null);
+}

@@ -157,7 +157,7 @@ async fn refusals_of_custom_objects_are_worded_as_the_server_words_them() {
             WIDGETS,
             widget("b", &json!({"size": "s"})),
             422,
-            "Widget.example.com \"b\" is invalid: [spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\", spec.color: Required value]",
+            "Widget.example.com \"b\" is invalid: [spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\", spec.color: Required value, .spec.size: Invalid value: 0: .spec.size accessor error: s is of the type string, expected int64]",
         ),
         (
             "POST",

@@ -20,6 +20,7 @@
 //! | `repeat` | `{before, unit, times, after}`: a body too long to be written down |
 //! | `edit` | `{of, set, remove}`: a saved answer with changes at JSON pointers |
 //! | `headers`, `accept`, `type` | headers; `accept` and `type` for the two most used |
+//! | `as` | the token of the caller, in place of the administrator's |
 //! | `save` | keeps the answer: `${name.metadata.uid}` is a text of it, from then on |
 //! | `until` | asks again until this is the status |
 //! | `where` | with `until`: `{pointer: value}` that the answer must have, too |
@@ -98,6 +99,8 @@ pub(crate) struct Step {
     pub(crate) accept: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, Texts>,
     #[serde(skip_serializing_if = "Option::is_none")]

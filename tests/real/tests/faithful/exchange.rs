@@ -70,6 +70,8 @@ pub(crate) struct Message {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
+    /// The caller's token; the administrator's without one.
+    pub(crate) token: Option<String>,
 }
 
 /// What comes back.
@@ -118,11 +120,12 @@ impl Caller {
             Some(sender) => sender,
             empty => empty.insert(self.endpoint.connect().await?),
         };
+        let token = message.token.as_ref().unwrap_or(&self.endpoint.token);
         let mut request = Request::builder()
             .method(message.method.as_str())
             .uri(&message.path)
             .header("host", self.endpoint.address.to_string())
-            .header("authorization", format!("Bearer {}", self.endpoint.token));
+            .header("authorization", format!("Bearer {token}"));
         for (name, value) in &message.headers {
             request = request.header(name, value);
         }

@@ -53,6 +53,9 @@ static VERSION: LazyLock<Regex> =
 /// Addresses and ports that a server chooses from its ranges.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.(0\.0|96\.\d+)\.\d+\b"));
 static NODE_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r":3[0-2]\d{3}/"));
+/// The volume that a pod gets for its token.
+static TOKEN_VOLUME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+[smhdy])+$"));
 
 #[expect(clippy::unwrap_used, reason = "patterns are literals")]
@@ -63,15 +66,49 @@ fn pattern(text: &str) -> Regex {
 /// What one server has called things so far.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
+    /// The namespace of the scenario, which has another one in each run.
+    namespace: String,
     uids: BTreeMap<String, usize>,
     versions: BTreeMap<String, usize>,
-    /// The versions that each object was seen in.
-    seen: BTreeMap<String, Vec<String>>,
+    /// The states that each object was seen in.
+    seen: BTreeMap<String, Vec<State>>,
     made: BTreeMap<String, String>,
     ports: BTreeMap<i64, usize>,
 }
 
+/// A state of an object, and the versions that differ in nothing but times.
+#[derive(Debug)]
+struct State {
+    versions: Vec<String>,
+    content: Value,
+    times: Vec<Value>,
+}
+
+/// An object without its version and the times of its owners, in any order, and those
+/// times.
+fn without_times(object: &Map<String, Value>) -> (Value, Vec<Value>) {
+    let mut content = Value::Object(object.clone());
+    let metadata = &mut content["metadata"];
+    metadata["resourceVersion"] = Value::Null;
+    let mut times = Vec::new();
+    if let Some(owners) = metadata["managedFields"].as_array_mut() {
+        for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
+            times.push(owner.remove("time").unwrap_or_default());
+        }
+        owners.sort_by_key(ToString::to_string);
+    }
+    (content, times)
+}
+
 impl Names {
+    /// Nothing yet, but for the namespace of the scenario.
+    pub(crate) fn of(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// What a step came to, in the form that is compared.
     pub(crate) fn normal(&mut self, outcome: &Outcome) -> Value {
         match outcome {
@@ -205,24 +242,38 @@ impl Names {
 
     /// Says whether an object is in the version that it was last seen in. Counted for
     /// each object by itself, so that one difference does not make all that follow
-    /// it different.
-    fn version_of(&mut self, metadata: &mut Map<String, Value>) {
-        let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+    /// it different. A version that only brings new times of owners is no other one:
+    /// whether a second passes between two requests is chance.
+    fn version_of(&mut self, object: &mut Map<String, Value>) {
+        let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
         let (Some(uid), Some(version)) = (text("uid"), text("resourceVersion")) else {
             return;
         };
         let (uid, version) = (uid.to_owned(), version.to_owned());
         numbered(&mut self.versions, version.clone());
+        let (content, times) = without_times(object);
         let seen = self.seen.entry(uid).or_default();
-        let shown = match seen.iter().rev().position(|known| *known == version) {
-            None => {
-                seen.push(version);
-                "<new version>".to_owned()
-            }
+        let known = |state: &State| state.versions.contains(&version);
+        let shown = match seen.iter().rev().position(known) {
             Some(0) => "<same version>".to_owned(),
             Some(back) => format!("<{back} versions back>"),
+            None => match seen.last_mut() {
+                Some(last) if last.content == content && last.times != times => {
+                    last.versions.push(version);
+                    last.times = times;
+                    "<same version>".to_owned()
+                }
+                _ => {
+                    seen.push(State {
+                        versions: vec![version],
+                        content,
+                        times,
+                    });
+                    "<new version>".to_owned()
+                }
+            },
         };
-        metadata.insert("resourceVersion".to_owned(), json!(shown));
+        object["metadata"]["resourceVersion"] = json!(shown);
     }
 
     fn learn_name(&mut self, prefix: &str, name: &str) {
@@ -303,8 +354,14 @@ impl Names {
             .into_owned();
         text = ADDRESS.replace_all(&text, "<address>").into_owned();
         text = NODE_PORT.replace_all(&text, ":<port>/").into_owned();
+        text = TOKEN_VOLUME
+            .replace_all(&text, "${1}<generated>")
+            .into_owned();
         for (name, shown) in &self.made {
             text = text.replace(name, shown);
+        }
+        if !self.namespace.is_empty() {
+            text = text.replace(&self.namespace, "$ns");
         }
         text
     }
@@ -444,7 +501,7 @@ fn readable(token: &str) -> Value {
     }
 }
 
-/// In which order a schema or a map of quantities is gone through is chance in the
+/// In which order a schema or a map is gone through is chance in the
 /// real server; other complaints of built-in kinds keep their order.
 fn sort_complaints(status: &mut Value) {
     let text = |pointer: &str| {
@@ -453,7 +510,7 @@ fn sort_complaints(status: &mut Value) {
     };
     let group = text("/details/group");
     let by_schema = group.ends_with(".example.com") || group == DEFINITIONS;
-    let by_chance = by_schema || OF_QUANTITIES.contains(&text("/details/kind"));
+    let by_chance = by_schema || OF_MAPS.contains(&text("/details/kind"));
     if !by_chance && !has_labels(status) {
         return;
     }
@@ -486,8 +543,8 @@ fn sort_causes(status: &mut Value) -> usize {
     })
 }
 
-/// Kinds that hold maps of quantities.
-const OF_QUANTITIES: [&str; 2] = ["ResourceQuota", "LimitRange"];
+/// Kinds that hold maps, of texts or quantities, and little else.
+const OF_MAPS: [&str; 4] = ["ConfigMap", "Secret", "ResourceQuota", "LimitRange"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
@@ -540,6 +597,30 @@ mod tests {
         );
         let now = Timestamp::now().to_string();
         assert!(near(&now).starts_with("<time"));
+    }
+
+    #[test]
+    fn new_times_alone_are_no_new_version() {
+        let mut names = Names::default();
+        let mut check = |version: &str, time: &str, data: &str, expected: &str| {
+            let shown = names.body(json!({
+                "metadata": {
+                    "uid": "u",
+                    "resourceVersion": version,
+                    "managedFields": [{"manager": "m", "time": time}],
+                },
+                "data": data,
+            }));
+            assert_eq!(shown["metadata"]["resourceVersion"], expected, "{version}");
+        };
+        check("1", "a", "x", "<new version>");
+        check("1", "a", "x", "<same version>");
+        check("2", "b", "x", "<same version>");
+        check("1", "a", "x", "<same version>");
+        // A write for nothing, and one of something.
+        check("3", "b", "x", "<new version>");
+        check("4", "c", "y", "<new version>");
+        check("2", "b", "x", "<2 versions back>");
     }
 
     #[test]

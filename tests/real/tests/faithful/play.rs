@@ -66,12 +66,13 @@ impl<'a> Player<'a> {
                 path: "/api/v1/namespaces".to_owned(),
                 headers: vec![("content-type".to_owned(), "application/json".to_owned())],
                 body: object.to_string().into(),
+                token: None,
             })
             .await?;
         if made.status != 201 {
             bail!("namespace {namespace} cannot be made: {:?}", made.body);
         }
-        Ok(Self {
+        let mut player = Self {
             endpoint,
             caller,
             watches: BTreeMap::new(),
@@ -79,7 +80,17 @@ impl<'a> Player<'a> {
                 namespace,
                 saved: BTreeMap::new(),
             },
-        })
+        };
+        // Comes by itself; pods and lists are as it is there or not.
+        let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        let started = Instant::now();
+        while player.look(&account).await?.is_none() {
+            if started.elapsed() > PATIENCE {
+                bail!("namespace {namespace} gets no service account");
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+        Ok(player)
     }
 
     /// Reads one object beside the scenario, without leaving a trace in it.
@@ -173,6 +184,7 @@ impl Scope<'_> {
                 .map(|(name, value)| (name, self.text(&value)))
                 .collect(),
             body: self.body(step),
+            token: step.token.as_deref().map(|token| self.text(token)),
         })
     }
 

@@ -6,20 +6,23 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::accepted::Accepted;
+use crate::compare::Difference;
 use crate::corpus::{Scenario, Step};
 use crate::servers::Servers;
-use crate::suite::{compare, unaccepted};
+use crate::suite::{Finding, compare, unaccepted};
 
 /// How often a scenario is played to make it smaller.
 const ATTEMPTS: usize = 120;
 
 static NAMESPACES: AtomicUsize = AtomicUsize::new(0);
 
-/// The smallest scenario found that still has a difference which is not accepted.
+/// The smallest scenario found that still has a difference at this place which is not
+/// accepted.
 pub(crate) async fn shrink(
     servers: &Servers,
-    accepted: &mut Accepted,
+    accepted: &Accepted,
     scenario: &Scenario,
+    at: &str,
 ) -> Result<Scenario> {
     let mut attempts = ATTEMPTS;
     let mut best = scenario.clone();
@@ -31,10 +34,14 @@ pub(crate) async fn shrink(
                 return Ok(best);
             }
             attempts -= 1;
-            let namespace = format!("shrink{}", NAMESPACES.fetch_add(1, Ordering::Relaxed));
+            let namespace = format!("shrink{}x", NAMESPACES.fetch_add(1, Ordering::Relaxed));
             let findings = compare(servers, &candidate, &namespace).await?;
-            let findings = unaccepted(accepted, &candidate.name, findings);
-            if let Some(first) = findings.first() {
+            let accepts = |name: &str, request: &str, difference: &Difference| {
+                accepted.has(name, request, difference)
+            };
+            let findings = unaccepted(&candidate.name, findings, accepts);
+            let here = |finding: &&Finding| finding.differences.iter().any(|d| d.at == at);
+            if let Some(first) = findings.iter().find(here) {
                 best = candidate;
                 best.steps.truncate(first.step + 1);
                 changed = true;

@@ -31,6 +31,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // Of a Service.
         (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
+        // The volume of a pod's token.
+        (r"\bkube-api-access-\w{5}\b", "TOKEN-VOLUME"),
         // In the folder of either server.
         (r"/[-\w./]*/reeve-(real|embedded)-[-\w./]+", "FILE"),
         // An age, and the width that it gives to its column.

@@ -1,0 +1,272 @@
+//! The containers of a pod.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{environment, handlers, security, supported, validate_resources, volumes};
+use crate::field::{Errors, FieldError, Path};
+use crate::kinds::edit::{flag, integer, items, present, text};
+use crate::names;
+
+/// Checks all containers of the pod spec at `path`, whose volumes have these names.
+pub(super) fn validate(
+    path: &Path<'_>,
+    spec: &Value,
+    volumes: &BTreeSet<&str>,
+    errors: &mut Errors,
+) {
+    let grace = integer(spec, "terminationGracePeriodSeconds").unwrap_or(handlers::GRACE);
+    let list = path.child("containers");
+    if present(spec, "containers").is_none() {
+        errors.push(FieldError::required(&list, ""));
+    }
+    let mut containers = BTreeSet::new();
+    for (index, container) in items(spec, "containers").enumerate() {
+        let path = list.index(index);
+        validate_container(&path, container, volumes, errors);
+        validate_unique(&path, container, &mut containers, errors);
+        handlers::validate(&path, container, grace, errors);
+        validate_restarts(&path, container, errors);
+    }
+    let mut ports = BTreeSet::new();
+    for (index, container) in items(spec, "containers").enumerate() {
+        validate_host_ports(&list.index(index), container, &mut ports, errors);
+    }
+    let list = path.child("initContainers");
+    for (index, container) in items(spec, "initContainers").enumerate() {
+        let path = list.index(index);
+        validate_container(&path, container, volumes, errors);
+        validate_restarts(&path, container, errors);
+        validate_unique(&path, container, &mut containers, errors);
+        validate_host_ports(&path, container, &mut BTreeSet::new(), errors);
+        if text(container, "restartPolicy") == "Always" {
+            handlers::validate(&path, container, grace, errors);
+            continue;
+        }
+        for field in [
+            "lifecycle",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+        ] {
+            if container.get(field).is_some_and(|value| !value.is_null()) {
+                errors.push(FieldError::forbidden(
+                    &path.child(field),
+                    "may not be set for init containers without restartPolicy=Always",
+                ));
+            }
+        }
+    }
+}
+
+/// On the network of its node, a container's ports are those of the node.
+pub(super) fn validate_host_network(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    if !flag(spec, "hostNetwork") {
+        return;
+    }
+    for field in ["containers", "initContainers"] {
+        let list = path.child(field);
+        for (index, container) in items(spec, field).enumerate() {
+            let path = list.index(index);
+            let ports = path.child("ports");
+            for (index, port) in items(container, "ports").enumerate() {
+                let on_host = integer(port, "hostPort").unwrap_or(0);
+                if on_host != integer(port, "containerPort").unwrap_or(0) {
+                    errors.push(FieldError::invalid(
+                        &ports.index(index).child("hostPort"),
+                        &on_host.into(),
+                        "must match `containerPort` when `hostNetwork` is true",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn validate_unique<'a>(
+    path: &Path<'_>,
+    container: &'a Value,
+    names: &mut BTreeSet<&'a str>,
+    errors: &mut Errors,
+) {
+    let name = text(container, "name");
+    if !names.insert(name) {
+        errors.push(FieldError::duplicate(&path.child("name"), &name.into()));
+    }
+}
+
+fn validate_restarts(path: &Path<'_>, container: &Value, errors: &mut Errors) {
+    supported(
+        path,
+        container,
+        "restartPolicy",
+        &["Always", "Never", "OnFailure"],
+        errors,
+    );
+}
+
+/// A port of a node is taken once for each protocol and address.
+fn validate_host_ports(
+    path: &Path<'_>,
+    container: &Value,
+    taken: &mut BTreeSet<String>,
+    errors: &mut Errors,
+) {
+    let ports = path.child("ports");
+    for (index, port) in items(container, "ports").enumerate() {
+        let number = integer(port, "hostPort").unwrap_or(0);
+        if number == 0 {
+            continue;
+        }
+        let shown = format!(
+            "{}/{}/{number}",
+            text(port, "protocol"),
+            text(port, "hostIP")
+        );
+        if taken.contains(&shown) {
+            let path = ports.index(index);
+            errors.push(FieldError::duplicate(
+                &path.child("hostPort"),
+                &shown.into(),
+            ));
+        } else {
+            taken.insert(shown);
+        }
+    }
+}
+
+/// Checks what all sorts of containers have in common.
+fn validate_container(
+    path: &Path<'_>,
+    container: &Value,
+    volumes: &BTreeSet<&str>,
+    errors: &mut Errors,
+) {
+    let name = text(container, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    } else {
+        for wrong in names::dns1123_label(name) {
+            errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
+        }
+    }
+    let image = text(container, "image");
+    if image.is_empty() {
+        errors.push(FieldError::required(&path.child("image"), ""));
+    }
+    supported(
+        path,
+        container,
+        "terminationMessagePolicy",
+        &["File", "FallbackToLogsOnError"],
+        errors,
+    );
+    validate_ports(&path.child("ports"), container, errors);
+    environment::validate(path, container, errors);
+    validate_mounts(&path.child("volumeMounts"), container, volumes, errors);
+    supported(
+        path,
+        container,
+        "imagePullPolicy",
+        &["Always", "IfNotPresent", "Never"],
+        errors,
+    );
+    if let Some(resources) = container.get("resources") {
+        validate_resources(&path.child("resources"), resources, errors);
+    }
+    security::validate_container(&path.child("securityContext"), container, errors);
+}
+
+fn validate_ports(list: &Path<'_>, container: &Value, errors: &mut Errors) {
+    let mut known = BTreeSet::new();
+    for (index, port) in items(container, "ports").enumerate() {
+        let path = list.index(index);
+        let name = text(port, "name");
+        if !name.is_empty() {
+            let wrong = names::port_name(name);
+            if wrong.is_empty() && !known.insert(name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &name.into()));
+            }
+            for wrong in wrong {
+                errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
+            }
+        }
+        for field in ["containerPort", "hostPort"] {
+            match integer(port, field).unwrap_or(0) {
+                0 if field == "hostPort" => {}
+                0 => errors.push(FieldError::required(&path.child(field), "")),
+                number => {
+                    for wrong in names::port_number(number) {
+                        errors.push(FieldError::invalid(
+                            &path.child(field),
+                            &number.into(),
+                            wrong,
+                        ));
+                    }
+                }
+            }
+        }
+        supported(&path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
+    }
+}
+
+fn validate_mounts(
+    list: &Path<'_>,
+    container: &Value,
+    volumes: &BTreeSet<&str>,
+    errors: &mut Errors,
+) {
+    let mut places = BTreeSet::new();
+    for (index, mount) in items(container, "volumeMounts").enumerate() {
+        let path = list.index(index);
+        let (name, place) = (text(mount, "name"), text(mount, "mountPath"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&path.child("name"), ""));
+        }
+        if !volumes.contains(name) {
+            errors.push(FieldError::not_found(&path.child("name"), &name.into()));
+        }
+        if place.is_empty() {
+            errors.push(FieldError::required(&path.child("mountPath"), ""));
+        }
+        if !places.insert(place) {
+            errors.push(FieldError::invalid_str(
+                &path.child("mountPath"),
+                place,
+                "must be unique",
+            ));
+        }
+        // These are told without the index, as the real server does.
+        let (part, expression) = (text(mount, "subPath"), text(mount, "subPathExpr"));
+        if !part.is_empty() {
+            volumes::validate_relative(&list.child("subPath"), part, errors);
+        }
+        if !expression.is_empty() {
+            if !part.is_empty() {
+                errors.push(FieldError::invalid_str(
+                    &path.child("subPathExpr"),
+                    expression,
+                    "subPathExpr and subPath are mutually exclusive",
+                ));
+            }
+            volumes::validate_relative(&list.child("subPathExpr"), expression, errors);
+        }
+        supported(
+            list,
+            mount,
+            "mountPropagation",
+            &["Bidirectional", "HostToContainer", "None"],
+            errors,
+        );
+        let privileged = container
+            .get("securityContext")
+            .is_some_and(|context| flag(context, "privileged"));
+        if text(mount, "mountPropagation") == "Bidirectional" && !privileged {
+            errors.push(FieldError::forbidden(
+                &list.child("mountPropagation"),
+                "Bidirectional mount propagation is available only to privileged containers",
+            ));
+        }
+    }
+}

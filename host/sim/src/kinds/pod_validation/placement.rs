@@ -1,0 +1,268 @@
+//! Where a pod may run: tolerations, spread and affinity.
+
+use serde_json::Value;
+
+use super::supported;
+use crate::field::{Errors, FieldError, Path};
+use crate::kinds::edit::{integer, items, present, text};
+use crate::kinds::selectors;
+use crate::names;
+
+/// Checks the tolerations of a pod.
+pub(super) fn validate_tolerations(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    for (index, toleration) in items(spec, "tolerations").enumerate() {
+        let path = list.index(index);
+        let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
+        let (value, effect) = (text(toleration, "value"), text(toleration, "effect"));
+        if !key.is_empty() {
+            for wrong in names::qualified_name(key) {
+                errors.push(FieldError::invalid_str(&path.child("key"), key, wrong));
+            }
+        }
+        if key.is_empty() && operator != "Exists" {
+            errors.push(FieldError::invalid_str(
+                &path.child("operator"),
+                operator,
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+            ));
+        }
+        if integer(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
+            errors.push(FieldError::invalid_str(
+                &path.child("effect"),
+                effect,
+                "effect must be 'NoExecute' when `tolerationSeconds` is set",
+            ));
+        }
+        let path_of_operator = path.child("operator");
+        match operator {
+            "" | "Equal" => {
+                let wrong = names::label_value(value);
+                if !wrong.is_empty() {
+                    errors.push(FieldError::invalid_str(
+                        &path_of_operator,
+                        value,
+                        wrong.join(";"),
+                    ));
+                }
+            }
+            "Exists" if value.is_empty() => {}
+            "Exists" => errors.push(FieldError::invalid_str(
+                &path_of_operator,
+                value,
+                "value must be empty when `operator` is 'Exists'",
+            )),
+            // Known, and not turned on.
+            "Lt" | "Gt" => errors.push(FieldError::not_supported(
+                &path_of_operator,
+                &operator.into(),
+                &["Equal", "Exists", "Lt", "Gt"],
+            )),
+            _ => errors.push(FieldError::not_supported(
+                &path_of_operator,
+                &operator.into(),
+                &["Equal", "Exists"],
+            )),
+        }
+        supported(
+            &path,
+            toleration,
+            "effect",
+            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+            errors,
+        );
+    }
+}
+
+/// Checks how a pod is spread.
+pub(super) fn validate_spread(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    let constraints: Vec<&Value> = items(spec, "topologySpreadConstraints").collect();
+    for (index, constraint) in constraints.iter().enumerate() {
+        let path = list.index(index);
+        let positive = |field: &str, number: i64, errors: &mut Errors| {
+            if number <= 0 {
+                errors.push(FieldError::invalid(
+                    &path.child(field),
+                    &number.into(),
+                    "must be greater than zero",
+                ));
+            }
+        };
+        let skew = integer(constraint, "maxSkew").unwrap_or(0);
+        positive("maxSkew", skew, errors);
+        let (key, action) = (
+            text(constraint, "topologyKey"),
+            text(constraint, "whenUnsatisfiable"),
+        );
+        if key.is_empty() {
+            errors.push(FieldError::required(
+                &path.child("topologyKey"),
+                "can not be empty",
+            ));
+        }
+        let actions = ["DoNotSchedule", "ScheduleAnyway"];
+        if !actions.contains(&action) {
+            errors.push(FieldError::not_supported(
+                &path.child("whenUnsatisfiable"),
+                &action.into(),
+                &actions,
+            ));
+        }
+        let again = constraints.iter().skip(index + 1).any(|other| {
+            text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action
+        });
+        if again {
+            errors.push(FieldError::duplicate(
+                &path.child("{topologyKey, whenUnsatisfiable}"),
+                &format!("{{{key}, {action}}}").into(),
+            ));
+        }
+        if let Some(domains) = integer(constraint, "minDomains") {
+            positive("minDomains", domains, errors);
+            if action != "DoNotSchedule" {
+                errors.push(FieldError::invalid(
+                    &path.child("minDomains"),
+                    &domains.into(),
+                    format!(
+                        "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                    ),
+                ));
+            }
+        }
+        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            supported(&path, constraint, field, &["Honor", "Ignore"], errors);
+        }
+        if let Some(selector) = constraint.get("labelSelector") {
+            selectors::validate(&path.child("labelSelector"), selector, errors);
+        }
+    }
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Checks to what a pod is drawn.
+pub(super) fn validate_affinity(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    let Some(affinity) = spec.get("affinity").filter(|a| a.is_object()) else {
+        return;
+    };
+    if let Some(nodes) = affinity.get("nodeAffinity") {
+        let path = path.child("nodeAffinity");
+        if let Some(selector) = nodes.get(REQUIRED).filter(|s| s.is_object()) {
+            let path = path.child(REQUIRED);
+            let list = path.child("nodeSelectorTerms");
+            if present(selector, "nodeSelectorTerms").is_none() {
+                errors.push(FieldError::required(
+                    &list,
+                    "must have at least one node selector term",
+                ));
+            }
+            for (index, term) in items(selector, "nodeSelectorTerms").enumerate() {
+                validate_term(&list.index(index), term, errors);
+            }
+        }
+        let list = path.child(PREFERRED);
+        for (index, preferred) in items(nodes, PREFERRED).enumerate() {
+            let path = list.index(index);
+            validate_weight(&path, preferred, errors);
+            let term = preferred.get("preference").unwrap_or(&Value::Null);
+            validate_term(&path.child("preference"), term, errors);
+        }
+    }
+    for field in ["podAffinity", "podAntiAffinity"] {
+        let Some(pods) = affinity.get(field) else {
+            continue;
+        };
+        let path = path.child(field);
+        let list = path.child(REQUIRED);
+        for (index, term) in items(pods, REQUIRED).enumerate() {
+            validate_pod_term(&list.index(index), term, errors);
+        }
+        let list = path.child(PREFERRED);
+        for (index, preferred) in items(pods, PREFERRED).enumerate() {
+            let path = list.index(index);
+            validate_weight(&path, preferred, errors);
+            let term = preferred.get("podAffinityTerm").unwrap_or(&Value::Null);
+            validate_pod_term(&path.child("podAffinityTerm"), term, errors);
+        }
+    }
+}
+
+fn validate_weight(path: &Path<'_>, preferred: &Value, errors: &mut Errors) {
+    let weight = integer(preferred, "weight").unwrap_or(0);
+    if !(1..=100).contains(&weight) {
+        errors.push(FieldError::invalid(
+            &path.child("weight"),
+            &weight.into(),
+            "must be in the range 1-100",
+        ));
+    }
+}
+
+/// Checks what a node is selected by.
+fn validate_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
+    let list = path.child("matchExpressions");
+    for (index, expression) in items(term, "matchExpressions").enumerate() {
+        let path = list.index(index);
+        let values = path.child("values");
+        let count = items(expression, "values").count();
+        let operator = text(expression, "operator");
+        match operator {
+            "In" | "NotIn" if count == 0 => errors.push(FieldError::required(
+                &values,
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if count > 0 => errors.push(FieldError::forbidden(
+                &values,
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "Gt" | "Lt" if count != 1 => errors.push(FieldError::required(
+                &values,
+                "must be specified single value when `operator` is 'Lt' or 'Gt'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+            _ => errors.push(FieldError::invalid_str(
+                &path.child("operator"),
+                operator,
+                "not a valid selector operator",
+            )),
+        }
+        let key = text(expression, "key");
+        for wrong in names::qualified_name(key) {
+            errors.push(FieldError::invalid_str(&path.child("key"), key, wrong));
+        }
+        for (index, value) in items(expression, "values").enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            for wrong in names::label_value(value) {
+                errors.push(FieldError::invalid_str(&values.index(index), value, wrong));
+            }
+        }
+    }
+}
+
+/// Checks near or far from which pods another one is to be.
+fn validate_pod_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
+    for field in ["labelSelector", "namespaceSelector"] {
+        if let Some(selector) = term.get(field) {
+            selectors::validate(&path.child(field), selector, errors);
+        }
+    }
+    for namespace in items(term, "namespaces") {
+        let namespace = namespace.as_str().unwrap_or_default();
+        for wrong in names::dns1123_label(namespace) {
+            // So called by the real server, too.
+            errors.push(FieldError::invalid_str(
+                &path.child("namespace"),
+                namespace,
+                wrong,
+            ));
+        }
+    }
+    let key = text(term, "topologyKey");
+    let path = path.child("topologyKey");
+    if key.is_empty() {
+        errors.push(FieldError::required(&path, "can not be empty"));
+    }
+    for wrong in names::qualified_name(key) {
+        errors.push(FieldError::invalid_str(&path, key, wrong));
+    }
+}
