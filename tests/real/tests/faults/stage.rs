@@ -8,7 +8,7 @@ use reeve_test_support::{component, samples};
 use serde_json::Value;
 
 /// The user that the agent is.
-pub(crate) const AGENT: &str = "reeve-agent";
+const AGENT: &str = "reeve-agent";
 pub(crate) const NAMESPACE: &str = "reeve-system";
 pub(crate) const PLUGIN: &str = "quotas";
 pub(crate) const PROFILES: [&str; 3] = ["ann", "bob", "cleo"];
