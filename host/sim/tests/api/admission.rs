@@ -65,8 +65,11 @@ async fn only_one_class_is_the_default() {
     assert_eq!(code, 200, "{written}");
 }
 
+/// What a container mounts: the volume and the path.
+type Mounts<'a> = Vec<(&'a str, &'a str)>;
+
 /// The names of the volumes of a pod, and where each of its containers mounts them.
-fn mounts(spec: &Value) -> (Vec<&str>, Vec<Vec<(&str, &str)>>) {
+fn mounts(spec: &Value) -> (Vec<&str>, Vec<Mounts<'_>>) {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     let containers = spec["containers"].as_array().into_iter().flatten();
     (

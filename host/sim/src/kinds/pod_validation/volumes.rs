@@ -121,19 +121,15 @@ fn validate_source(path: &Path<'_>, source: &str, value: &Value, errors: &mut Er
         missing
     };
     match source {
-        "emptyDir" => {
-            if text(value, "sizeLimit").starts_with('-') {
-                errors.push(FieldError::forbidden(
-                    &path.child("sizeLimit"),
-                    "SizeLimit field must be a valid resource quantity",
-                ));
-            }
+        "emptyDir" if text(value, "sizeLimit").starts_with('-') => {
+            errors.push(FieldError::forbidden(
+                &path.child("sizeLimit"),
+                "SizeLimit field must be a valid resource quantity",
+            ));
         }
-        "hostPath" => {
-            if !required("path") {
-                validate_no_steps_back(&path.child("path"), text(value, "path"), errors);
-                supported(path, value, "type", &HOST_PATHS, errors);
-            }
+        "hostPath" if !required("path") => {
+            validate_no_steps_back(&path.child("path"), text(value, "path"), errors);
+            supported(path, value, "type", &HOST_PATHS, errors);
         }
         "secret" => {
             required("secretName");
