@@ -40,6 +40,7 @@ fn the_agent_converges_after_each_fault_and_asks_for_no_more_than_that_takes() -
 }
 
 /// What a fault may cost. A write whose connection breaks is sent once more.
+#[derive(Clone, Copy)]
 struct Cost {
     lists: usize,
     watches: usize,
