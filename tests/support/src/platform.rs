@@ -107,7 +107,8 @@ pub fn changed(namespace: &str, change: impl Fn(&str, &mut Value)) -> Vec<Value>
     let mut objects = objects(namespace, true);
     for object in &mut objects {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        change(&name.to_owned(), object);
+        let name = name.to_owned();
+        change(&name, object);
     }
     objects
 }

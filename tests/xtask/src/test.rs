@@ -190,8 +190,8 @@ fn outside(report: &mut Report, suite: &Suite, filter: Option<&str>, must_run: b
         if let Some(absent) = absent {
             bail!(absent);
         }
-        let parts = reeve_real::parts::OUTSIDE.iter();
-        parts.map(|part| part.get().map(drop)).collect()
+        let mut parts = reeve_real::parts::OUTSIDE.iter();
+        parts.try_for_each(|part| part.get().map(drop))
     });
     match parts {
         Some(()) => report.count(&step, || suite.run(REAL, Programs::Only(OUTSIDE), filter)),

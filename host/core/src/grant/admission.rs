@@ -81,15 +81,15 @@ pub fn admission_policy(
         })
         .collect();
     let validations = validations(grantee, &places, tenants);
-    policy_and_binding(grantee, &grantee.role_name(), rules, validations)
+    policy_and_binding(grantee, &grantee.role_name(), &rules, &validations)
 }
 
 /// A policy for the requests of the plugin's account, and its binding.
 pub(super) fn policy_and_binding(
     grantee: &Grantee<'_>,
     name: &str,
-    rules: Vec<Value>,
-    validations: Vec<Value>,
+    rules: &[Value],
+    validations: &[Value],
 ) -> Vec<Value> {
     let api_version = "admissionregistration.k8s.io/v1";
     let metadata = json!({"name": name, "labels": grantee.labels()});

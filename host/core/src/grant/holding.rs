@@ -98,8 +98,8 @@ pub fn holding_policy(
     let validations = expressions(&ours.join(", ")).into_iter().map(
         |expression| json!({"expression": expression, "message": message, "reason": "Forbidden"}),
     );
-    let validations = validations.collect();
-    policy_and_binding(grantee, &grantee.holding_name(), rules, validations)
+    let validations: Vec<Value> = validations.collect();
+    policy_and_binding(grantee, &grantee.holding_name(), &rules, &validations)
 }
 
 /// What must hold of an update: only the finalizers differ, and of those only ours.
