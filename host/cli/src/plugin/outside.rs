@@ -66,7 +66,7 @@ pub(super) fn in_json(needs: &[Need], policy_is_known: bool) -> Value {
             "who": need.who,
             "description": need.description,
             "what": need.what,
-            "granted": policy_is_known.then(|| match need.standing {
+            "granted": policy_is_known.then_some(match need.standing {
                 Granting::Whole => "whole",
                 Granting::Part => "part",
                 Granting::Nothing => "nothing",

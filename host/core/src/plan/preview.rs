@@ -357,7 +357,7 @@ mod tests {
         ] {
             assert_ne!(id(&other), one, "{other:?}");
         }
-        assert_eq!(id(&[effect.clone()]), one);
+        assert_eq!(id(std::slice::from_ref(&effect)), one);
         // Alone they are another plan than after something else, and good once.
         let alone = Preview::of_effects(vec![effect]);
         assert_ne!(alone.id(None), one);

@@ -47,7 +47,7 @@ async fn check(fault: &str, seconds: u64, times: u64) {
         }
     }
     world.wait(Duration::from_secs(12)).await;
-    let live = world.get(&object).await.expect(&fault);
+    let live = world.get(&object).await.unwrap();
     assert_eq!(live["data"]["a"], "1", "{fault}");
     assert_eq!(sent(&world), times, "{fault}");
     assert_eq!(world.unit(PLUGIN, "alice").await, None, "{fault}");
