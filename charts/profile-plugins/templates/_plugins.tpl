@@ -173,11 +173,15 @@ writes:
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $named := dict -}}
 {{- range $endpoint, $place := .values.accountKeys -}}
 {{- $secret := dict "name" (base $place) -}}
 {{- if contains "/" $place }}{{ $_ := set $secret "namespace" (dir $place) }}{{ end -}}
-{{- $http = append $http (dict "url" (printf "%s/" (trimSuffix "/" $endpoint)) "methods" (list "GET" "PUT") "key" $secret.name) -}}
-{{- $keys = append $keys (dict "name" $secret.name "type" "AzureSharedKey" "secret" $secret) -}}
+{{- $name := base $place | replace "." "-" -}}
+{{- if ne (default $place (index $named $name)) $place }}{{ $name = $place | replace "/" "-" | replace "." "-" }}{{ end -}}
+{{- $_ := set $named $name $place -}}
+{{- $http = append $http (dict "url" (printf "%s/" (trimSuffix "/" $endpoint)) "methods" (list "GET" "PUT") "key" $name) -}}
+{{- $keys = append $keys (dict "name" $name "type" "AzureSharedKey" "secret" $secret) -}}
 {{- end -}}
 {{- end -}}
 {{- $capabilities := dict -}}

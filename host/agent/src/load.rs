@@ -25,7 +25,7 @@ use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
-use reeve_core::manifest::secret_kind;
+use reeve_core::manifest::{Origin, secret_kind, without_query};
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::prune;
@@ -655,22 +655,21 @@ fn check_scopes(
 /// a component that declares effects must have the function that makes them.
 fn check_outside(component: &Component, manifest: &Manifest) -> Result<(), Problem> {
     let invalid = |text: String| Problem::lasting(Reason::ManifestInvalid, text);
-    let url = |field: String, url: &str| {
-        // A query is part of what is fetched, not of what is granted.
-        let bare = url.split(['?', '#']).next().unwrap_or_default();
-        let parsed = reeve_outside::Rule::new(bare);
+    let check = |field: String, url: &str| {
+        let parsed = reeve_outside::Rule::new(url);
         parsed
             .map(drop)
             .map_err(|error| invalid(format!("describe: {field}: {}", chain(&error))))
     };
     for (index, source) in manifest.sources.iter().enumerate() {
-        if let reeve_core::manifest::Origin::Url(text) = &source.origin {
-            url(format!("sources[{index}].origin"), text)?;
+        if let Origin::Url(text) = &source.origin {
+            // A query is part of what is fetched, not of what is granted.
+            check(format!("sources[{index}].origin"), without_query(text))?;
         }
     }
     for (index, action) in manifest.actions.iter().enumerate() {
         for text in &action.http {
-            url(format!("actions[{index}].http"), text)?;
+            check(format!("actions[{index}].http"), text)?;
         }
     }
     if !manifest.actions.is_empty() && !component.has_actions() {

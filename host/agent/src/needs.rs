@@ -3,8 +3,9 @@
 
 use http::{Method, Uri};
 use reeve_api::{Capabilities, HttpGrant, SecretReference};
-use reeve_core::manifest::{Manifest, Origin};
+use reeve_core::manifest::{Manifest, Origin, without_query};
 use reeve_outside::Rule;
+use reeve_outside::file::is_written_below;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -205,7 +206,7 @@ impl Granted<'_> {
     fn file(&self, path: &str) -> Found {
         let folders = self.capabilities.files.iter();
         let by: Vec<String> = folders
-            .filter(|folder| Path::new(path).starts_with(folder))
+            .filter(|folder| is_written_below(Path::new(path), Path::new(folder)))
             .map(|folder| format!("files: {folder}"))
             .collect();
         let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
@@ -283,12 +284,6 @@ fn in_networks(addresses: &[String]) -> String {
         [] => String::new(),
         addresses => format!(" in {}", addresses.join(", ")),
     }
-}
-
-/// What may be shown of a URL: a query may hold a credential, and is no part of a
-/// grant.
-fn without_query(url: &str) -> &str {
-    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

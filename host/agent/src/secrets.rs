@@ -46,10 +46,13 @@ impl Secrets {
         let namespace = reference.namespace.as_deref().unwrap_or(&self.namespace);
         let name = &reference.name;
         let key = (namespace.to_owned(), name.clone());
-        if let Some((since, entries)) = self.known.lock().get(&key)
-            && since.elapsed() < BELIEVED
         {
-            return Ok(entries.clone());
+            let mut known = self.known.lock();
+            // Those of others go when the next one is asked for, not by themselves.
+            known.retain(|_, (since, _)| since.elapsed() < BELIEVED);
+            if let Some((_, entries)) = known.get(&key) {
+                return Ok(entries.clone());
+            }
         }
         let found = self.cluster.get(&resource(), Some(namespace), name).await;
         let found = found.map_err(|error| chain(&error))?;
@@ -61,10 +64,7 @@ impl Secrets {
         };
         let entries = Arc::new(entries_of(&found));
         let read = (Instant::now(), entries.clone());
-        let mut known = self.known.lock();
-        // Nobody's credentials are kept for longer than they are believed.
-        known.retain(|_, (since, _)| since.elapsed() < BELIEVED);
-        known.insert(key, read);
+        self.known.lock().insert(key, read);
         Ok(entries)
     }
 }

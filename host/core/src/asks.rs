@@ -7,7 +7,7 @@
 
 use crate::digest::Digest;
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Origin, Scope, is_dns_subdomain};
+use crate::manifest::{Manifest, Origin, Scope, is_dns_subdomain, without_query};
 use crate::projection::Projection;
 use std::collections::BTreeSet;
 
@@ -115,7 +115,9 @@ impl Asks {
         }
         for source in &manifest.sources {
             match &source.origin {
-                Origin::Url(url) => asks.insert(Ask::plain(format!("fetch {url}"))),
+                Origin::Url(url) => {
+                    asks.insert(Ask::plain(format!("fetch {}", without_query(url))))
+                }
                 Origin::File(path) => asks.insert(Ask::plain(format!("read file {path}"))),
                 // Its ConfigMap is among the reads.
                 Origin::ConfigMap(_) => false,

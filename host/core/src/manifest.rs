@@ -10,7 +10,7 @@ mod outside;
 mod sizes;
 
 pub(crate) use outside::is_data_key;
-pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule};
+pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule, without_query};
 
 /// Who a plugin is, as the component says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -38,6 +38,14 @@ pub enum FileError {
     },
 }
 
+/// Whether a file, as its path is written, may be read below a folder. Where links lead
+/// is told only by [`read`].
+pub fn is_written_below(path: &Path, folder: &Path) -> bool {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    let never = NEVER.iter().any(|never| path.starts_with(never));
+    path.is_absolute() && !climbs && !never && path.starts_with(folder)
+}
+
 /// Reads a file below one of the granted folders. Links are followed first, so what
 /// counts is where the file really is. Blocks.
 ///
@@ -50,8 +58,7 @@ pub fn read(path: &Path, granted: &[PathBuf], limit: u64) -> Result<Bytes, FileE
         problem: error.to_string(),
     };
     // Before anything is said of whether it exists.
-    let climbs = path.components().any(|part| part == Component::ParentDir);
-    if !path.is_absolute() || climbs || !granted.iter().any(|folder| path.starts_with(folder)) {
+    if !granted.iter().any(|folder| is_written_below(path, folder)) {
         return Err(FileError::NotGranted {
             path: path.to_owned(),
         });

@@ -133,7 +133,7 @@ fn looks_numeric(host: &str) -> bool {
 
 /// A text that was to be a URL, without what may hold a credential.
 pub(crate) fn shown(url: &str) -> String {
-    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let bare = reeve_core::manifest::without_query(url);
     let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
     let host = rest.rsplit('@').next().unwrap_or_default();
     match scheme {

@@ -304,6 +304,11 @@ fn is_label_key(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
+/// Whether a finalizer says whose it is, or is one of Kubernetes' own.
+pub fn is_known_finalizer(name: &str) -> bool {
+    name.contains('/') || matches!(name, "foregroundDeletion" | "kubernetes" | "orphan")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,10 +84,9 @@ pub(crate) fn actuate(
     match call.verb {
         Verb::Apply => input.make(outside),
         Verb::Verify => {
-            let owner = input.owner(outside)?;
-            Ok(Completion::is_in_place(
-                owner.as_deref() == Some(&input.profile),
-            ))
+            let known = input.metadata(outside)?;
+            let is_ours = known.is_some_and(|known| header(&known, OWNER) == input.profile);
+            Ok(Completion::is_in_place(is_ours))
         }
         Verb::Retire => Ok(Completion::done()),
     }
@@ -104,20 +103,20 @@ impl Input {
             return Err(self.refused(&response));
         }
         if exists {
-            match self.owner(outside)? {
-                Some(owner) if owner == self.profile => {}
+            let Some(known) = self.metadata(outside)? else {
+                return Err(Failure::retry(format!(
+                    "container {} was there a moment ago",
+                    self.url
+                )));
+            };
+            match header(&known, OWNER) {
+                owner if owner == self.profile => {}
                 // As the original made it, for the one Profile of this name.
-                Some(owner) if owner.is_empty() => self.take(outside)?,
-                Some(owner) => {
+                "" => self.take(outside, &known)?,
+                owner => {
                     return Err(Failure::terminal(format!(
                         "container {} is that of Profile {owner}: both names give the same container; \
                          recreate one of the Profiles under another name",
-                        self.url
-                    )));
-                }
-                None => {
-                    return Err(Failure::retry(format!(
-                        "container {} was there a moment ago",
                         self.url
                     )));
                 }
@@ -126,28 +125,22 @@ impl Input {
         Ok(Completion::with_fact(&json!({"url": self.url})))
     }
 
-    /// Whose container it is; empty for nobody's, none when there is none.
-    fn owner(&self, outside: &Outside) -> Result<Option<String>, Failure> {
+    /// What is said of the container; none when there is none.
+    fn metadata(&self, outside: &Outside) -> Result<Option<Response>, Failure> {
         let response = outside.send(&self.request("GET", "restype=container&comp=metadata"))?;
-        if response.status == 404 {
-            return Ok(None);
+        match response.status {
+            404 => Ok(None),
+            _ if response.is_success() => Ok(Some(response)),
+            _ => Err(self.refused(&response)),
         }
-        if !response.is_success() {
-            return Err(self.refused(&response));
-        }
-        Ok(Some(header(&response, OWNER).to_owned()))
     }
 
     /// Says whose container it is, and keeps what else is said of it.
-    fn take(&self, outside: &Outside) -> Result<(), Failure> {
-        let known = outside.send(&self.request("GET", "restype=container&comp=metadata"))?;
-        if !known.is_success() {
-            return Err(self.refused(&known));
-        }
+    fn take(&self, outside: &Outside, known: &Response) -> Result<(), Failure> {
         let others = known
             .headers
             .iter()
-            .filter(|(name, _)| name.starts_with("x-ms-meta-"));
+            .filter(|(name, _)| name.starts_with("x-ms-meta-") && name != OWNER);
         let request = self
             .request("PUT", "restype=container&comp=metadata")
             .header(OWNER, &self.profile);

@@ -152,12 +152,22 @@ impl Build<'_> {
             }));
         }
         volumes.extend(recipe.volumes);
-        volumes.extend(config.extra_volumes.iter().cloned());
+        volumes.extend(
+            config
+                .extra_volumes
+                .iter()
+                .map(|Json(volume)| volume.clone()),
+        );
         let mut container = recipe.container;
         if let Some(own) = container["volumeMounts"].as_array() {
             mounts.extend(own.iter().cloned());
         }
-        mounts.extend(config.extra_volume_mounts.iter().cloned());
+        mounts.extend(
+            config
+                .extra_volume_mounts
+                .iter()
+                .map(|Json(mount)| mount.clone()),
+        );
         container["name"] = json!(CONTAINER);
         container["volumeMounts"] = json!(mounts);
         container["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
@@ -214,10 +224,13 @@ impl Build<'_> {
             json!({"name": "PACKAGE_SHA256", "value": sha256}),
             json!({"name": "PACKAGE_FILE", "value": file}),
             json!({"name": "DOCKERFILE", "value": literal(&dockerfile(self.base, file))}),
-            json!({"name": "API_TOKEN", "valueFrom": {"secretKeyRef": {
-                "name": self.settings.config.datarobot.api_secret_name, "key": "secret",
-            }}}),
         ];
+        // Whoever writes a ModelDeployment says the URL; the token is for DataRobot alone.
+        if self.settings.is_of_datarobot(url) {
+            env.push(json!({"name": "API_TOKEN", "valueFrom": {"secretKeyRef": {
+                "name": self.settings.config.datarobot.api_secret_name, "key": "secret",
+            }}}));
+        }
         let mut script = String::from("set -eu\numask 022\ncd /workspace\n");
         script.push_str("printf '%s' \"$DOCKERFILE\" > Dockerfile\n");
         for (variable, file, content) in files {
@@ -241,7 +254,9 @@ impl Build<'_> {
 }
 
 /// The token goes by a pipe: arguments of a program are for everybody to see.
-const FETCH_SCRIPT: &str = r#"printf 'Authorization: Bearer %s\n' "$API_TOKEN" |
+const FETCH_SCRIPT: &str = r#"if [ -n "${API_TOKEN:-}" ]; then
+  printf 'Authorization: Bearer %s\n' "$API_TOKEN"
+fi |
   curl --fail --globoff --location --silent --show-error --retry 5 --connect-timeout 30 \
     --header @- --output "$PACKAGE_FILE" "$PACKAGE_URL"
 if ! printf '%s  %s\n' "$PACKAGE_SHA256" "$PACKAGE_FILE" | sha256sum -c; then

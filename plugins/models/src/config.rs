@@ -144,9 +144,9 @@ pub(crate) struct ImageBuilder {
     /// Registries, with their ports, whose certificates are not verified.
     pub(crate) skip_ssl_verify_registries: Vec<String>,
     /// More volumes of the pods that build, as Kubernetes writes them.
-    pub(crate) extra_volumes: Vec<Value>,
+    pub(crate) extra_volumes: Vec<Json>,
     /// Where these are mounted in the builder.
-    pub(crate) extra_volume_mounts: Vec<Value>,
+    pub(crate) extra_volume_mounts: Vec<Json>,
     /// More arguments for the builder.
     pub(crate) extra_arguments: Vec<String>,
     /// Whether BuildKit runs privileged in a user namespace of its own, instead of

@@ -12,7 +12,7 @@ use crate::names::{BUILD, JOB, KEY, OF, POD, Place, TEMPLATE, object};
 #[input]
 pub(crate) struct LiveJob {
     pub(crate) metadata: JobMetadata,
-    spec: Value,
+    spec: Json,
     status: Option<JobStatus>,
 }
 
@@ -204,7 +204,7 @@ impl LiveJob {
     /// The Job as it is, which is how it is kept: most of it cannot be changed. Its
     /// health is nobody's concern any more.
     pub(crate) fn as_it_is(&self, place: &Place) -> Value {
-        let mut spec = self.spec.clone();
+        let mut spec = self.spec.0.clone();
         if let Some(fields) = spec.as_object_mut() {
             // Set by the API server; a Job that is made may not say them.
             fields.remove("selector");

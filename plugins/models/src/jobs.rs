@@ -4,7 +4,7 @@ use reeve_sdk::prelude::*;
 
 use crate::builder::Build;
 use crate::job::{LiveJob, expiring};
-use crate::names::{CONFIG_MAP, KEY, Place, WANTS};
+use crate::names::{AWAITS, CONFIG_MAP, KEY, Place, WANTS};
 use crate::record::Record;
 use crate::state;
 
@@ -56,7 +56,7 @@ pub(crate) fn jobs(
         }
         // Who shares a build has to read it, too.
         let is_shared = match job.label(KEY) {
-            Some(key) => is_wanted_elsewhere(place, key, cx)?,
+            Some(key) => is_awaited_elsewhere(place, key, cx)?,
             None => false,
         };
         if job.is_finished() {
@@ -97,7 +97,7 @@ fn kept(place: &Place, job: &LiveJob, wanted: Option<&Wanted<'_>>) -> Value {
 pub(crate) fn is_busy(place: &Place, own: &[LiveJob], cx: &Context) -> Result<bool, Failure> {
     for job in own.iter().filter(|job| !job.is_finished()) {
         match job.label(KEY) {
-            Some(key) if is_wanted_elsewhere(place, key, cx)? => {}
+            Some(key) if is_awaited_elsewhere(place, key, cx)? => {}
             _ => return Ok(true),
         }
     }
@@ -106,7 +106,16 @@ pub(crate) fn is_busy(place: &Place, own: &[LiveJob], cx: &Context) -> Result<bo
 
 /// Whether another deployment of the namespace wants what is built under this key.
 pub(crate) fn is_wanted_elsewhere(place: &Place, key: &str, cx: &Context) -> Result<bool, Failure> {
-    let records = cx.list_references(&place.labelled(CONFIG_MAP, WANTS, key))?;
+    is_said_elsewhere(place, WANTS, key, cx)
+}
+
+/// Whether another deployment of the namespace needs the build under this key.
+fn is_awaited_elsewhere(place: &Place, key: &str, cx: &Context) -> Result<bool, Failure> {
+    is_said_elsewhere(place, AWAITS, key, cx)
+}
+
+fn is_said_elsewhere(place: &Place, label: &str, key: &str, cx: &Context) -> Result<bool, Failure> {
+    let records = cx.list_references(&place.labelled(CONFIG_MAP, label, key))?;
     let own = place.record();
     Ok(records.iter().any(|record| record.name != own))
 }

@@ -31,8 +31,8 @@ use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Source, Spec, Version};
 use names::{
-    CONFIG_MAP, DEPLOYMENT, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET, SECRET,
-    SERVICE, SERVICE_ACCOUNT,
+    AWAITS, CONFIG_MAP, DEPLOYMENT, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
+    SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use record::{Built, Record, Seen};
 use serve::Serving;
@@ -162,7 +162,11 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
 
     let mut outcome = Outcome::new().empty_is_meant();
     let wants = target.as_ref().ok().map(|target| &*target.key);
-    outcome = outcome.object(record.object(&place, wants));
+    let mut noted = record.object(&place, wants);
+    if let Some(key) = wants.filter(|_| spec.stopped != Some(true)) {
+        noted["metadata"]["labels"][AWAITS] = json!(key);
+    }
+    outcome = outcome.object(noted);
     outcome = outcome.objects(account.object);
     let build = target.as_ref().ok().map(|target| Build {
         place: &place,
@@ -341,6 +345,10 @@ fn collect(
     live: &Live,
     cx: &Context,
 ) -> Result<Vec<String>, Failure> {
+    // What a spec wants that makes no sense, nobody can tell.
+    if target.is_none() {
+        return Ok(Vec::new());
+    }
     let serving = live.version.as_ref().map(|version| version.key.clone());
     record.collect(|key, built| {
         let is_wanted = target.is_some_and(|target| target.key == key);

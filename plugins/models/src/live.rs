@@ -104,6 +104,8 @@ pub(crate) enum Rollout {
     Progressing,
     /// Everything is new and available.
     Done,
+    /// Done, and no server is wanted.
+    Idle,
     /// It was done once, and now servers are missing.
     Short { available: i64, wanted: i64 },
     /// It has taken too long.
@@ -228,7 +230,10 @@ impl LiveDeployment {
         let is_new = count(status.updated_replicas) >= wanted
             && count(status.replicas) <= count(status.updated_replicas);
         if is_new && available >= wanted {
-            return Rollout::Done;
+            return match wanted {
+                0 => Rollout::Idle,
+                _ => Rollout::Done,
+            };
         }
         // The controller leaves this reason in place once a rollout is done.
         let is_true = progress.is_some_and(|one| one.status == "True");

@@ -22,7 +22,7 @@ pub(crate) struct Spec {
     /// How many servers; left to others when it is not said.
     pub(crate) replicas: Option<u32>,
     /// Resources of each server, as Kubernetes writes them.
-    pub(crate) resources: Option<Value>,
+    pub(crate) resources: Option<Json>,
     /// How long a server may take to load its model.
     pub(crate) startup_seconds: Option<u32>,
 }

@@ -24,6 +24,9 @@ pub(crate) const BUILD: &str = "models.reeve.dev/build";
 pub(crate) const DIGEST: &str = "models.reeve.dev/image-digest";
 /// Label of a record: the key that its ModelDeployment wants.
 pub(crate) const WANTS: &str = "models.reeve.dev/wants";
+/// Label of a record: the key whose build its ModelDeployment needs. Who is stopped
+/// needs none.
+pub(crate) const AWAITS: &str = "models.reeve.dev/awaits";
 
 /// Annotation: id of the model.
 pub(crate) const MODEL_ID: &str = "models.reeve.dev/model-id";

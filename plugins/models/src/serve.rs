@@ -189,7 +189,7 @@ impl Serving<'_> {
             "volumeMounts": mounts,
         });
         if let Some(resources) = &self.spec.resources {
-            server["resources"] = resources.clone();
+            server["resources"] = resources.0.clone();
         }
         containers.insert(0, server);
         let secrets = &self.settings.config.prediction_server.image_pull_secrets;

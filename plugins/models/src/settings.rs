@@ -51,6 +51,11 @@ pub(crate) const FORMATS: [(&str, &str); 2] = [
 ];
 
 impl<'a> Settings<'a> {
+    /// Whether a URL is one of DataRobot, to which the token may go.
+    pub(crate) fn is_of_datarobot(&self, url: &str) -> bool {
+        origin(url).eq_ignore_ascii_case(origin(&self.config.datarobot.url))
+    }
+
     /// Checks the configuration.
     pub(crate) fn of(config: &'a Config) -> Result<Self, ConfigError> {
         let builder = &config.image_builder;
@@ -320,6 +325,14 @@ fn credentials_of<'a>(
             "set, as is /imageBuilder/configMap; registries are logged in to with one of them",
         )),
     }
+}
+
+/// Scheme, host and port of a URL.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let rest = url.get(host..).unwrap_or_default();
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    url.get(..host + end).unwrap_or(url)
 }
 
 /// Whether a text is an http or https URL that can stand on a line.

@@ -368,6 +368,12 @@ fn roll_out(live: &Live, wanted: &Wanted<'_>, version: &Version) -> Decision {
             "Serving",
             "the model serves".to_owned(),
         ),
+        Rollout::Idle => (
+            Phase::Ready,
+            Health::Unknown,
+            "NoServers",
+            "no server answers, since none is wanted: replicas is 0".to_owned(),
+        ),
         Rollout::Progressing if is_old => (
             Phase::Replacing,
             Health::Passing,

@@ -7,7 +7,7 @@ use crate::catalog::{self, FLUX};
 use crate::cloud::Cloud;
 use crate::configuration::Configuration;
 use crate::documents;
-use crate::findings::below;
+use crate::findings::{Findings, below};
 use crate::json;
 use crate::kinds::{
     CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, DEFINITION, DEPLOYMENT, FLUX_NAMESPACE,
@@ -59,6 +59,9 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     }
     check_stays(pack)?;
     check_order(name, &packs)?;
+    let mut findings = Findings::default();
+    render::check_values(definition, &pack.spec, &mut findings);
+    findings.check("pack flux")?;
     let (configuration, _) = documents::configuration(config, cx)?;
     let mut objects = manifests(config, cx)?;
     for part in identity(&configuration) {

@@ -128,7 +128,7 @@ fn wanted<'a>(
 }
 
 /// Values for a release that there is not would be lost without a word.
-fn check_values(definition: &Definition, spec: &Spec, findings: &mut Findings) {
+pub(crate) fn check_values(definition: &Definition, spec: &Spec, findings: &mut Findings) {
     for (name, value) in spec.values.iter().flatten() {
         let path = format!("/spec/values/{name}");
         if !value.is_object() {

@@ -141,7 +141,7 @@ pub use source::{Document, SourceRule};
 /// - An enum has variants without fields, written as their names, or in lower case
 ///   with `#[config(lowercase)]`.
 /// - Fields are `bool`, integers, `f64`, `String`, [`Quantity`], types with this
-///   attribute, [`Value`] where any JSON will do, and `Option`, `Vec` and
+///   attribute, [`Json`] where any JSON will do, and `Option`, `Vec` and
 ///   `BTreeMap<String, _>` of these.
 ///
 /// ```

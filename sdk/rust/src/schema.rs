@@ -89,6 +89,7 @@ scalars!(
     String => Schema::String,
     f64 => Schema::Number,
     serde_json::Value => Schema::Any,
+    crate::Json => Schema::Any,
 );
 integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 

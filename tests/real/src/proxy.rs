@@ -110,6 +110,10 @@ impl Shared {
             silent: AtomicBool::new(false),
         });
         self.list().push(connection.clone());
+        // It may have been closed since it was asked.
+        if self.closed.load(Ordering::SeqCst) {
+            connection.close();
+        }
         for asks in [true, false] {
             let (shared, connection) = (self.clone(), connection.clone());
             thread::spawn(move || {

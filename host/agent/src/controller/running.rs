@@ -221,10 +221,12 @@ impl Controller {
         // the primary's kind it may have run meanwhile, and what it wrote been
         // overwritten by this one: it looks again.
         if !current {
-            // What was done outside was done, whichever version asked for it.
-            let state = plugin.units.get_mut(&*unit.primary);
-            if let (Some(effects), Some(state)) = (ran.effects.take(), state) {
-                state.effects = effects;
+            if let Some(state) = plugin.units.get_mut(&*unit.primary) {
+                state.retry |= ran.retry;
+                // What was done outside was done, whichever version asked for it.
+                if let Some(effects) = ran.effects.take() {
+                    state.effects = effects;
+                }
             }
             let same = plugin.labels.get(&unit_label(unit)).cloned();
             if let Some(primary) = same.filter(|primary| *primary != *unit.primary) {

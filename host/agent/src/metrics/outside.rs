@@ -191,15 +191,24 @@ impl Outside {
     /// Nobody looks at a source any more, unless a later watcher does.
     pub(super) fn unwatched(&self, plugin: &Arc<str>, source: &Arc<str>, number: u64) {
         let mut known = self.known.lock();
-        let Some(sources) = known.get_mut(plugin).map(|known| &mut known.sources) else {
+        let Some(of_plugin) = known.get_mut(plugin) else {
             return;
         };
+        let sources = &mut of_plugin.sources;
         if sources.get(source).is_some_and(|(own, _)| *own == number) {
             sources.remove(source);
+            of_plugin.looked_at.remove(source);
             self.age.remove(&Source {
                 plugin: plugin.clone(),
                 source: source.clone(),
             });
+            for result in LookResult::ALL {
+                self.looks.remove(&Look {
+                    plugin: plugin.clone(),
+                    source: source.clone(),
+                    result: result.as_str(),
+                });
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::plain;
 use crate::granted::Granted;
 use crate::problem::chain;
 use bytes::Bytes;
-use reeve_core::manifest::{Origin, SourceRule};
+use reeve_core::manifest::{Origin, SourceRule, without_query};
 use reeve_engine::Document;
 use reeve_outside::{FetchError, Fetched, FileError, HttpError, Validators, document, file};
 use std::collections::BTreeMap;
@@ -92,8 +92,7 @@ pub(super) async fn look(rule: &SourceRule, granted: &Granted, known: Validators
 fn is_forbidden(url: &str, error: &FetchError) -> bool {
     match error {
         FetchError::Http(HttpError::NotGranted { url: refused, .. }) => {
-            let asked = url.split(['?', '#']).next().unwrap_or_default();
-            asked.trim_end_matches('/') == refused.trim_end_matches('/')
+            without_query(url).trim_end_matches('/') == refused.trim_end_matches('/')
         }
         FetchError::Http(HttpError::Url(_)) | FetchError::Url { .. } => true,
         _ => false,

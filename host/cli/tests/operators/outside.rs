@@ -98,6 +98,7 @@ async fn what_a_plugin_needs_of_the_outside_is_shown_with_its_grants() {
         "action database: use database main: not granted",
     ];
     let said = desk.reeve("plugin inspect envoy").await;
+    assert!(!said.out.contains("hunter2"), "{}", said.out);
     let granted = desk.reeve("plugin grant envoy").await;
     for line in lacking {
         assert!(said.out.contains(line), "{line}\n{}", said.out);

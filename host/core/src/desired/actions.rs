@@ -64,8 +64,7 @@ pub(super) fn check_actions(
     }
     let total = actions.iter().map(Action::bytes).sum();
     if total > MAX_TOTAL {
-        return Err(DesiredError::TooMany {
-            list: "bytes of all actions",
+        return Err(DesiredError::ActionsTooLarge {
             got: total,
             limit: MAX_TOTAL,
         });
@@ -325,6 +324,7 @@ mod tests {
         let large: Vec<Action> = large.collect();
         assert_eq!(found(&large[..8]), Ok(()));
         let text = found(&large).unwrap_err();
-        assert!(text.starts_with("bytes of all actions: "), "{text}");
+        assert!(text.starts_with("actions: "), "{text}");
+        assert!(text.contains("bytes of inputs"), "{text}");
     }
 }

@@ -80,6 +80,16 @@ pub enum DesiredError {
         /// How many there may be.
         limit: usize,
     },
+    /// More for outside effects than one object can keep.
+    #[error(
+        "actions: {got} bytes of inputs and texts, more than the {limit} that are kept for one primary; return less"
+    )]
+    ActionsTooLarge {
+        /// How many there are.
+        got: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A type or reason that the Kubernetes API would refuse.
     #[error(
         "{list}[{index}]: {field}: `{value}` is not a CamelCase word of at most {MAX_WORD} characters"

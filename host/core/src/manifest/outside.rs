@@ -225,6 +225,11 @@ pub(crate) fn is_data_key(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.bytes().all(fits) && text != "." && text != ".."
 }
 
+/// What of a URL is granted and may be shown: a query may hold a credential.
+pub fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -112,15 +112,16 @@ impl Guard {
         }
     }
 
-    /// Goes on under other limits. What is held is asked for anew, and held again if it
-    /// exceeds those.
+    /// Goes on under other limits. Where one of them is wider, what is held is asked for
+    /// anew, and held again if it exceeds that. Narrower ones release nothing.
     pub fn set_policy(&mut self, policy: Policy) {
-        if self.policy == policy {
-            return;
-        }
+        let wider = policy.budget > self.policy.budget
+            || policy.plugin_share_percent > self.policy.plugin_share_percent;
         self.policy = policy;
-        self.held.clear();
-        self.reason = None;
+        if wider {
+            self.held.clear();
+            self.reason = None;
+        }
     }
 
     /// Takes up after a restart: what was let pass, by uid, and whether something

@@ -280,6 +280,11 @@ impl Checker<'_> {
                 continue;
             };
             let ty = self.check(&entry.key);
+            // No keys when it is evaluated; as types, they would double with each map.
+            let ty = match self.bindings.resolve(&ty) {
+                Type::List(_) | Type::Map(..) | Type::Optional(_) => Type::Dyn,
+                plain => plain,
+            };
             key = Some(self.joined(entry.key.id, key, ty));
             let mut ty = self.check(&entry.value);
             if entry.optional {

@@ -180,6 +180,9 @@ fn deep_expressions_do_not_exhaust_the_stack() {
     assert!(checked(&deep).is_err());
     let deep = format!("1{} == 1", " + 1".repeat(240));
     assert_eq!(checked(&deep).as_deref(), Ok("bool"));
+    // As a type, each would be twice the one before.
+    let wide = format!("[1]{}.size() == 1", ".map(a, {a: a})".repeat(60));
+    assert_eq!(checked(&wide).as_deref(), Ok("bool"));
     for hostile in [
         format!("self{}", ".a".repeat(40_000)),
         format!("1{}", "+1".repeat(40_000)),

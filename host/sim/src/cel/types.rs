@@ -172,19 +172,23 @@ impl fmt::Display for Type {
 }
 
 /// What variables have turned out to be so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Bindings(Vec<Option<Type>>);
+#[derive(Debug, Default)]
+pub(super) struct Bindings {
+    types: Vec<Option<Type>>,
+    /// What was there before what is being tried.
+    before: Vec<(usize, Option<Type>)>,
+}
 
 impl Bindings {
     /// Room for so many more variables, the first of which is the answer.
     pub(super) fn fresh(&mut self, count: usize) -> usize {
-        let first = self.0.len();
-        self.0.resize(first + count, None);
+        let first = self.types.len();
+        self.types.resize(first + count, None);
         first
     }
 
     fn bound(&self, variable: usize) -> Option<&Type> {
-        self.0.get(variable)?.as_ref()
+        self.types.get(variable)?.as_ref()
     }
 
     /// Whether values of one type may stand where the other is wanted, for each of two
@@ -193,10 +197,14 @@ impl Bindings {
         &mut self,
         pairs: impl IntoIterator<Item = (&'t Type, &'t Type)>,
     ) -> bool {
-        let mut tried = self.clone();
-        let fits = pairs.into_iter().all(|(a, b)| tried.fits(a, b));
-        if fits {
-            *self = tried;
+        self.before.clear();
+        let fits = pairs.into_iter().all(|(a, b)| self.fits(a, b));
+        if !fits {
+            while let Some((variable, ty)) = self.before.pop() {
+                if let Some(slot) = self.types.get_mut(variable) {
+                    *slot = ty;
+                }
+            }
         }
         fits
     }
@@ -256,8 +264,8 @@ impl Bindings {
     }
 
     fn set(&mut self, variable: usize, ty: Type) {
-        if let Some(slot) = self.0.get_mut(variable) {
-            *slot = Some(ty);
+        if let Some(slot) = self.types.get_mut(variable) {
+            self.before.push((variable, slot.replace(ty)));
         }
     }
 

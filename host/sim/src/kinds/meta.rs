@@ -219,12 +219,11 @@ fn validate_finalizers(meta: &Value, errors: &mut Errors) {
 
 /// Says which finalizers are named by nobody: built-in kinds are stricter there.
 pub(super) fn validate_kube_finalizers(object: &Value, errors: &mut Errors) {
-    const STANDARD: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
     let meta = object.get("metadata").unwrap_or(&Value::Null);
     let path = METADATA.child("finalizers");
     for (index, finalizer) in items(meta, "finalizers").enumerate() {
         let finalizer = finalizer.as_str().unwrap_or_default();
-        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+        if !names::is_known_finalizer(finalizer) {
             errors.push(FieldError::invalid_str(
                 &path.index(index),
                 finalizer,

@@ -45,8 +45,7 @@ pub(super) fn validate(namespace: &Value, errors: &mut Errors) {
         for wrong in names::qualified_name(finalizer) {
             errors.push(FieldError::invalid_str(&path, finalizer, wrong));
         }
-        let standard = [FINALIZER, "orphan", "foregroundDeletion"];
-        if !finalizer.contains('/') && !standard.contains(&finalizer) {
+        if !names::is_known_finalizer(finalizer) {
             errors.push(FieldError::invalid_str(
                 &path,
                 finalizer,

@@ -25,9 +25,6 @@ use crate::store::{Object, Refused};
 /// one came in between.
 const ATTEMPTS: usize = 50;
 
-/// Finalizers that need no domain, as with the real server.
-const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
-
 /// Which part of an object a write is to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -352,7 +349,7 @@ impl<'a> Writer<'a> {
             } else {
                 ""
             };
-            let plain = (!name.contains('/') && !STANDARD_FINALIZERS.contains(&name)).then(|| {
+            let plain = (!names::is_known_finalizer(name)).then(|| {
                 format!(
                     "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
                 )

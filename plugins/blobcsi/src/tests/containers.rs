@@ -109,10 +109,9 @@ fn a_container_is_made_for_its_profile_and_for_no_other() {
     let former = response(200, &[("x-ms-meta-team", "x"), ("etag", "1")]);
     check(
         Verb::Apply,
-        vec![exists(), former.clone(), former, response(200, &[])],
+        vec![exists(), former, response(200, &[])],
         &[
             make,
-            look.clone(),
             look,
             format!("PUT {METADATA} {OWNER}=a--b x-ms-meta-team=x"),
         ],

@@ -372,6 +372,17 @@ fn a_rollout_is_told_by_who_answers() {
             Some("model-1111new"),
         ),
         (
+            "none wanted",
+            Rollout::Idle,
+            &[],
+            Ready,
+            "ready",
+            "unknown",
+            "NoServers",
+            false,
+            None,
+        ),
+        (
             "starting",
             Rollout::Progressing,
             &[],

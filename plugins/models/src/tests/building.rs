@@ -138,6 +138,38 @@ fn kubernetes_finds_no_variables_of_its_own_in_scripts() {
     );
 }
 
+/// Whoever may write a ModelDeployment may name any host.
+#[test]
+fn the_token_is_for_datarobot_alone() {
+    let datarobot = "https://app.datarobot.com";
+    for (url, is_given) in [
+        (format!("{datarobot}/a"), true),
+        ("HTTPS://APP.DATAROBOT.COM/a".to_owned(), false),
+        ("https://App.DataRobot.com/a".to_owned(), true),
+        (format!("{datarobot}:8443/a"), false),
+        (format!("{datarobot}.evil.example/a"), false),
+        ("http://app.datarobot.com/a".to_owned(), false),
+        (format!("https://evil.example/{datarobot}"), false),
+    ] {
+        let wanted = changed(
+            spec("m1", '1'),
+            &json!({"model": {"package": {"url": url}}}),
+        );
+        let Ok(outcome) = run("churn", &wanted, &config(), operated()) else {
+            panic!("{url}");
+        };
+        let objects = outcome.objects_json();
+        let job = objects.iter().find(|object| object["kind"] == "Job");
+        // A scheme in capitals is no URL here.
+        let names = job.map(|job| {
+            let env = pod(job)["initContainers"][0]["env"].clone();
+            let names = env.as_array().unwrap().iter();
+            names.filter(|one| one["name"] == "API_TOKEN").count()
+        });
+        assert_eq!(names.unwrap_or_default(), usize::from(is_given), "{url}");
+    }
+}
+
 #[test]
 fn kaniko_is_told_everything_by_arguments() {
     let job = job(

@@ -302,6 +302,19 @@ fn a_stop_leaves_a_build_that_another_deployment_needs() {
 }
 
 #[test]
+fn a_build_that_nobody_needs_any_more_goes() {
+    let mut world = World::new(config());
+    for name in ["churn", "copy"] {
+        world.wants(name, spec("m1", '1'));
+    }
+    let job = world.active_job();
+    for name in ["churn", "copy"] {
+        world.wants(name, changed(spec("m1", '1'), &json!({"stopped": true})));
+    }
+    assert_eq!(world.get("Job", &job), None);
+}
+
+#[test]
 fn a_shared_build_that_goes_with_its_deployment_is_made_by_the_other() {
     let mut world = World::new(config());
     world.wants("churn", spec("m1", '1'));

@@ -325,6 +325,10 @@ async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
     written.print("corpus");
     println!("REEVE_SEED={seed}");
     let (random, more, first) = generated(&servers, &mut accepted, &filter, seed, count).await?;
+    ensure!(
+        written.operations + random.operations > 0,
+        "no scenario has a name that begins with {filter:?}"
+    );
     random.print("generated");
     print_small(&servers, &accepted, &first).await?;
     tally.add(more);

@@ -71,15 +71,20 @@ fn connections_that_break_cost_no_lists(stage: &mut Stage) -> Result<()> {
         watches: 3 * WATCHES,
         writes: 3 * WRITES,
     };
-    costing(stage, most, |stage| {
+    let asked = costing(stage, most, |stage| {
         for profile in ["ann", "bob", "cleo"] {
             stage.proxy.reset();
             let pods = stage.ask(profile)?;
             stage.wait_for_pods(profile, &pods)?;
         }
         Ok(())
-    })
-    .map(drop)
+    })?;
+    // Nothing counted would be within any cost.
+    ensure!(
+        asked.writes >= 3 && asked.watches > 0,
+        "not all of it was counted: {asked:?}"
+    );
+    Ok(())
 }
 
 /// What nobody tells of is not known, and not taken for anything else either; what was

@@ -1,6 +1,6 @@
 //! Credentials, and looking for them where they must not be.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -53,6 +53,10 @@ impl Canaries {
         ];
         let known = known.into_iter().chain(&self.more);
         for canary in known.filter(|canary| !canary.is_empty()) {
+            ensure!(
+                canary.get(..PART).is_some(),
+                "a credential is too short to look for"
+            );
             // As it is, as the API shows a Secret, and as bytes of a key.
             let encoded = STANDARD.encode(canary);
             let decoded = STANDARD.decode(canary).unwrap_or_default();

@@ -434,6 +434,10 @@ fn other_limits_hold_for_what_is_asked_from_then_on() {
     assert_eq!(guard.hold(), None);
     assert_eq!(passed(&mut guard, &two, configs("b", 2)), (2, vec![]));
     assert_eq!(passed(&mut guard, &one, configs("c", 1)), (0, over(4)));
+    // A narrower limit releases nothing.
+    guard.set_policy(limited(2));
+    assert_eq!(guard.hold().map(|hold| hold.count), Some(1));
+    assert_eq!(passed(&mut guard, &one, vec![]), (0, vec![]));
     guard.set_policy(limited(0));
     assert_eq!(passed(&mut guard, &two, configs("d", 1)), (0, over(0)));
     // Trying again what was let pass costs nothing, also then.

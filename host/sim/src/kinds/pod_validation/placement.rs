@@ -226,16 +226,7 @@ fn validate_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
                 "not a valid selector operator",
             )),
         }
-        let key = text(expression, "key");
-        for wrong in names::qualified_name(key) {
-            errors.push(FieldError::invalid_str(&path.child("key"), key, wrong));
-        }
-        for (index, value) in items(expression, "values").enumerate() {
-            let value = value.as_str().unwrap_or_default();
-            for wrong in names::label_value(value) {
-                errors.push(FieldError::invalid_str(&values.index(index), value, wrong));
-            }
-        }
+        selectors::validate_operands(&path, expression, errors);
     }
 }
 
