@@ -163,8 +163,9 @@ enum Slot {
 /// A component that is being made, and those who wait for it.
 struct Job {
     started: Instant,
-    /// Held by those who wait.
-    wanted: Mutex<Vec<Weak<Interest>>>,
+    /// Held by those who wait. None for a compilation that cannot be stopped: it
+    /// goes on to its end whether or not anybody waits.
+    wanted: Option<Mutex<Vec<Weak<Interest>>>>,
     result: Mutex<Option<Result<Component, LoadError>>>,
     done: Condvar,
 }
@@ -213,7 +214,8 @@ pub(crate) fn load(
         Compiler::InThisProcess => Some(limits.time),
     };
     let digest = Digest::of(bytes);
-    match engine.loads().place(digest, interest) {
+    let stoppable = patience.is_none();
+    match engine.loads().place(digest, stoppable, interest) {
         Place::Loaded(component) => Ok(component),
         Place::Join(job) => job.wait(patience),
         Place::Start(job) => {
@@ -227,8 +229,8 @@ pub(crate) fn load(
 ///
 /// Loads of the same bytes in the meantime wait for that thread rather than starting
 /// another. A compilation in this process cannot be stopped: when it takes too long,
-/// whoever waits is told so, while the thread goes on to its end, and what it makes
-/// is used when it comes. So each component occupies one thread at most.
+/// whoever waits is told so, while the thread goes on to its end. Loads until then wait
+/// for it again, and later ones find what it made in the artifact cache. So each component occupies one thread at most.
 fn start(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Arc<Job>) {
     let work = {
         let (engine, bytes, job) = (engine.clone(), bytes.clone(), Arc::clone(job));
@@ -333,12 +335,14 @@ fn prepare(
 }
 
 impl Loads {
-    fn place(&self, digest: Digest, interest: &Weak<Interest>) -> Place {
+    fn place(&self, digest: Digest, stoppable: bool, interest: &Weak<Interest>) -> Place {
         let mut slots = self.slots.lock();
         match slots.get(&digest) {
             // One that was given up ends without a result.
             Some(Slot::Compiling(job)) if !job.is_unwanted() => {
-                job.wanted.lock().push(Weak::clone(interest));
+                if let Some(wanted) = &job.wanted {
+                    wanted.lock().push(Weak::clone(interest));
+                }
                 return Place::Join(Arc::clone(job));
             }
             Some(Slot::Loaded(component)) => {
@@ -355,7 +359,7 @@ impl Loads {
         });
         let job = Arc::new(Job {
             started: Instant::now(),
-            wanted: Mutex::new(vec![Weak::clone(interest)]),
+            wanted: stoppable.then(|| Mutex::new(vec![Weak::clone(interest)])),
             result: Mutex::new(None),
             done: Condvar::new(),
         });
@@ -390,9 +394,12 @@ impl Loads {
 }
 
 impl Job {
+    /// Whether it is given up, as nobody waits any more.
     fn is_unwanted(&self) -> bool {
-        let wanted = self.wanted.lock();
-        wanted.iter().all(|interest| interest.strong_count() == 0)
+        self.wanted.as_ref().is_some_and(|wanted| {
+            let wanted = wanted.lock();
+            wanted.iter().all(|interest| interest.strong_count() == 0)
+        })
     }
 
     fn wait(&self, patience: Option<Duration>) -> Result<Component, LoadError> {
