@@ -30,14 +30,15 @@ impl PluginState {
         primaries: &[Arc<Object>],
     ) {
         for state in self.units.values_mut() {
-            state.present = false;
+            state.set_present(false);
             state.failures = 0;
         }
         for primary in primaries {
             let unit = self.unit(&primary.reference());
             let held = is_held(primary, &self.name);
             let state = self.ensure_unit(&unit);
-            (state.present, state.held) = (true, held);
+            state.set_present(true);
+            state.held = held;
         }
         self.owned.clear();
         self.strangers.clear();

@@ -1,9 +1,11 @@
 //! The state of one plugin, installed or loading or refused.
 
 mod status;
+mod tally;
 mod unit;
 
-pub(crate) use unit::{Health, UnitState};
+pub(crate) use tally::Health;
+pub(crate) use unit::UnitState;
 
 use crate::active::Active;
 use crate::controller::contributions::Contributions;
@@ -27,9 +29,15 @@ use reeve_core::prune::{Guard, Policy, Token};
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
+use tally::Tally;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+
+/// For so long at most. Tens of thousands of units run in less, and whoever looks at
+/// the status of a plugin that takes longer wants to see that.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// One plugin.
 #[derive(Debug)]
@@ -75,6 +83,8 @@ pub(crate) struct PluginState {
     /// Why the newest version does not run.
     pub(crate) problem: Option<Problem>,
     pub(crate) units: HashMap<ObjectReference, UnitState>,
+    /// How many of those are how.
+    pub(crate) tally: Arc<Tally>,
     /// Unit labels and the primaries that they stand for.
     pub(crate) labels: HashMap<String, ObjectReference>,
     /// Objects by the unit label that they carry.
@@ -101,6 +111,9 @@ pub(crate) struct PluginState {
     pub(crate) conditions: Vec<Condition>,
     /// The status as last reported.
     pub(crate) reported: Option<PluginStatus>,
+    /// Until when what an earlier life reported stands, while its units are run once
+    /// to see that it still holds.
+    pub(crate) quiet_until: Option<Instant>,
 }
 
 impl PluginState {
@@ -128,6 +141,7 @@ impl PluginState {
             newest: None,
             problem: None,
             units: HashMap::new(),
+            tally: Arc::default(),
             labels: HashMap::new(),
             owned: HashMap::new(),
             strangers: Strangers::default(),
@@ -141,6 +155,7 @@ impl PluginState {
             was_holding: false,
             conditions: Vec::new(),
             reported: None,
+            quiet_until: None,
         }
     }
 
@@ -180,7 +195,8 @@ impl PluginState {
         if !self.units.contains_key(reference) {
             self.labels.insert(unit_label(unit), reference.clone());
         }
-        self.units.entry(reference.clone()).or_default()
+        let new = || UnitState::new(self.tally.clone());
+        self.units.entry(reference.clone()).or_insert_with(new)
     }
 
     /// Forgets a unit.
@@ -213,8 +229,29 @@ impl PluginState {
         let mut conditions = self.conditions.iter();
         self.was_holding = conditions.any(|one| one.type_ == held && one.status == "True");
         for unit in self.units.values_mut() {
-            unit.heard = false;
+            unit.set_heard(false);
         }
+    }
+
+    /// Lets what was reported before stand until it is known how the units are now: a
+    /// restart that changes nothing writes nothing.
+    pub(crate) fn be_quiet(&mut self) {
+        let quiet = self.reported.is_some();
+        self.quiet_until = quiet.then(|| Instant::now() + QUIET);
+    }
+
+    /// Whether nothing is to be reported yet. Once it is false, it stays so.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let known = match &self.active {
+            Some(_) => self.tally.all_heard(),
+            None => false,
+        };
+        let lasts = self.quiet_until.is_some_and(|until| Instant::now() < until);
+        let quiet = lasts && !known && self.problem.is_none();
+        if !quiet {
+            self.quiet_until = None;
+        }
+        quiet
     }
 
     /// Lets go what is held and was approved before it was: a restart forgets what
@@ -228,7 +265,7 @@ impl PluginState {
     /// Notes that a unit has run. Once all have, what was held before is held again
     /// or is no longer asked for.
     pub(crate) fn heard(&mut self) {
-        if self.was_holding && self.units.values().all(|unit| unit.heard || !unit.present) {
+        if self.was_holding && self.tally.all_heard() {
             self.was_holding = false;
             self.guard.lock().caught_up();
         }

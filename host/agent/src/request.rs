@@ -93,7 +93,7 @@ impl PluginState {
                 continue;
             };
             if ask == Ask::Retry {
-                if state.health == Health::Ready {
+                if state.health() == Health::Ready {
                     continue;
                 }
                 state.try_anew();
@@ -146,7 +146,7 @@ mod tests {
         };
         for (name, health) in [("a", Health::Ready), ("b", Health::Failing)] {
             let state = plugin.ensure_unit(&unit(name));
-            state.health = health;
+            state.set_health(health);
             state.failures = 7;
         }
         let text = |text: &str| Some(text.to_owned());

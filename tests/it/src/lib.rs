@@ -14,14 +14,17 @@
 use k8s_openapi::ByteString;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use parking_lot::Mutex;
 use reeve_agent::{Agent, AgentConfig, VirtualClock};
 use reeve_api::APPROVE_ASKS_ANNOTATION;
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
+use reeve_core::Digest;
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
-use reeve_engine::{Compiler, Engine, EngineConfig};
+use reeve_engine::{Compiler, Component, Engine, EngineConfig};
 use reeve_sim::{Actors, Clock, Config, Server};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
@@ -54,6 +57,22 @@ fn engine() -> Engine {
     let make =
         || Engine::new(EngineConfig::new(Compiler::InThisProcess)).expect("an engine can be made");
     ENGINE.get_or_init(make).clone()
+}
+
+/// Has the engine of all tests compile these bytes, and keeps what comes of them until
+/// all tests have ended: an engine forgets a component that nobody holds, so each test
+/// would compile what the one before has let go. Bytes that are no component are none
+/// of its business.
+async fn hold(bytes: &[u8]) {
+    static HELD: Mutex<BTreeMap<Digest, Component>> = Mutex::new(BTreeMap::new());
+    let digest = Digest::of(bytes);
+    let held = |held: &BTreeMap<Digest, Component>| held.contains_key(&digest);
+    if held(&HELD.lock()) {
+        return;
+    }
+    if let Ok(component) = engine().load(bytes.to_owned().into()).await {
+        HELD.lock().insert(digest, component);
+    }
 }
 
 /// An engine that knows nothing but what is in this folder.
@@ -345,6 +364,12 @@ impl World {
 
     /// Writes just the ConfigMap of a plugin.
     pub async fn deliver(&self, name: &str, data: &[(&str, Vec<u8>)], config: Option<Value>) {
+        let component = data.iter().find(|(key, _)| *key == "plugin.wasm");
+        if let Some((_, bytes)) = component
+            && self.cache.is_none()
+        {
+            hold(bytes).await;
+        }
         let binary: serde_json::Map<_, _> = data
             .iter()
             .map(|(key, bytes)| ((*key).to_owned(), json!(ByteString(bytes.clone()))))

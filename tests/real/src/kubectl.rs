@@ -8,6 +8,8 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use crate::server::COLLECT_SELDOM;
+
 /// Runs `kubectl` with `input` on its standard input and returns what it printed.
 pub(crate) fn run(
     program: &Path,
@@ -18,6 +20,7 @@ pub(crate) fn run(
     let mut child = Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
+        .env("GOGC", COLLECT_SELDOM)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -93,13 +93,19 @@ fn processes_using(folder: &str) -> Result<usize> {
     Ok(listing.lines().filter(|line| line.contains(folder)).count())
 }
 
+fn expect_processes(folder: &str, expected: usize) -> Result<()> {
+    let found = processes_using(folder)?;
+    ensure!(found == expected, "{found} processes, not {expected}");
+    Ok(())
+}
+
 #[test]
 fn nothing_stays_behind() -> Result<()> {
     let cluster = ControlPlane::start()?;
     let folder = cluster.folder().to_owned();
     let name = folder.to_string_lossy().into_owned();
-    // Three servers, each under its supervisor.
-    assert_eq!(processes_using(&name)?, 6);
+    // Three servers, each under its supervisor. Nobody waits for the last of them.
+    eventually("the servers run", || expect_processes(&name, 6))?;
 
     drop(cluster);
     assert_eq!(processes_using(&name)?, 0);
@@ -130,15 +136,11 @@ fn servers_of_a_killed_test_end() -> Result<()> {
         .map_while(Result::ok)
         .find_map(|line| line.strip_prefix("folder ").map(str::to_owned))
         .context("the victim did not start its servers")?;
-    assert_eq!(processes_using(&folder)?, 4);
+    expect_processes(&folder, 4)?;
 
     victim.kill()?;
     victim.wait()?;
-    eventually("the servers have ended", || {
-        let left = processes_using(&folder)?;
-        ensure!(left == 0, "{left} processes");
-        Ok(())
-    })?;
+    eventually("the servers have ended", || expect_processes(&folder, 0))?;
     // Nobody was left to do this.
     fs::remove_dir_all(folder)?;
     Ok(())

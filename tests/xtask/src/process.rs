@@ -15,6 +15,9 @@ use serde_json::Value;
 /// How often a step that prints nothing itself shows that it is at work.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
+/// How often to look whether a program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Runs a program that shows its own progress; fails when it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
@@ -84,7 +87,7 @@ pub(crate) fn capture(
             eprintln!("  {what} is still running after {} s", next_sign.as_secs());
             next_sign += SIGN_OF_LIFE;
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(LOOK);
     };
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     Ok(Captured { output, failure })

@@ -1,4 +1,5 @@
-//! The tests of all crates, compiled at once and run one program at a time.
+//! The tests of all crates, compiled at once and run one program at a time, or two
+//! where they mostly wait.
 //!
 //! Cargo could run them too, but it would not count, would not end a test that
 //! hangs, and could not leave out the tests against real servers without
@@ -6,9 +7,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::process::{self, Captured};
@@ -76,18 +79,54 @@ impl Suite {
         names
     }
 
-    /// Runs the tests of one package whose names contain `filter`.
-    pub(crate) fn run(
+    /// Runs the tests of one package whose names contain `filter`, one program at a
+    /// time.
+    pub(crate) fn run(&self, package: &str, filter: Option<&str>) -> Result<Counts> {
+        let programs: Vec<_> = self.of(package, Programs::All).collect();
+        self.run_in_lanes(1, &programs, filter)
+    }
+
+    /// Runs those of a package that mostly wait for servers, in two lanes. The first
+    /// to start are those named in `longest`, so that neither lane ends long before
+    /// the other.
+    pub(crate) fn run_waiting(
         &self,
         package: &str,
         programs: Programs<'_>,
+        longest: &[&str],
         filter: Option<&str>,
     ) -> Result<Counts> {
-        let mut total = Counts::default();
-        for program in self.of(package, programs) {
-            total += program.run(&self.logs, filter)?;
-        }
-        Ok(total)
+        let mut programs: Vec<_> = self.of(package, programs).collect();
+        let place = |name: &str| longest.iter().position(|one| *one == name);
+        programs.sort_by_key(|program| place(&program.target).unwrap_or(longest.len()));
+        self.run_in_lanes(2, &programs, filter)
+    }
+
+    /// Each lane takes the next program when it is done with one.
+    fn run_in_lanes(
+        &self,
+        lanes: usize,
+        programs: &[&Program],
+        filter: Option<&str>,
+    ) -> Result<Counts> {
+        let next = AtomicUsize::new(0);
+        let lane = || -> Result<Counts> {
+            let mut counts = Counts::default();
+            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                counts += program.run(&self.logs, filter)?;
+            }
+            Ok(counts)
+        };
+        thread::scope(|scope| {
+            let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+            let mut total = Counts::default();
+            for lane in lanes {
+                total += lane
+                    .join()
+                    .map_err(|_| anyhow!("a lane of tests ended"))??;
+            }
+            Ok(total)
+        })
     }
 
     /// How many tests of one package would run.

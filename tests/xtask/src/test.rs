@@ -16,6 +16,16 @@ use crate::{components, lint, process};
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
 
+/// Those of its programs that take longest.
+const LONGEST: &[&str] = &[
+    "clients",
+    "chart",
+    "story",
+    "faults",
+    "faithful",
+    "bad_input",
+];
+
 /// The program among them that needs servers which are no part of a cluster.
 const OUTSIDE: &str = "outside";
 
@@ -61,7 +71,7 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
 fn crates(report: &mut Report, suite: &Suite, filter: Option<&str>) {
     for package in suite.packages() {
         if package != REAL {
-            report.count(&package, || suite.run(&package, Programs::All, filter));
+            report.count(&package, || suite.run(&package, filter));
         }
     }
 }
@@ -159,16 +169,26 @@ fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Res
         report.skip(REAL, tests, "the real servers could not be built");
         return Ok(());
     }
-    report.count(REAL, || suite.run(REAL, Programs::Without(OUTSIDE), filter));
-    outside(report, suite, filter, must_run)
+    let programs = match has_outside(report, suite, filter, must_run)? {
+        true => Programs::All,
+        false => Programs::Without(OUTSIDE),
+    };
+    report.count(REAL, || suite.run_waiting(REAL, programs, LONGEST, filter));
+    Ok(())
 }
 
-/// The same for servers outside of a cluster, which take more than Go.
-fn outside(report: &mut Report, suite: &Suite, filter: Option<&str>, must_run: bool) -> Result<()> {
+/// The same for servers outside of a cluster, which take more than Go. Returns whether
+/// their tests can run.
+fn has_outside(
+    report: &mut Report,
+    suite: &Suite,
+    filter: Option<&str>,
+    must_run: bool,
+) -> Result<bool> {
     let step = format!("{REAL} {OUTSIDE}");
     let tests = suite.count(REAL, Programs::Only(OUTSIDE), filter)?;
     if tests == 0 {
-        return Ok(());
+        return Ok(false);
     }
     let built = reeve_real::parts::OUTSIDE
         .iter()
@@ -184,7 +204,7 @@ fn outside(report: &mut Report, suite: &Suite, filter: Option<&str>, must_run: b
     };
     if let Some(absent) = absent.filter(|_| !must_run) {
         report.skip(&step, tests, absent);
-        return Ok(());
+        return Ok(false);
     }
     let parts = report.check("servers outside of a cluster", || {
         if let Some(absent) = absent {
@@ -193,11 +213,10 @@ fn outside(report: &mut Report, suite: &Suite, filter: Option<&str>, must_run: b
         let mut parts = reeve_real::parts::OUTSIDE.iter();
         parts.try_for_each(|part| part.get().map(drop))
     });
-    match parts {
-        Some(()) => report.count(&step, || suite.run(REAL, Programs::Only(OUTSIDE), filter)),
-        None => report.skip(&step, tests, "what they need is not there"),
+    if parts.is_none() {
+        report.skip(&step, tests, "what they need is not there");
     }
-    Ok(())
+    Ok(parts.is_some())
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Controller {
                 let failing = plugin
                     .units
                     .iter()
-                    .filter(|(_, unit)| all || unit.health != Health::Ready);
+                    .filter(|(_, unit)| all || unit.health() != Health::Ready);
                 for (primary, _) in failing {
                     self.state.queue.add(plugin.unit(primary));
                 }
@@ -268,6 +268,7 @@ impl Controller {
             plugin.restore(status);
             if first {
                 plugin.renew_guard();
+                plugin.be_quiet();
             }
             // Another replica found that a person had approved.
             approved_elsewhere = plugin.asks != asks;
@@ -327,6 +328,7 @@ impl Controller {
         if let Some(status) = status.filter(|_| plugin.reported.is_none()) {
             plugin.restore(status);
             plugin.renew_guard();
+            plugin.be_quiet();
         }
         plugin.unreadable = Some(problem);
         let (known, installed) = (plugin.policy.is_some(), plugin.config_map.is_some());
@@ -349,7 +351,7 @@ impl Controller {
         match (&change.old, &change.new) {
             (_, None) => {
                 if let Some(state) = state.units.get_mut(&change.reference) {
-                    state.present = false;
+                    state.set_present(false);
                     self.state.queue.add(unit);
                 }
             }
@@ -360,9 +362,9 @@ impl Controller {
                 let known = state
                     .units
                     .get(&change.reference)
-                    .is_some_and(|u| u.present);
+                    .is_some_and(UnitState::is_present);
                 let unit_state = state.ensure_unit(&unit);
-                unit_state.present = true;
+                unit_state.set_present(true);
                 unit_state.held = is_held(new, plugin);
                 let changed = |key: &str| {
                     let differs = |old: &Arc<Object>| old.annotation(key) != new.annotation(key);

@@ -137,6 +137,7 @@ impl Controller {
                 continue;
             };
             plugin.renew_guard();
+            plugin.be_quiet();
             // What this replica knew may be of an earlier term.
             let snapshot = self.runner.store.snapshot();
             plugin.forget_syncs();

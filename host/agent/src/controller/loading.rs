@@ -354,7 +354,7 @@ impl Controller {
                 let failing = plugin
                     .units
                     .iter()
-                    .filter(|(_, unit)| unit.health == Health::Failing);
+                    .filter(|(_, unit)| unit.health() == Health::Failing);
                 for (primary, _) in failing {
                     self.state.queue.add(plugin.unit(primary));
                 }

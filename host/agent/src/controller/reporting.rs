@@ -22,8 +22,8 @@ use tokio::time::Instant;
 /// is one write; sooner, when nothing else is left to do.
 const REPORT_DELAY: Duration = Duration::from_millis(250);
 
-/// Counting all units for a status costs more than many of the events that could
-/// change it.
+/// A status of the whole agent costs more than many of the events that could change
+/// it.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Controller {
@@ -54,11 +54,16 @@ impl Controller {
         if !self.synced() || !self.leads() {
             return;
         }
-        let now = self.clock.now();
+        let (now, idle) = (self.clock.now(), self.is_idle());
         for name in std::mem::take(&mut self.state.stale) {
             let Some(plugin) = self.state.plugins.get_mut(&name) else {
                 continue;
             };
+            if !idle && plugin.is_quiet() {
+                self.mark_stale(&name);
+                continue;
+            }
+            plugin.quiet_until = None;
             let status = plugin.status(now);
             if plugin.reported.as_ref() != Some(&status) {
                 plugin.reported = Some(status.clone());
@@ -154,12 +159,12 @@ impl Controller {
     pub(super) fn units(&self) -> Vec<UnitSummary> {
         let mut units = Vec::new();
         for plugin in self.state.plugins.values() {
-            for (primary, state) in plugin.units.iter().filter(|(_, state)| state.present) {
+            for (primary, state) in plugin.units.iter().filter(|(_, state)| state.is_present()) {
                 units.push(UnitSummary {
                     plugin: plugin.name.to_string(),
                     primary: primary.clone(),
                     objects: state.desired.clone(),
-                    ready: state.health == Health::Ready,
+                    ready: state.health() == Health::Ready,
                     problem: state.problem.as_ref().map(ToString::to_string),
                 });
             }

@@ -289,15 +289,19 @@ impl Controller {
                 .add_at(unit.clone(), Instant::now() + delay);
         }
         // A primary may have come or gone since the run looked.
-        let gone = ran.absent && !state.present && !again && ran.problems.is_empty();
+        let gone = ran.absent && !state.is_present() && !again && ran.problems.is_empty();
         // Trouble comes before what only takes its time.
         ran.problems.sort_by_key(Problem::waits);
         state.problem = ran.problems.first().cloned();
-        state.heard = true;
+        state.set_heard(true);
         state.plan = ran.plan;
+        state.set_health(match &state.problem {
+            Some(problem) if problem.waits() => Health::Waiting,
+            Some(_) => Health::Failing,
+            None => Health::Ready,
+        });
         if let Some(problem) = state.problem.as_ref().filter(|problem| problem.waits()) {
             state.failures = 0;
-            state.health = Health::Waiting;
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit waits");
             if problem.retries {
                 let at = Instant::now() + WAIT_RECHECK;
@@ -305,7 +309,6 @@ impl Controller {
             }
         } else if let Some(problem) = &state.problem {
             state.failures = state.failures.saturating_add(1);
-            state.health = Health::Failing;
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
                 self.metrics.backed_off(&unit.plugin);
@@ -317,7 +320,6 @@ impl Controller {
             }
         } else {
             state.failures = 0;
-            state.health = Health::Ready;
         }
         if let Some(desired) = ran.desired {
             state.desired = desired;

@@ -1,6 +1,6 @@
 //! What is said of a plugin in its status.
 
-use super::{Health, PluginState};
+use super::PluginState;
 use crate::kept::LastGood;
 use crate::left::{self, Place};
 use crate::run::approve_command;
@@ -13,17 +13,7 @@ use reeve_api::{
 
 impl PluginState {
     pub(crate) fn counts(&self) -> UnitCounts {
-        let mut counts = UnitCounts::default();
-        for unit in self.units.values().filter(|unit| unit.present) {
-            counts.total += 1;
-            match unit.health {
-                Health::Ready => counts.ready += 1,
-                Health::Failing => counts.failing += 1,
-                Health::Waiting => counts.waiting += 1,
-                Health::Unknown => {}
-            }
-        }
-        counts
+        self.tally.counts()
     }
 
     /// The status to report.

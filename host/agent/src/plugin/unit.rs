@@ -1,5 +1,6 @@
 //! The state of one unit.
 
+use super::tally::{Counted, Course, Health, Tally};
 use crate::effects::Effects;
 use crate::event_limit::EventLimit;
 use crate::execute::{Contested, Lost};
@@ -11,15 +12,15 @@ use reeve_api::PlanStatus;
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Event;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// One primary of a plugin.
 #[derive(Debug, Default)]
 pub(crate) struct UnitState {
-    /// Whether the primary exists, as far as is known.
-    pub(crate) present: bool,
-    pub(crate) health: Health,
+    /// How it is, as far as units are counted by that.
+    counted: Counted,
     /// Failures in a row.
     pub(crate) failures: u32,
     /// What the plugin wants for it.
@@ -54,26 +55,10 @@ pub(crate) struct UnitState {
     pub(crate) plan: Option<PlanStatus>,
     /// Whether a person has asked for a new attempt since the last run.
     pub(crate) retry: bool,
-    /// Whether it has run since the guard was made.
-    pub(crate) heard: bool,
     /// Outside effects.
     pub(crate) effects: Effects,
     /// Writes whose answers were lost.
     pub(crate) lost: Lost,
-}
-
-/// How a unit is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// It has not run yet.
-    #[default]
-    Unknown,
-    /// Its desired state is in place.
-    Ready,
-    /// Something has to happen first.
-    Waiting,
-    /// It is in trouble.
-    Failing,
 }
 
 /// Repairs of drift within this time belong to one fight.
@@ -83,6 +68,39 @@ const DRIFT_WINDOW: Duration = Duration::from_secs(60);
 const DRIFTS_AT_ONCE: u32 = 3;
 
 impl UnitState {
+    /// One that counts in its plugin's tally.
+    pub(crate) fn new(tally: Arc<Tally>) -> Self {
+        Self {
+            counted: Counted::new(tally),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the primary exists, as far as is known.
+    pub(crate) fn is_present(&self) -> bool {
+        self.counted.get().present
+    }
+
+    pub(crate) fn set_present(&mut self, present: bool) {
+        let course = self.counted.get();
+        self.counted.set(Course { present, ..course });
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.counted.get().health
+    }
+
+    pub(crate) fn set_health(&mut self, health: Health) {
+        let course = self.counted.get();
+        self.counted.set(Course { health, ..course });
+    }
+
+    /// Notes that it has run since the guard was made, or is yet to.
+    pub(crate) fn set_heard(&mut self, heard: bool) {
+        let course = self.counted.get();
+        self.counted.set(Course { heard, ..course });
+    }
+
     /// Notes a repair of drift.
     fn repaired(&mut self, now: Instant) {
         let closely = self

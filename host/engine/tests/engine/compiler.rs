@@ -2,9 +2,7 @@
 
 use crate::guests::{World, bytes, compiler, config, limits, request};
 use bytes::Bytes;
-use reeve_engine::{
-    CompileLimits, Compiler, CompilerProgram, Engine, EngineConfig, EngineError, LoadError,
-};
+use reeve_engine::{CompileLimits, Compiler, CompilerProgram, Engine, EngineConfig, EngineError};
 use serde_json::json;
 use std::error::Error as _;
 use std::io::Write as _;

@@ -142,26 +142,71 @@ async fn the_last_good_version_runs_while_the_newest_is_refused() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_converged_restart_with_a_cache_writes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut world = stopped(Some(folder.path())).await;
-    world.writes();
+/// Starts the agent anew and returns what it writes until it rests.
+async fn writes_of_a_restart(world: &mut World) -> Vec<String> {
+    world.server.reset_requests();
     world.start();
     world.settle().await;
     let requests = world.server.requests();
     let writes = requests
         .iter()
         .map(|(call, count)| format!("{call:?}: {count}"));
-    let writes: Vec<String> = writes
+    writes
         .filter(|call| !call.contains("reviews"))
         .filter(|call| {
             ["Create", "Patch", "Update", "Delete"]
                 .iter()
                 .any(|verb| call.contains(verb))
         })
-        .collect();
-    assert_eq!(writes, Vec::<String>::new());
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_converged_restart_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for cache in [None, Some(folder.path())] {
+        let mut world = stopped(cache).await;
+        let writes = writes_of_a_restart(&mut world).await;
+        assert_eq!(writes, Vec::<String>::new());
+    }
+}
+
+/// However long it takes until all is loaded and every unit has run: what was said
+/// before stands meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_slow_restart_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for cache in [None, Some(folder.path())] {
+        let mut world = stopped(cache).await;
+        let slow = "latency: delay=1s".parse().unwrap();
+        world.server.set_faults(vec![slow]);
+        let writes = writes_of_a_restart(&mut world).await;
+        assert_eq!(writes, Vec::<String>::new());
+        // What changes after that is said.
+        world.server.set_faults(Vec::new());
+        world.tenant("bob", &[]).await;
+        world.settle().await;
+        let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+        assert_eq!(plugin["status"]["units"]["total"], 2, "{plugin}");
+    }
+}
+
+/// What is otherwise than was said before is said as soon as it is known.
+#[tokio::test(start_paused = true)]
+async fn a_slow_restart_says_what_is_otherwise() {
+    let mut world = stopped(None).await;
+    world.tenant("bob", &[]).await;
+    deliver(&world, &(b"rubbish".to_vec(), config("ConfigMap.v1"))).await;
+    world
+        .server
+        .set_faults(vec!["latency: delay=1s".parse().unwrap()]);
+    world.start();
+    world.settle().await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "NotAComponent", "{loaded:?}");
+    let honest = world.get(&plugin_reference("limitranges")).await.unwrap();
+    assert_eq!(honest["status"]["units"]["total"], 2, "{honest}");
+    assert_eq!(honest["status"]["units"]["ready"], 2, "{honest}");
 }
 
 #[tokio::test(start_paused = true)]
