@@ -1,5 +1,6 @@
 //! When plans are carried out, and plans that wait for a person.
 
+use crate::plugin::is_zero;
 use crate::unit::PrimaryReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct PlanStatus {
     /// first fifty of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<PlanEffect>,
+    /// How many effects that are in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub effect_count: u32,
 }
 
 /// An effect outside of the cluster in a plan.

@@ -289,7 +289,7 @@ pub struct PluginSource {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde hands over a reference"
 )]
-fn is_zero(count: &u32) -> bool {
+pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

@@ -121,6 +121,7 @@ fn shown(preview: &Preview, id: String) -> PlanStatus {
             .take(STEPS_SHOWN)
             .map(effect)
             .collect(),
+        effect_count: u32::try_from(preview.effects.len()).unwrap_or(u32::MAX),
     }
 }
 

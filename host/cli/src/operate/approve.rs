@@ -213,6 +213,11 @@ fn plan_of(unit: &Unit) -> Option<Held> {
         let PlanEffect { verb, name, key } = effect;
         message.push_str(&format!("\n    {verb} outside effect {name} ({key})"));
     }
+    let shown = u32::try_from(plan.effects.len()).unwrap_or(u32::MAX);
+    let more = plan.effect_count.saturating_sub(shown);
+    if more > 0 {
+        message.push_str(&format!("\n    and {more} more outside effects"));
+    }
     Some(Held {
         token: plan.id.clone(),
         message,
@@ -323,6 +328,7 @@ mod tests {
                 name: "database".to_owned(),
                 key: "db".to_owned(),
             }],
+            effect_count: 3,
             ..PlanStatus::default()
         });
         let mut shown = waiting.clone();
@@ -331,7 +337,8 @@ mod tests {
         let expected = Held {
             token: ONE.to_owned(),
             message: "2 to create, 0 to change, 0 to delete\n    Create Widget a/w\n    \
-                      and 1 more\n    Retire outside effect database (db)"
+                      and 1 more\n    Retire outside effect database (db)\n    \
+                      and 2 more outside effects"
                 .to_owned(),
             unit: Some("Profile alice".to_owned()),
             plan_of: Some("u".to_owned()),
