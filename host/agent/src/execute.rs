@@ -30,6 +30,7 @@ use reeve_core::ownership::{
     unit_label,
 };
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
+use reeve_core::waves::Propagation;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use tokio::time::Instant;
 
@@ -196,7 +197,12 @@ impl Executor {
                     Withdrawal::HookEnded => "the hook has ended, and its policy says so",
                 },
             };
-            self.delete_live(active, &deed).await?;
+            let propagation = match reason {
+                Withdrawal::Unwanted | Withdrawal::UnitEnded => Propagation::of(&live.value()),
+                // The next one of its name is waited for.
+                Withdrawal::EarlierHook | Withdrawal::HookEnded => Propagation::Background,
+            };
+            self.delete_live(active, &deed, propagation).await?;
         }
         Ok(())
     }
@@ -222,7 +228,12 @@ impl Executor {
     }
 
     /// Deletes an object as it was just read, and no later version of it.
-    async fn delete_live(&self, active: &Active, deed: &Deed<'_>) -> Result<(), Problem> {
+    async fn delete_live(
+        &self,
+        active: &Active,
+        deed: &Deed<'_>,
+        propagation: Propagation,
+    ) -> Result<(), Problem> {
         let live = deed.object;
         let reference = &live.reference();
         self.journal.write(deed).await?;
@@ -235,6 +246,7 @@ impl Executor {
                 name: &reference.name,
                 uid: Some(live.uid()),
                 resource_version: Some(live.resource_version()),
+                propagation,
                 dry_run: false,
                 identity: Some(&active.identity),
             })
@@ -308,7 +320,9 @@ impl Executor {
             object: live,
             reason: ABSENT,
         };
-        self.delete_live(active, &deed).await
+        // What it says of itself was not for us.
+        self.delete_live(active, &deed, Propagation::Background)
+            .await
     }
 }
 

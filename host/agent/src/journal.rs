@@ -13,6 +13,7 @@ use reeve_api::{GROUP, JournalEntrySpec, Operation, PrimaryReference, Reason, VE
 use reeve_cluster::{Cluster, Create, Delete, List, Object, Resource, WriteError};
 use reeve_core::journal::{MAX_ENTRIES, MAX_OVERWRITES, keep};
 use reeve_core::ownership::plugin_label;
+use reeve_core::waves::Propagation;
 use reeve_core::{Digest, ObjectReference, UnitKey};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -260,6 +261,7 @@ impl Journal {
                 name: &name,
                 uid: None,
                 resource_version: None,
+                propagation: Propagation::Background,
                 dry_run: false,
                 identity: None,
             };

@@ -7,7 +7,7 @@
 
 use crate::metrics::Metrics;
 use reeve_core::UnitKey;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,8 +25,8 @@ pub(crate) struct Queue {
     running: HashMap<UnitKey, Duration>,
     /// How many run, by plugin.
     busy: HashMap<Arc<str>, usize>,
-    /// Units that were added while they ran.
-    again: HashSet<UnitKey>,
+    /// Units that were added while they ran, and whether a person waits for them.
+    again: HashMap<UnitKey, bool>,
     /// Units that are due later, soonest first.
     delayed: BTreeSet<(Instant, UnitKey)>,
     due: HashMap<UnitKey, Instant>,
@@ -55,7 +55,7 @@ impl Queue {
     fn enqueue(&mut self, unit: UnitKey, first: bool) {
         self.forget_delay(&unit);
         if self.running.contains_key(&unit) {
-            self.again.insert(unit);
+            *self.again.entry(unit).or_default() |= first;
             return;
         }
         let plugin = unit.plugin.clone();
@@ -141,10 +141,10 @@ impl Queue {
             }
         }
         let again = self.again.remove(unit);
-        if again {
-            self.add(unit.clone());
+        if let Some(first) = again {
+            self.enqueue(unit.clone(), first);
         }
-        again
+        again.is_some()
     }
 
     /// Forgets a unit. If it runs, it is not run again.
@@ -244,6 +244,21 @@ mod tests {
             .collect();
         assert_eq!(order, ["third1", "other2", "many1", "other1", "many2"]);
         assert!(queue.ready.is_empty() && queue.queued.is_empty());
+    }
+
+    #[test]
+    fn a_person_who_asks_for_what_runs_goes_first_after_it() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for name in ["1", "2", "3"] {
+            queue.add(unit("many", name));
+        }
+        assert_eq!(take(&mut queue, now), Some(unit("many", "1")));
+        queue.add_first(unit("many", "1"));
+        queue.add(unit("many", "1"));
+        assert!(queue.done(&unit("many", "1")));
+        assert_eq!(take(&mut queue, now), Some(unit("many", "1")));
+        assert_eq!(take(&mut queue, now), Some(unit("many", "2")));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! read, also of what it looked for in vain, and this index turns a change into
 //! the units that it touches and no others.
 
+mod lists;
+
+use lists::Lists;
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -49,13 +52,19 @@ impl<'a> Side<'a> {
             .get(key)?
             .as_str()
     }
+
+    fn labels(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let labels = self.value.get("metadata").and_then(|all| all.get("labels"));
+        let labels = labels.and_then(Value::as_object).into_iter().flatten();
+        labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    }
 }
 
 /// Which units have read what.
 #[derive(Debug, Default)]
 pub(crate) struct ReadIndex {
     objects: HashMap<ObjectReference, HashMap<UnitKey, HashSet<Projection>>>,
-    lists: HashMap<GroupVersionKind, HashMap<UnitKey, HashSet<Read>>>,
+    lists: Lists,
     /// Units that have read an outside document or its age, by the document's name,
     /// whichever plugin's it is.
     sources: HashMap<Read, HashSet<UnitKey>>,
@@ -63,7 +72,7 @@ pub(crate) struct ReadIndex {
 }
 
 impl ReadIndex {
-    /// How many reads of units are in it, and how many objects and kinds were read.
+    /// How many reads of units are in it, and how many objects and lists were read.
     pub(crate) fn len(&self) -> usize {
         let reads: usize = self.of_unit.values().map(HashSet::len).sum();
         reads + self.objects.len() + self.lists.len()
@@ -91,10 +100,7 @@ impl ReadIndex {
                     let projections = units.entry(unit.clone()).or_default();
                     projections.insert(projection.clone());
                 }
-                Read::List { kind, .. } => {
-                    let units = self.lists.entry(kind.clone()).or_default();
-                    units.entry(unit.clone()).or_default().insert(read.clone());
-                }
+                Read::List { .. } => self.lists.add(unit, read),
                 Read::Source(_) | Read::SourceAge(_) => {
                     let units = self.sources.entry(read.clone()).or_default();
                     units.insert(unit.clone());
@@ -118,14 +124,7 @@ impl ReadIndex {
                         }
                     }
                 }
-                Read::List { kind, .. } => {
-                    if let Some(units) = self.lists.get_mut(&kind) {
-                        units.remove(unit);
-                        if units.is_empty() {
-                            self.lists.remove(&kind);
-                        }
-                    }
-                }
+                Read::List { .. } => self.lists.remove(unit, &read),
                 Read::Source(_) | Read::SourceAge(_) => {
                     if let Some(units) = self.sources.get_mut(&read) {
                         units.remove(unit);
@@ -152,7 +151,7 @@ impl ReadIndex {
 
     /// Whether anybody has read anything of this kind.
     pub(crate) fn concerns(&self, reference: &ObjectReference) -> bool {
-        self.objects.contains_key(reference) || self.lists.contains_key(&reference.kind)
+        self.objects.contains_key(reference) || self.lists.concern(&reference.kind)
     }
 
     /// The units whose answers this change may change.
@@ -173,16 +172,7 @@ impl ReadIndex {
                 }
             }
         }
-        if let Some(units) = self.lists.get(&reference.kind) {
-            for (unit, reads) in units {
-                if reads
-                    .iter()
-                    .any(|read| list_differs(read, reference, old, new))
-                {
-                    touched.push(unit.clone());
-                }
-            }
-        }
+        self.lists.touched(reference, old, new, &mut touched);
         touched.sort();
         touched.dedup();
         touched

@@ -19,7 +19,7 @@ use reeve_core::ownership::{
     plugin_label, plugin_selector,
 };
 use reeve_core::plan::{Observed, Step, is_precious};
-use reeve_core::waves::Removal;
+use reeve_core::waves::{Propagation, Removal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,6 +199,7 @@ impl Remover {
                 reason: "its plugin was removed, and spec.deletionPolicy says Delete",
             })
             .await?;
+        let propagation = Propagation::of(&live.value());
         self.cluster
             .delete(Delete {
                 resource,
@@ -206,6 +207,7 @@ impl Remover {
                 name: &reference.name,
                 uid: Some(live.uid()),
                 resource_version: Some(live.resource_version()),
+                propagation,
                 dry_run: false,
                 identity: Some(&self.identity),
             })
@@ -269,6 +271,7 @@ impl Remover {
                 body: &nothing,
                 manager,
                 force: false,
+                strict: true,
                 dry_run: false,
                 identity: Some(&self.identity),
             })

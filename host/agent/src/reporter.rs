@@ -13,6 +13,7 @@ use reeve_cluster::{
 };
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
+use reeve_core::waves::Propagation;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -307,6 +308,7 @@ impl Reporter {
                     name,
                     uid: None,
                     resource_version: None,
+                    propagation: Propagation::Background,
                     dry_run: false,
                     identity: None,
                 };
@@ -372,10 +374,14 @@ impl Reporter {
 
     async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
         let spec = body(&self.units, name, "spec", &json!(report.spec));
-        self.cluster
-            .apply(self.apply(&self.units, name, &spec))
-            .await?;
-        let status = body(&self.units, name, "status", &json!(report.status));
+        let applied = self.cluster.apply(self.apply(&self.units, name, &spec));
+        // Whoever waits for the unit compares this with the object's own.
+        let generation = applied.await?.generation();
+        let mut status = report.status.clone();
+        for condition in &mut status.conditions {
+            condition.observed_generation = generation;
+        }
+        let status = body(&self.units, name, "status", &json!(status));
         let written = self
             .cluster
             .apply_status(self.apply(&self.units, name, &status));
@@ -390,6 +396,7 @@ impl Reporter {
             body,
             manager: FIELD_MANAGER,
             force: true,
+            strict: true,
             dry_run: false,
             identity: None,
         }

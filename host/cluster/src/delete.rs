@@ -7,6 +7,7 @@ use crate::transport::{Call, CallError};
 use crate::write::WriteError;
 use crate::write::refusal::Attempt;
 use http::Method;
+use reeve_core::waves::Propagation;
 use serde_json::{Map, Value, json};
 
 /// One deletion.
@@ -22,6 +23,8 @@ pub struct Delete<'a> {
     pub uid: Option<&'a str>,
     /// Deletes only this version of the object.
     pub resource_version: Option<&'a str>,
+    /// What becomes of the objects that it owns.
+    pub propagation: Propagation,
     /// Asks whether it could be deleted; nothing is.
     pub dry_run: bool,
     /// On whose behalf; none for the agent itself.
@@ -41,7 +44,7 @@ pub enum Deletion {
 }
 
 impl Cluster {
-    /// Deletes an object; what it owns is collected in the background.
+    /// Deletes an object.
     ///
     /// An object that is not there counts as deleted. One whose uid or version is
     /// another than demanded is left, with [`WriteError::Precondition`].
@@ -74,7 +77,7 @@ fn options(request: &Delete<'_>) -> Value {
     let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
+        "propagationPolicy": request.propagation.to_string(),
     });
     let mut preconditions = Map::new();
     if let Some(uid) = request.uid {

@@ -42,6 +42,9 @@ pub struct Apply<'a> {
     /// Takes fields from other managers. Without it their fields are a
     /// [`WriteError::Conflict`].
     pub force: bool,
+    /// Refuses fields that the kind's schema does not have, or twice, instead of leaving
+    /// them out without a word.
+    pub strict: bool,
     /// Asks what would come of it; nothing is stored. The object that comes back
     /// must then not be given to [`crate::Store::observe`].
     pub dry_run: bool,
@@ -87,7 +90,10 @@ impl Cluster {
         let mut call = Call::new(Method::PATCH, path)
             .query("fieldManager", request.manager)
             .query("force", if request.force { "true" } else { "false" })
-            .query("fieldValidation", "Strict");
+            .query(
+                "fieldValidation",
+                if request.strict { "Strict" } else { "Ignore" },
+            );
         if request.dry_run {
             call = call.query("dryRun", "All").unfenced();
         }

@@ -76,6 +76,19 @@ impl Selector {
         })
     }
 
+    /// Labels that whatever is selected carries, by key and value: there may be more
+    /// to be said of it.
+    pub fn demands(&self) -> impl Iterator<Item = (&str, &str)> {
+        let requirements = self.requirements.iter();
+        requirements.filter_map(|requirement| match &requirement.operator {
+            Operator::In(values) => match &values[..] {
+                [value] => Some((requirement.key.as_str(), value.as_str())),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     /// The selector as an expression of CEL, over a map of labels that is named by
     /// the expression `labels`. Keys and values of labels need no escaping.
     pub fn to_cel(&self, labels: &str) -> String {

@@ -44,7 +44,7 @@ pub struct World {
     /// Where agents keep what they compile and run; nowhere if none.
     cache: Option<PathBuf>,
     /// Goes on when the agent is started anew.
-    clock: Arc<VirtualClock>,
+    clock: Arc<dyn reeve_agent::Clock>,
 }
 
 /// When all of this happens, in seconds since 1970.
@@ -163,6 +163,11 @@ impl World {
     /// with an engine of its own, as a process has.
     pub fn cache_in(&mut self, folder: &Path) {
         self.cache = Some(folder.to_owned());
+    }
+
+    /// Lets agents that are started from here on go by this clock.
+    pub fn go_by(&mut self, clock: Arc<dyn reeve_agent::Clock>) {
+        self.clock = clock;
     }
 
     /// Starts an agent.

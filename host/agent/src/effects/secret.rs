@@ -135,6 +135,7 @@ impl Keeper<'_> {
             body: &body,
             manager: &self.active.field_manager,
             force: true,
+            strict: true,
             dry_run: false,
             identity: Some(&self.active.identity),
         };

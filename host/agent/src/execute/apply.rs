@@ -8,7 +8,7 @@ use reeve_cluster::{Apply, Object, Resource, SetManagers, WriteError};
 use reeve_core::ObjectReference;
 use reeve_core::ownership::APPLIED_ANNOTATION;
 use reeve_core::plan::{ApplyReason, Wanted, handover, taken};
-use reeve_core::waves::ApplyMode;
+use reeve_core::waves::{ApplyMode, Options};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -144,6 +144,7 @@ impl Executor {
             body,
             manager,
             force,
+            strict: is_strict(body),
             dry_run: false,
             identity: Some(&active.identity),
         };
@@ -249,4 +250,9 @@ pub(super) fn others(object: &Object, own_manager: &str) -> Option<String> {
     names.sort();
     names.dedup();
     (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Whether an object's fields are held to its kind's schema (`Validate`).
+pub(super) fn is_strict(body: &Value) -> bool {
+    Options::of(body).0.sync.validate != Some(false)
 }

@@ -1,6 +1,7 @@
 //! Making an object anew that the API server refuses to change.
 
 use super::apply::Onto;
+use super::apply::is_strict;
 use super::{Executor, Mark, Work, write_problem};
 use crate::journal::Deed;
 use crate::problem::{Problem, chain};
@@ -8,6 +9,7 @@ use reeve_api::{Operation, Reason};
 use reeve_cluster::{Apply, Delete, Deletion, Object, Resource, WriteError};
 use reeve_core::Digest;
 use reeve_core::plan::{Recreation, Wanted, recreation};
+use reeve_core::waves::Propagation;
 use serde_json::json;
 
 /// Names of objects are at most this long, of some kinds.
@@ -81,6 +83,7 @@ impl Executor {
                 name: &reference.name,
                 uid: Some(live.uid()),
                 resource_version: Some(live.resource_version()),
+                propagation: Propagation::Background,
                 dry_run: false,
                 identity: Some(&active.identity),
             })
@@ -125,6 +128,7 @@ impl Executor {
                 body: &body,
                 manager: &work.active.field_manager,
                 force: false,
+                strict: is_strict(&body),
                 dry_run: true,
                 identity: Some(&work.active.identity),
             })

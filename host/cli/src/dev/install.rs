@@ -154,6 +154,7 @@ impl Installer {
                 body: object,
                 manager: "reeve-dev",
                 force: true,
+                strict: true,
                 dry_run: false,
                 identity: None,
             })

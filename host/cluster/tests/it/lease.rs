@@ -9,6 +9,7 @@ use reeve_cluster::{
     Identity, LeaseName, LeaseTiming, Recorder, Resource, Role, WriteError,
 };
 use reeve_core::GroupVersionKind;
+use reeve_core::waves::Propagation;
 use reeve_sim::{Outage, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -171,6 +172,7 @@ async fn a_lease_that_is_deleted_makes_no_second_leader() {
         name: "reeve",
         uid: None,
         resource_version: None,
+        propagation: Propagation::Background,
         dry_run: false,
         identity: None,
     };
@@ -208,6 +210,7 @@ async fn a_follower_sends_no_write_whichever_it_is() {
         body: &body,
         manager: "reeve/one",
         force: true,
+        strict: true,
         dry_run: false,
         identity: None,
     };
@@ -217,6 +220,7 @@ async fn a_follower_sends_no_write_whichever_it_is() {
         name: "one",
         uid: None,
         resource_version: None,
+        propagation: Propagation::Background,
         dry_run: false,
         identity: None,
     };
@@ -296,6 +300,7 @@ async fn a_write_without_an_answer_is_given_up_with_the_lease() {
         body: &body,
         manager: "reeve/one",
         force: true,
+        strict: true,
         dry_run: false,
         identity: None,
     };

@@ -6,6 +6,7 @@ use reeve_cluster::{
     Answer, Change, Cluster, Delete, Deletion, Snapshot, Store, WatchHandle, WatchScope, WatchSpec,
     WatchState,
 };
+use reeve_core::waves::Propagation;
 use reeve_sim::{Outage, Server, Verb};
 use serde_json::json;
 use std::time::Duration;
@@ -47,6 +48,7 @@ impl Fixture {
             name,
             uid: None,
             resource_version: None,
+            propagation: Propagation::Background,
             dry_run: false,
             identity: None,
         });

@@ -54,6 +54,7 @@ pub(crate) async fn apply_as(
             body,
             manager: "test",
             force: true,
+            strict: true,
             dry_run: false,
             identity: None,
         })

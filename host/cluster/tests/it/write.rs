@@ -6,6 +6,7 @@ use reeve_cluster::{
     ResolveError, Resource, WriteError, review::REVIEW_TTL,
 };
 use reeve_core::GroupVersionKind;
+use reeve_core::waves::Propagation;
 use reeve_sim::{Outage, Verb};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
@@ -18,6 +19,7 @@ fn request<'a>(resource: &'a Resource, body: &'a serde_json::Value) -> Apply<'a>
         body,
         manager: "reeve/one",
         force: false,
+        strict: true,
         dry_run: false,
         identity: None,
     }
@@ -30,6 +32,7 @@ fn deletion<'a>(resource: &'a Resource, name: &'a str) -> Delete<'a> {
         name,
         uid: None,
         resource_version: None,
+        propagation: Propagation::Background,
         dry_run: false,
         identity: None,
     }
@@ -118,6 +121,7 @@ async fn anothers_fields_are_taken_only_by_force() {
     );
     let forced = Apply {
         force: true,
+        strict: true,
         ..request(&maps, &ours)
     };
     let object = cluster.apply(forced).await.unwrap();
@@ -169,6 +173,7 @@ async fn deletion_wants_the_object_that_was_meant() {
         },
         Delete {
             resource_version: Some("1"),
+            propagation: Propagation::Background,
             ..deletion(&maps, "one")
         },
     ] {
@@ -178,6 +183,7 @@ async fn deletion_wants_the_object_that_was_meant() {
     let this = Delete {
         uid: Some(object.uid()),
         resource_version: Some(object.resource_version()),
+        propagation: Propagation::Background,
         ..deletion(&maps, "one")
     };
     assert_eq!(cluster.delete(this).await.unwrap(), Deletion::Gone);

@@ -1,7 +1,10 @@
 //! `sync-options` and `compare-options`, as Argo CD defines them.
 
-use super::options::Removal;
+use super::options::{Options, Removal};
 use crate::annotations::{Annotations, Warning};
+use crate::health::is_static;
+use crate::kind::GroupVersionKind;
+use serde_json::Value;
 use std::fmt;
 
 const SYNC: [&str; 2] = ["argocd.argoproj.io/sync-options", "reeve.dev/sync-options"];
@@ -22,6 +25,21 @@ pub enum Propagation {
     Background,
     /// They stay.
     Orphan,
+}
+
+impl Propagation {
+    /// That with which an object is deleted when its unit no longer wants it. To wait
+    /// for dependents of what never has any would only take longer.
+    pub fn of(object: &Value) -> Self {
+        let propagation = Options::of(object).0.sync.propagation;
+        let text = |key: &str| object[key].as_str();
+        let kind = text("apiVersion").zip(text("kind"));
+        let kind = kind.and_then(|(version, kind)| GroupVersionKind::from_fields(version, kind));
+        match propagation {
+            Self::Foreground if kind.is_some_and(|kind| is_static(&kind)) => Self::Background,
+            said => said,
+        }
+    }
 }
 
 /// As the Kubernetes API writes it.
@@ -224,6 +242,37 @@ mod tests {
             include_mutation_webhook: Some(false),
         };
         assert_eq!((compare, warnings), (expected, vec![]));
+    }
+
+    #[test]
+    fn dependents_go_first_unless_something_else_is_said() {
+        for (version, kind, options, expected) in [
+            ("apps/v1", "Deployment", "", Propagation::Foreground),
+            ("example.com/v1", "Widget", "", Propagation::Foreground),
+            ("v1", "ConfigMap", "", Propagation::Background),
+            (
+                "v1",
+                "ConfigMap",
+                "PrunePropagationPolicy=orphan",
+                Propagation::Orphan,
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                "PrunePropagationPolicy=background",
+                Propagation::Background,
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                "PrunePropagationPolicy=never",
+                Propagation::Foreground,
+            ),
+        ] {
+            let object = serde_json::json!({"apiVersion": version, "kind": kind,
+                "metadata": {"name": "a", "annotations": {SYNC[1]: options}}});
+            assert_eq!(Propagation::of(&object), expected, "{object}");
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Several agents, of which one leads.
 
-use reeve_agent::{Agent, Role};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use reeve_agent::{Agent, Clock, Role, VirtualClock};
 use reeve_it::{World, core_reference, plugin, profile_reference};
 use reeve_sim::Outage;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -14,7 +17,15 @@ const LOOK: Duration = Duration::from_secs(3);
 
 /// Quotas is installed, and alice's are in place: one leads, two follows.
 async fn world() -> (World, Agent, Agent) {
-    let world = World::new().await;
+    world_by(None).await
+}
+
+/// The same, with agents that go by a clock of the test.
+async fn world_by(clock: Option<Arc<WallClock>>) -> (World, Agent, Agent) {
+    let mut world = World::new().await;
+    if let Some(clock) = clock {
+        world.go_by(clock);
+    }
     world
         .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
         .await;
@@ -95,6 +106,47 @@ async fn a_follower_is_ready_and_keeps_still() {
     assert_eq!(world.writes(), 1);
     let took = repaired(&world, "alice").await;
     assert!(took < LOOK + LOOK, "{took:?}");
+}
+
+/// A clock on the wall that somebody sets.
+#[derive(Debug)]
+struct WallClock {
+    clock: VirtualClock,
+    /// In seconds.
+    set: AtomicI64,
+}
+
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        let set = SignedDuration::from_secs(self.set.load(Ordering::Relaxed));
+        self.clock.now().checked_add(set).unwrap()
+    }
+}
+
+/// Leases go by time that passes, not by what clocks show: neither the agents' nor the
+/// API server's.
+#[tokio::test(start_paused = true)]
+async fn clocks_that_jump_move_no_lease_and_stop_no_repair() {
+    let clock = Arc::new(WallClock {
+        clock: VirtualClock::new(Timestamp::from_second(1_700_000_000).unwrap()),
+        set: AtomicI64::new(0),
+    });
+    let (world, one, two) = world_by(Some(clock.clone())).await;
+    for hours in [5, -10, 2] {
+        clock.set.fetch_add(hours * 3600, Ordering::Relaxed);
+        let jump = format!("clock-jump: by={}h", -hours);
+        world.server.set_faults(vec![jump.parse().unwrap()]);
+        // Longer than repairs may be apart and still be a fight.
+        for _ in 0..8 {
+            sleep(LEASE).await;
+            assert!(one.status().borrow().leading, "{hours}");
+            follows(&two, "one");
+        }
+        set_pods(&world, "alice", "7").await;
+        let took = repaired(&world, "alice").await;
+        assert!(took < Duration::from_secs(1), "{hours}: {took:?}");
+        assert_eq!(world.unit("quotas", "alice").await, None, "{hours}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,7 +194,7 @@ async fn without_the_right_to_wait_what_is_left_is_swept_up_in_order() {
     stage.pass(20).await;
     assert!(!stage.exists(&bundle("one")).await);
     assert_eq!(stage.all(Happened::Gone), ["Widget/b"]);
-    assert_eq!(stage.all(Happened::Deleting), ["Widget/a"]);
+    assert_eq!(stage.all(Happened::Deleting), ["Widget/b", "Widget/a"]);
     assert!(!stage.exists(&far("far")).await);
     let_go(&stage, "a").await;
     stage.pass(10).await;

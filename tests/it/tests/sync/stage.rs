@@ -160,7 +160,12 @@ impl Stage {
     pub(crate) fn all(&self, what: Happened) -> Vec<String> {
         let happened = self.happened.lock();
         let entries = happened.iter().filter(|entry| entry.what == what);
-        entries.map(|entry| entry.name.clone()).collect()
+        let mut names: Vec<String> = entries.map(|entry| entry.name.clone()).collect();
+        // One that is going changes once more when its last dependent is gone.
+        if what == Happened::Deleting {
+            names.dedup();
+        }
+        names
     }
 
     /// Forgets what has happened until now.

@@ -60,6 +60,7 @@ pub(super) async fn apply(
                 body: object,
                 manager: MANAGER,
                 force: true,
+                strict: true,
                 dry_run: false,
                 identity: None,
             })

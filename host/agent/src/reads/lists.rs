@@ -1,0 +1,226 @@
+//! Which units have listed what, found by what changes.
+//!
+//! A fleet has thousands of lists of one kind: of each namespace, or of what carries
+//! each unit's label. So that a change costs those that it concerns, lists wait under the
+//! namespace and one of the labels that they demand, and units that asked the same
+//! question under that question.
+
+use super::{Read, Side, list_differs};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::collections::{HashMap, HashSet};
+
+/// Where a list is looked for: whatever it can match is in this namespace, and has this
+/// label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Place {
+    /// None for all.
+    namespace: Option<String>,
+    /// None for any.
+    label: Option<(String, String)>,
+}
+
+/// Who asked a question.
+type Askers = HashMap<Read, HashSet<UnitKey>>;
+
+/// Lists, and who has read them.
+#[derive(Debug, Default)]
+pub(super) struct Lists(HashMap<GroupVersionKind, HashMap<Place, Askers>>);
+
+impl Lists {
+    /// How many different ones there are.
+    pub(super) fn len(&self) -> usize {
+        let places = self.0.values().flat_map(HashMap::values);
+        places.map(HashMap::len).sum()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether there is any of this kind.
+    pub(super) fn concern(&self, kind: &GroupVersionKind) -> bool {
+        self.0.contains_key(kind)
+    }
+
+    /// Notes that a unit has read a list. Other reads are not noted.
+    pub(super) fn add(&mut self, unit: &UnitKey, read: &Read) {
+        let Some((kind, place)) = place(read) else {
+            return;
+        };
+        let places = self.0.entry(kind.clone()).or_default();
+        let askers = places.entry(place).or_default();
+        askers.entry(read.clone()).or_default().insert(unit.clone());
+    }
+
+    /// Forgets that a unit has read a list.
+    pub(super) fn remove(&mut self, unit: &UnitKey, read: &Read) {
+        let Some((kind, place)) = place(read) else {
+            return;
+        };
+        let Some(places) = self.0.get_mut(kind) else {
+            return;
+        };
+        if let Some(askers) = places.get_mut(&place) {
+            if let Some(units) = askers.get_mut(read) {
+                units.remove(unit);
+                if units.is_empty() {
+                    askers.remove(read);
+                }
+            }
+            if askers.is_empty() {
+                places.remove(&place);
+            }
+        }
+        if places.is_empty() {
+            self.0.remove(kind);
+        }
+    }
+
+    /// Adds the units for which this change makes another list.
+    pub(super) fn touched(
+        &self,
+        reference: &ObjectReference,
+        old: Option<Side<'_>>,
+        new: Option<Side<'_>>,
+        touched: &mut Vec<UnitKey>,
+    ) {
+        let Some(places) = self.0.get(&reference.kind) else {
+            return;
+        };
+        let sides = [old, new].into_iter().flatten();
+        let mut labels: Vec<Option<(String, String)>> = sides
+            .flat_map(|side| side.labels())
+            .map(|(key, value)| Some((key.to_owned(), value.to_owned())))
+            .collect();
+        labels.push(None);
+        labels.sort();
+        labels.dedup();
+        let mut namespaces = vec![None];
+        namespaces.extend(reference.namespace.as_ref().map(|name| Some(name.clone())));
+        for namespace in namespaces {
+            for label in &labels {
+                let (namespace, label) = (namespace.clone(), label.clone());
+                let askers = places.get(&Place { namespace, label });
+                for (read, units) in askers.into_iter().flatten() {
+                    if list_differs(read, reference, old, new) {
+                        touched.extend(units.iter().cloned());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn place(read: &Read) -> Option<(&GroupVersionKind, Place)> {
+    let Read::List {
+        kind,
+        namespace,
+        selector,
+        ..
+    } = read
+    else {
+        return None;
+    };
+    let label = selector.demands().next();
+    let label = label.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let namespace = namespace.clone();
+    Some((kind, Place { namespace, label }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn kind() -> GroupVersionKind {
+        GroupVersionKind::new("", "v1", "ConfigMap")
+    }
+
+    fn unit(number: usize) -> UnitKey {
+        let primary = ObjectReference::new(kind(), None, number.to_string());
+        UnitKey::new("p", primary)
+    }
+
+    fn list() -> impl Strategy<Value = Read> {
+        let namespace = prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))];
+        let selectors = [
+            "",
+            "x=1",
+            "x=2",
+            "x",
+            "!x",
+            "x!=1",
+            "x in (1,2)",
+            "x=1,y=1",
+            "y=1,x!=2",
+            "y in (1)",
+        ];
+        let projected = prop_oneof![
+            Just(None),
+            Just(Some("/data")),
+            Just(Some("/metadata/labels"))
+        ];
+        let parts = (
+            namespace,
+            prop::sample::select(selectors.to_vec()),
+            projected,
+        );
+        parts.prop_map(|(namespace, selector, projected)| Read::List {
+            kind: kind(),
+            namespace: namespace.map(str::to_owned),
+            selector: selector.parse().unwrap(),
+            projection: projected.map(|path| {
+                reeve_core::projection::Projection::new(vec![path.to_owned()]).unwrap()
+            }),
+        })
+    }
+
+    fn object() -> impl Strategy<Value = Option<Value>> {
+        let label = || prop_oneof![Just(None), Just(Some("1")), Just(Some("2"))];
+        let object = (label(), label(), 0_u8..2).prop_map(|(x, y, data)| {
+            let mut labels = serde_json::Map::new();
+            for (key, value) in [("x", x), ("y", y)] {
+                labels.extend(value.map(|value| (key.to_owned(), json!(value))));
+            }
+            json!({"metadata": {"labels": labels}, "data": data})
+        });
+        prop::option::of(object)
+    }
+
+    proptest! {
+        /// What is looked at is all that there is to find, and what was removed leaves
+        /// no trace.
+        #[test]
+        fn nobody_is_missed_or_woken_in_vain(
+            reads in prop::collection::vec(list(), 0..12),
+            (old, new) in (object(), object()),
+            namespace in prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))],
+        ) {
+            let mut lists = Lists::default();
+            for (number, read) in reads.iter().enumerate() {
+                lists.add(&unit(number), read);
+            }
+            let reference = ObjectReference::new(kind(), namespace.map(str::to_owned), "o");
+            let side = |value: &'static Option<Value>| value.as_ref().map(|value| Side { value });
+            let leak = |value: &Option<Value>| -> &'static Option<Value> {
+                Box::leak(Box::new(value.clone()))
+            };
+            let (old, new) = (side(leak(&old)), side(leak(&new)));
+            let mut found = Vec::new();
+            lists.touched(&reference, old, new, &mut found);
+            found.sort();
+            let mut expected: Vec<UnitKey> = reads.iter().enumerate()
+                .filter(|(_, read)| list_differs(read, &reference, old, new))
+                .map(|(number, _)| unit(number))
+                .collect();
+            expected.sort();
+            prop_assert_eq!(found, expected);
+            for (number, read) in reads.iter().enumerate() {
+                lists.remove(&unit(number), read);
+            }
+            prop_assert!(lists.is_empty());
+        }
+    }
+}
