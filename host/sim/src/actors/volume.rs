@@ -9,9 +9,6 @@ use crate::rest::meta;
 use crate::status::ApiError;
 
 pub(super) fn reconcile(context: &mut Context<'_>, volume: &Value) -> Result<(), ApiError> {
-    if meta::is_terminating(volume) {
-        return Ok(());
-    }
     let Some(reference) = volume.pointer("/spec/claimRef") else {
         return phase(context, volume, "Available");
     };
@@ -29,8 +26,10 @@ pub(super) fn reconcile(context: &mut Context<'_>, volume: &Value) -> Result<(),
     if claimed {
         return Ok(());
     }
+    // Also one that is being deleted: only then it is let go of.
     phase(context, volume, "Released")?;
-    if text_at(volume, "/spec/persistentVolumeReclaimPolicy") == "Delete" {
+    let policy = text_at(volume, "/spec/persistentVolumeReclaimPolicy");
+    if policy == "Delete" && !meta::is_terminating(volume) {
         return context.delete(VOLUMES, volume);
     }
     Ok(())

@@ -215,3 +215,27 @@ async fn claims_that_nobody_can_serve_say_why() {
         json!({"status": {"phase": "Pending"}}),
     );
 }
+
+/// As with a namespace, or a garbage collector, that deletes both at once.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_deleted_first_goes_with_its_claim() {
+    let world = World::new();
+    world
+        .create(
+            json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "kept"},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "csi": {"driver": "example.com", "volumeHandle": "kept"}}}),
+        )
+        .await;
+    let spec = json!({"storageClassName": "", "volumeName": "kept"});
+    world.create(claim(&[], spec)).await;
+    after(2.0).await;
+    has(&volume(&world).await, json!({"status": {"phase": "Bound"}}));
+    world.delete("PersistentVolume", "kept").await;
+    after(60.0).await;
+    has(&volume(&world).await, json!({"status": {"phase": "Bound"}}));
+    world.delete("PersistentVolumeClaim", "data").await;
+    world.settle().await;
+    assert_eq!(volume(&world).await, Value::Null);
+}
