@@ -5,6 +5,7 @@
 //! its name and when it was created.
 
 mod access;
+mod admission;
 mod column;
 mod config;
 mod custom;
@@ -12,6 +13,7 @@ mod duration;
 mod networking;
 mod pods;
 mod storage;
+mod system;
 mod workloads;
 
 use std::time::SystemTime;
@@ -52,6 +54,8 @@ const LAYOUTS: &[&[Layout]] = &[
     networking::LAYOUTS,
     access::LAYOUTS,
     storage::LAYOUTS,
+    admission::LAYOUTS,
+    system::LAYOUTS,
 ];
 
 /// What kinds without columns of their own show.

@@ -114,6 +114,8 @@ impl Layout {
 
 /// What a cell shows where there is nothing.
 pub(super) const NONE: &str = "<none>";
+/// What a cell shows for a value that nobody gave.
+pub(super) const UNSET: &str = "<unset>";
 
 /// An object to read cells from, at a time.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +148,16 @@ impl<'a> Cells<'a> {
         self.at(pointer).and_then(Value::as_i64).unwrap_or(0)
     }
 
+    /// The yes or no at a JSON pointer, or what stands for neither.
+    pub(super) fn flag(&self, pointer: &str, absent: bool) -> bool {
+        self.at(pointer).and_then(Value::as_bool).unwrap_or(absent)
+    }
+
+    /// The texts of the list at a JSON pointer.
+    pub(super) fn texts(&self, pointer: &str) -> Vec<&'a str> {
+        self.list(pointer).filter_map(Value::as_str).collect()
+    }
+
     /// The items of the list at a JSON pointer.
     pub(super) fn list(&self, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
         self.at(pointer)
@@ -166,6 +178,16 @@ impl<'a> Cells<'a> {
     /// The name.
     pub(super) fn name(&self) -> Value {
         json!(self.text("/metadata/name"))
+    }
+
+    /// The name, marked where an annotation makes the object the default of its kind.
+    pub(super) fn name_or_default(&self, annotation: &str) -> Value {
+        let name = self.text("/metadata/name");
+        let annotations = self.at("/metadata/annotations");
+        if annotations.and_then(|a| a.get(annotation)) == Some(&json!("true")) {
+            return json!(format!("{name} (default)"));
+        }
+        json!(name)
     }
 
     /// How long ago the object was created.

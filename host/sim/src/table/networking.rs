@@ -1,8 +1,8 @@
-//! Services, endpoints, ingresses and network policies.
+//! Services, endpoints, ingresses, network policies, and addresses.
 
 use serde_json::{Value, json};
 
-use super::column::{Cells, Column, Layout, NONE};
+use super::column::{Cells, Column, Layout, NONE, UNSET};
 use crate::kinds::edit::{integer, items, text};
 
 pub(super) const LAYOUTS: &[Layout] = &[
@@ -69,7 +69,110 @@ pub(super) const LAYOUTS: &[Layout] = &[
         &[Column::NAME, Column::text("Pod-Selector"), Column::AGE],
         |o| vec![o.name(), json!(o.selector("/spec/podSelector")), o.age()],
     ),
+    Layout::of(
+        "networking.k8s.io",
+        "IngressClass",
+        &[
+            Column::NAME,
+            Column::text("Controller"),
+            Column::text("Parameters"),
+            Column::AGE,
+        ],
+        |o| {
+            vec![
+                o.name_or_default("ingressclass.kubernetes.io/is-default-class"),
+                json!(o.text("/spec/controller")),
+                json!(parameters(o)),
+                o.age(),
+            ]
+        },
+    ),
+    Layout::of(
+        "networking.k8s.io",
+        "ServiceCIDR",
+        &[Column::NAME, Column::text("CIDRs"), Column::AGE],
+        |o| vec![o.name(), json!(o.texts("/spec/cidrs").join(",")), o.age()],
+    ),
+    // The server has one cell more than columns.
+    Layout::of(
+        "networking.k8s.io",
+        "IPAddress",
+        &[Column::NAME, Column::text("ParentRef")],
+        |o| vec![o.name(), json!(parent(o)), o.age()],
+    ),
+    Layout::of(
+        "discovery.k8s.io",
+        "EndpointSlice",
+        &[
+            Column::NAME,
+            Column::text("AddressType"),
+            Column::text("Ports"),
+            Column::text("Endpoints"),
+            Column::AGE,
+        ],
+        |o| {
+            let addresses = o.list("/endpoints");
+            let addresses = addresses.flat_map(|endpoint| items(endpoint, "addresses"));
+            let addresses = addresses.filter_map(|address| address.as_str().map(str::to_owned));
+            vec![
+                o.name(),
+                json!(o.text("/addressType")),
+                json!(first(o.list("/ports").map(port_of_slice))),
+                json!(first(addresses)),
+                o.age(),
+            ]
+        },
+    ),
 ];
+
+/// How many items of a list are shown in a cell.
+const SHOWN: usize = 3;
+
+/// The first items, and how many there are besides.
+fn first(items: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = items.collect();
+    match all.len() {
+        n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
+        _ if all.concat().is_empty() && all.len() < 2 => UNSET.to_owned(),
+        _ => all.join(","),
+    }
+}
+
+fn port_of_slice(port: &Value) -> String {
+    match (integer(port, "port"), text(port, "name")) {
+        (Some(number), _) => number.to_string(),
+        (None, "") if port.get("name").is_none() => "*".to_owned(),
+        (None, name) => name.to_owned(),
+    }
+}
+
+/// Where the parameters of a class are.
+fn parameters(o: &Cells<'_>) -> String {
+    let Some(reference) = o.at("/spec/parameters").filter(|found| found.is_object()) else {
+        return NONE.to_owned();
+    };
+    let (kind, name) = (text(reference, "kind"), text(reference, "name"));
+    match reference.get("apiGroup").and_then(Value::as_str) {
+        Some(group) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+/// What an address belongs to.
+fn parent(o: &Cells<'_>) -> String {
+    let Some(parent) = o.at("/spec/parentRef").filter(|found| found.is_object()) else {
+        return NONE.to_owned();
+    };
+    let mut shown = text(parent, "resource").to_lowercase();
+    for (separator, field) in [(".", "group"), ("/", "namespace")] {
+        let value = text(parent, field);
+        if !value.is_empty() {
+            shown.push_str(separator);
+            shown.push_str(&value.to_lowercase());
+        }
+    }
+    format!("{shown}/{}", text(parent, "name"))
+}
 
 fn external_ip(o: &Cells<'_>) -> String {
     let own: Vec<&str> = o
@@ -130,7 +233,6 @@ fn ports(o: &Cells<'_>) -> String {
 }
 
 fn hosts(o: &Cells<'_>) -> String {
-    const SHOWN: usize = 3;
     let rules = o.len("/spec/rules");
     let hosts: Vec<&str> = o
         .list("/spec/rules")
@@ -148,7 +250,6 @@ fn hosts(o: &Cells<'_>) -> String {
 }
 
 fn endpoints(o: &Cells<'_>) -> String {
-    const SHOWN: usize = 3;
     let mut all = Vec::new();
     for subset in o.list("/subsets") {
         for address in items(subset, "addresses") {
@@ -160,9 +261,8 @@ fn endpoints(o: &Cells<'_>) -> String {
             all.extend(ports.map(|port| format!("{ip}:{}", integer(port, "port").unwrap_or(0))));
         }
     }
-    match all.len() {
-        0 => NONE.to_owned(),
-        n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
-        _ => all.join(","),
+    if all.is_empty() {
+        return NONE.to_owned();
     }
+    first(all.into_iter())
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::column::{Cells, Column, Layout};
+use super::column::{Cells, Column, Layout, NONE, UNSET};
+use crate::kinds::edit::text;
 
 pub(super) const LAYOUTS: &[Layout] = &[
     Layout::of(
@@ -40,7 +41,7 @@ pub(super) const LAYOUTS: &[Layout] = &[
         claim,
     ),
     Layout::of(
-        "storage.k8s.io",
+        GROUP,
         "StorageClass",
         &[
             Column::NAME,
@@ -52,9 +53,74 @@ pub(super) const LAYOUTS: &[Layout] = &[
         ],
         class,
     ),
+    Layout::of(
+        GROUP,
+        "VolumeAttributesClass",
+        &[Column::NAME, Column::text("DriverName"), Column::AGE],
+        |o| vec![o.name(), json!(o.text("/driverName")), o.age()],
+    ),
+    Layout::of(
+        GROUP,
+        "VolumeAttachment",
+        &[
+            Column::NAME,
+            Column::text("Attacher").as_name(),
+            Column::text("PV"),
+            Column::text("Node"),
+            Column::flag("Attached"),
+            Column::AGE,
+        ],
+        |o| {
+            vec![
+                o.name(),
+                json!(o.text("/spec/attacher")),
+                json!(o.text("/spec/source/persistentVolumeName")),
+                json!(o.text("/spec/nodeName")),
+                json!(o.flag("/status/attached", false)),
+                o.age(),
+            ]
+        },
+    ),
+    Layout::of(
+        GROUP,
+        "CSINode",
+        &[Column::NAME, Column::number("Drivers"), Column::AGE],
+        |o| vec![o.name(), json!(o.len("/spec/drivers")), o.age()],
+    ),
+    Layout::of(
+        GROUP,
+        "CSIDriver",
+        &[
+            Column::NAME,
+            Column::flag("AttachRequired"),
+            Column::flag("PodInfoOnMount"),
+            Column::flag("StorageCapacity"),
+            Column::text("TokenRequests"),
+            Column::flag("RequiresRepublish"),
+            Column::text("Modes"),
+            Column::AGE,
+        ],
+        driver,
+    ),
+    Layout::of(
+        GROUP,
+        "CSIStorageCapacity",
+        &[
+            Column::NAME,
+            Column::text("StorageClassName"),
+            Column::text("Capacity"),
+        ],
+        |o| {
+            vec![
+                o.name(),
+                json!(o.text("/storageClassName")),
+                json!(o.text_or("/capacity", UNSET)),
+            ]
+        },
+    ),
 ];
 
-const UNSET: &str = "<unset>";
+const GROUP: &str = "storage.k8s.io";
 
 /// Access modes in short, in a fixed order.
 fn modes(o: &Cells<'_>, pointer: &str) -> String {
@@ -129,21 +195,35 @@ fn claim(o: &Cells<'_>) -> Vec<Value> {
 }
 
 fn class(o: &Cells<'_>) -> Vec<Value> {
-    const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
-    let annotations = o.at("/metadata/annotations");
-    let default = annotations.and_then(|a| a.get(DEFAULT)) == Some(&json!("true"));
-    let name = o.text("/metadata/name");
-    let name = if default {
-        format!("{name} (default)")
-    } else {
-        name.to_owned()
-    };
     vec![
-        json!(name),
+        o.name_or_default("storageclass.kubernetes.io/is-default-class"),
         json!(o.text("/provisioner")),
         json!(o.text_or("/reclaimPolicy", "Delete")),
         json!(o.text_or("/volumeBindingMode", "Immediate")),
-        json!(o.at("/allowVolumeExpansion") == Some(&Value::Bool(true))),
+        json!(o.flag("/allowVolumeExpansion", false)),
+        o.age(),
+    ]
+}
+
+fn driver(o: &Cells<'_>) -> Vec<Value> {
+    let audiences = match o.at("/spec/tokenRequests") {
+        None | Some(Value::Null) => UNSET.to_owned(),
+        Some(_) => {
+            let requests = o.list("/spec/tokenRequests");
+            let audiences: Vec<&str> = requests.map(|request| text(request, "audience")).collect();
+            audiences.join(",")
+        }
+    };
+    let modes = o.texts("/spec/volumeLifecycleModes").join(",");
+    let modes = if modes.is_empty() { NONE } else { &modes };
+    vec![
+        o.name(),
+        json!(o.flag("/spec/attachRequired", true)),
+        json!(o.flag("/spec/podInfoOnMount", false)),
+        json!(o.flag("/spec/storageCapacity", false)),
+        json!(audiences),
+        json!(o.flag("/spec/requiresRepublish", false)),
+        json!(modes),
         o.age(),
     ]
 }

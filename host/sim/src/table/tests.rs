@@ -109,6 +109,76 @@ fn cells() {
 }
 
 #[test]
+fn cells_of_rarer_kinds() {
+    let slice = |addresses: Value, ports: Value| json!({"addressType": "IPv4", "ports": ports, "endpoints": [{"addresses": addresses}]});
+    check(
+        "discovery.k8s.io",
+        "EndpointSlice",
+        slice(
+            json!(["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"]),
+            json!([{"port": 80}, {"name": "web"}, {}]),
+        ),
+        json!([
+            "x",
+            "IPv4",
+            "80,web,*",
+            "1.1.1.1,2.2.2.2,3.3.3.3 + 1 more...",
+            "5m"
+        ]),
+    );
+    check(
+        "discovery.k8s.io",
+        "EndpointSlice",
+        slice(json!([]), Value::Null),
+        json!(["x", "IPv4", "<unset>", "<unset>", "5m"]),
+    );
+    check(
+        "networking.k8s.io",
+        "IngressClass",
+        json!({"spec": {"controller": "c", "parameters": {"apiGroup": "g", "kind": "K", "name": "n"}}}),
+        json!(["x", "c", "K.g/n", "5m"]),
+    );
+    check(
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        json!({"webhooks": [{}, {}]}),
+        json!(["x", 2, "5m"]),
+    );
+    check(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicy",
+        json!({"spec": {"validations": [{}], "paramKind": {"apiVersion": "g/v1", "kind": "K"}}}),
+        json!(["x", 1, "g/v1/K", "5m"]),
+    );
+    check(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicyBinding",
+        json!({"spec": {"policyName": "p", "paramRef": {"name": "n"}}}),
+        json!(["x", "p", "*/n", "5m"]),
+    );
+    check(
+        "apiregistration.k8s.io",
+        "APIService",
+        json!({"spec": {"service": {"namespace": "n", "name": "s"}}, "status": {"conditions": [
+            {"type": "Available", "status": "False", "reason": "MissingEndpoints"}]}}),
+        json!(["x", "n/s", "False (MissingEndpoints)", "5m"]),
+    );
+    check(
+        "storage.k8s.io",
+        "CSIDriver",
+        json!({"spec": {"attachRequired": false, "tokenRequests": [{"audience": "a"}]}}),
+        json!(["x", false, false, false, "a", false, "<none>", "5m"]),
+    );
+    check(
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        json!({"spec": {"signerName": "s", "username": "u", "expirationSeconds": 86400},
+            "status": {"conditions": [{"type": "Approved"}], "certificate": "AA=="}}),
+        json!(["x", "5m", "s", "u", "24h", "Approved,Issued"]),
+    );
+}
+
+#[test]
 fn pods() {
     let pod = |status: Value, ready: &str, reason: &str, restarts: &str| {
         check(

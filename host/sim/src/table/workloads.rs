@@ -76,6 +76,39 @@ pub(super) const LAYOUTS: &[Layout] = &[
     ),
     Layout::of(
         "apps",
+        "ControllerRevision",
+        &[
+            Column::NAME,
+            Column::text("Controller"),
+            Column::text("Revision"),
+            Column::AGE,
+        ],
+        |o| {
+            vec![
+                o.name(),
+                json!(controller(o)),
+                json!(o.number("/revision")),
+                o.age(),
+            ]
+        },
+    ),
+    Layout::of(
+        "",
+        "PodTemplate",
+        &[
+            Column::NAME,
+            Column::text("Containers"),
+            Column::text("Images"),
+            Column::text("Pod Labels"),
+        ],
+        |o| {
+            let [names, images] = o.containers("/template/spec");
+            let labels = o.labels("/template/metadata/labels");
+            vec![o.name(), names, images, json!(labels)]
+        },
+    ),
+    Layout::of(
+        "apps",
         "DaemonSet",
         &[
             Column::NAME,
@@ -176,6 +209,20 @@ pub(super) const LAYOUTS: &[Layout] = &[
         autoscaler,
     ),
 ];
+
+/// What an object is controlled by: `statefulset.apps/web`.
+fn controller(o: &Cells<'_>) -> String {
+    let mut owners = o.list("/metadata/ownerReferences");
+    let Some(owner) = owners.find(|owner| owner.get("controller") == Some(&json!(true))) else {
+        return NONE.to_owned();
+    };
+    let kind = text(owner, "kind").to_lowercase();
+    let name = text(owner, "name");
+    match text(owner, "apiVersion").rsplit_once('/') {
+        Some((group, _)) => format!("{kind}.{}/{name}", group.to_lowercase()),
+        None => format!("{kind}/{name}"),
+    }
+}
 
 const REPLICAS: &[Column] = &[
     Column::NAME,
