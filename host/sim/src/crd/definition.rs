@@ -2,6 +2,8 @@
 
 mod version;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use self::version::{validate_shared, validate_versions};
@@ -296,10 +298,23 @@ fn validate_stored_versions(definition: &Value, errors: &mut Errors) {
     if present(status, "storedVersions").is_none() {
         errors.push(FieldError::invalid(
             &path,
-            &json!([]),
+            &Value::Null,
             "must have at least one stored version",
         ));
         return;
+    }
+    let mut names: BTreeSet<&str> = items(status, "storedVersions")
+        .filter_map(Value::as_str)
+        .collect();
+    for version in versions(definition) {
+        let name = text(version, "name");
+        if !names.remove(name) && flag(version, "storage") {
+            errors.push(FieldError::invalid(
+                &path,
+                &status["storedVersions"],
+                format!("must have the storage version {name}"),
+            ));
+        }
     }
     for (index, stored) in items(status, "storedVersions").enumerate() {
         let name = stored.as_str().unwrap_or_default();

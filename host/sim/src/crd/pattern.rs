@@ -1,8 +1,11 @@
 //! Regular expressions of schemas, which are those of Go (RE2), in the syntax of this
 //! crate's engine: `\w` and its like are ASCII there, `\Q…\E` quotes, and classes
 //! are no sets to calculate with.
+//!
+//! They are matched on bytes, because only there `\B` may be ASCII as well. All else
+//! still stands for whole characters.
 
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 /// A compiled pattern, with the text it was made from.
 #[derive(Debug, Clone)]
@@ -34,7 +37,7 @@ pub(super) fn compile(text: &str) -> Result<Pattern, String> {
 impl Pattern {
     /// Whether the pattern matches somewhere in `value`.
     pub(super) fn matches(&self, value: &str) -> bool {
-        self.regex.is_match(value)
+        self.regex.is_match(value.as_bytes())
     }
 
     /// The text of the pattern.
@@ -130,6 +133,7 @@ fn ascii(letter: char) -> Option<&'static str> {
         's' => r"[\t\n\f\r ]",
         'S' => r"[^\t\n\f\r ]",
         'b' => r"(?-u:\b)",
+        'B' => r"(?-u:\B)",
         _ => return None,
     })
 }
@@ -157,6 +161,9 @@ mod tests {
             (r"^[+--]$", ",", "a"),
             (r"^[[:alpha:]_]$", "_", "1"),
             (r"\bé", "xé", " é"),
+            (r"é\Bé", "éé", "é"),
+            (r"-\Bé", "-é", "x-"),
+            (r"^.$", "é", "éé"),
             (r"^\[\]\\$", "[]\\", "[]"),
             (r"^[a\]b]$", "]", "c"),
         ] {

@@ -83,17 +83,47 @@ pub(super) fn validate_root(path: &Path<'_>, schema: &Value, status: bool, error
 /// Says what is wrong with a schema at `path`.
 pub(super) fn validate_schema(path: &Path<'_>, schema: &Value) -> Errors {
     let mut errors = Errors::new();
-    structural(path, schema, Level::Root, &mut errors);
-    complete(path, schema, path, schema, &mut errors);
+    // Nothing more is made of a schema that has what none may have.
+    let readable = unsupported(schema).is_none();
+    if readable {
+        structural(path, schema, Level::Root, &mut errors);
+        complete(path, schema, path, schema, &mut errors);
+    }
     let mut errors: Vec<FieldError> = errors.into_iter().collect();
     errors.sort_by_key(ToString::to_string);
     let mut all = Errors::new();
     all.extend(errors);
-    if all.is_empty() {
+    if readable && all.is_empty() {
         defaults_fit(path, schema, &mut all);
     }
     allowed(path, schema, &mut all);
     all
+}
+
+/// The first field, here or further down, that no schema may have, as messages name it.
+pub(super) fn unsupported(schema: &Value) -> Option<&'static str> {
+    const FIELDS: [&str; 7] = [
+        "id",
+        "schema",
+        "$ref",
+        "patternProperties",
+        "dependencies",
+        "additionalItems",
+        "definitions",
+    ];
+    let has = |field: &&str| match *field {
+        "schema" => schema.get("$schema").is_some(),
+        field => schema.get(field).is_some(),
+    };
+    FIELDS.into_iter().find(has).or_else(|| {
+        let properties = entries(schema, "properties").map(|(_, property)| property);
+        let others = ["items", "additionalProperties"].map(|field| schema.get(field));
+        let others = others
+            .into_iter()
+            .flatten()
+            .filter(|other| other.is_object());
+        properties.chain(others).find_map(unsupported)
+    })
 }
 
 /// Defaults must themselves be as the schema says.
@@ -111,7 +141,17 @@ fn defaults_fit(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
                 "must not have unknown fields",
             ));
         } else {
-            parsed.validate_value(&path, default, errors);
+            // A default is looked at as an object of its own.
+            let mut found = Errors::new();
+            parsed.validate_value(&Path::ROOT, default, &mut found);
+            errors.extend(found.into_iter().map(|mut error| {
+                error.field = match error.field.as_str() {
+                    "" => path.to_string(),
+                    item if item.starts_with('[') => format!("{path}{item}"),
+                    field => format!("{path}.{field}"),
+                };
+                error
+            }));
         }
     }
     for (name, property) in entries(schema, "properties") {
@@ -219,8 +259,8 @@ mod tests {
         check(
             schema(json!("x")),
             &[
-                "s.properties[a].default: Invalid value: \"string\": s.properties[a].default in \
-                 body must be of type integer: \"string\"",
+                "s.properties[a].default: Invalid value: \"string\":  in body must be of type \
+                 integer: \"string\"",
             ],
         );
     }

@@ -64,7 +64,7 @@ pub(super) fn validate_versions(definition: &Value, spec: &Value, errors: &mut E
             validate_columns(&path, version, errors);
         }
         if !shared.selectable {
-            validate_selectable(&path.child("selectableFields"), version, errors);
+            validate_selectable(&path, version, errors);
         }
     }
     let all = spec.get("versions").unwrap_or(&Value::Null);
@@ -125,7 +125,7 @@ pub(super) fn validate_shared(definition: &Value, errors: &mut Errors) {
         validate_columns(&SPEC, version, errors);
     }
     if shared.selectable {
-        validate_selectable(&SPEC.child("selectableFields"), version, errors);
+        validate_selectable(&SPEC, version, errors);
     }
 }
 
@@ -236,8 +236,18 @@ fn validate_column(path: &Path<'_>, column: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_selectable(path: &Path<'_>, version: &Value, errors: &mut Errors) {
+fn validate_selectable(place: &Path<'_>, version: &Value, errors: &mut Errors) {
+    let path = &place.child("selectableFields");
     let schema = version.pointer("/schema/openAPIV3Schema");
+    if let Some(field) = schema.and_then(rules::unsupported)
+        && items(version, "selectableFields").next().is_some()
+    {
+        errors.push(FieldError::invalid_str(
+            &place.child("schema.openAPIV3Schema"),
+            "",
+            format!("OpenAPIV3Schema '{field}' is not supported"),
+        ));
+    }
     let mut seen = BTreeSet::new();
     for (index, field) in items(version, "selectableFields").enumerate() {
         let path = path.index(index);
@@ -245,6 +255,16 @@ fn validate_selectable(path: &Path<'_>, version: &Value, errors: &mut Errors) {
         let json_path = text(field, "jsonPath");
         if json_path.is_empty() {
             errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        if !json_path.starts_with(['.', '[']) {
+            let end = json_path.find(['.', '[', ']']).unwrap_or(json_path.len());
+            let (token, _) = json_path.split_at(end);
+            errors.push(FieldError::invalid_str(
+                &path,
+                json_path,
+                format!("is an invalid path: expected [ or . but got: {token}"),
+            ));
             continue;
         }
         let steps = json_path.trim_start_matches('.').split('.');
