@@ -56,15 +56,20 @@ impl Rights {
     }
 }
 
-/// What a request to a path asks.
-pub(crate) fn attributes(path: &ResourcePath, verb: Verb) -> Attributes<'_> {
+/// What a request to a path asks; `one` is the object that a list or watch is about,
+/// where that is one alone.
+pub(crate) fn attributes<'a>(
+    path: &'a ResourcePath,
+    verb: Verb,
+    one: Option<&'a str>,
+) -> Attributes<'a> {
     Attributes {
         verb: verb.as_str(),
         group: &path.group,
         resource: &path.resource,
         subresource: path.subresource.as_deref().unwrap_or_default(),
         namespace: path.namespace.as_deref().unwrap_or_default(),
-        name: path.name.as_deref().unwrap_or_default(),
+        name: one.or(path.name.as_deref()).unwrap_or_default(),
     }
 }
 

@@ -144,16 +144,27 @@ where
                 .verb(&parts.method, &query)
                 .ok_or_else(ApiError::method_not_allowed)?;
             let one = one_of_list(&path, verb, &query);
-            let mut wanted = access::attributes(&path, verb);
-            if let Some(name) = &one {
-                wanted.name = name;
-            }
-            let wanted = access::Asked::Resource(wanted);
+            let wanted = access::Asked::Resource(access::attributes(&path, verb, one.as_deref()));
             let user = authenticate::acting_as(shared, &parts.headers, caller, &wanted)?;
             let body = read(body).await?;
-            resource(shared, parts, query, path, verb, user, body).await
+            let request = Asking {
+                query,
+                path,
+                verb,
+                one,
+            };
+            resource(shared, parts, request, user, body).await
         }
     }
+}
+
+/// What a request to a resource asks for.
+struct Asking {
+    query: Query,
+    path: ResourcePath,
+    verb: Verb,
+    /// The one object that a list or watch is about.
+    one: Option<String>,
 }
 
 /// The one object that a list or watch is about, where it says so: access to it may be
@@ -218,12 +229,16 @@ async fn struck(
 async fn resource(
     shared: &Arc<Shared>,
     parts: &Parts,
-    query: Query,
-    path: ResourcePath,
-    verb: Verb,
+    asking: Asking,
     user: Identity,
     body: Bytes,
 ) -> Result<Answer, Failure> {
+    let Asking {
+        query,
+        path,
+        verb,
+        one,
+    } = asking;
     let found = shared
         .registry
         .find(&path.group, &path.version, &path.resource);
@@ -253,12 +268,11 @@ async fn resource(
         user: user.name.clone(),
         agent: asked.agent.to_owned(),
     });
-    let mut wanted = access::attributes(&path, verb);
-    let one = one_of_list(&path, verb, &query);
-    if let Some(name) = &one {
-        wanted.name = name;
-    }
-    access::authorize(shared, &user, &wanted)?;
+    access::authorize(
+        shared,
+        &user,
+        &access::attributes(&path, verb, one.as_deref()),
+    )?;
     let Some(resource) = found else {
         return Ok(not_served(shared, &path)?);
     };
