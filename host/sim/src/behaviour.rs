@@ -187,7 +187,20 @@ impl Resource {
         }
     }
 
-    /// Counts a write with lists or maps in the fields `hollow` that came empty, where
+    /// The stored object as an update is compared with it, where that is another one.
+    pub(crate) fn as_compared(&self, live: &Value) -> Option<Value> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.as_compared(live),
+            Nature::Custom(_) => None,
+        }
+    }
+
+    /// Whether empty lists or maps in what is sent make a difference.
+    pub(crate) fn minds_hollow(&self) -> bool {
+        matches!(&self.nature, Nature::Builtin(kind) if kind.minds_hollow())
+    }
+
+    /// Counts a write with lists or maps that came empty, at the paths `hollow`, where
     /// the kind takes that for a change.
     pub(crate) fn count_hollow(&self, object: &mut Value, old: &Value, hollow: &BTreeSet<String>) {
         if let Nature::Builtin(kind) = &self.nature {

@@ -29,7 +29,8 @@ pub(crate) struct Decoded {
     pub(crate) object: Value,
     /// Unknown fields and fields that came twice, in the server's words.
     pub(crate) complaints: Vec<String>,
-    /// The fields with lists or maps that came empty and were left out for that.
+    /// Where lists or maps came empty and were left out for that: dotted paths, without
+    /// places in lists.
     pub(crate) hollow: BTreeSet<String>,
 }
 

@@ -8,11 +8,12 @@ mod delete_collection;
 mod evict;
 mod get;
 pub(crate) mod list;
-mod manage;
+pub(crate) mod manage;
 pub(crate) mod meta;
 pub(crate) mod options;
 mod patch;
 mod scale;
+mod stamp;
 mod update;
 pub(crate) mod write;
 

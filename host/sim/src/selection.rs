@@ -44,6 +44,12 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Whether at most one object can be selected, by its name.
+    pub(crate) fn is_of_one(&self) -> bool {
+        let placed = !self.prefix.is_empty() || !self.resource.namespaced;
+        placed && self.fields.name().is_some()
+    }
+
     /// Whether the object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         object.key().starts_with(&self.prefix)

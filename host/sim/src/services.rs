@@ -73,6 +73,15 @@ pub(crate) fn allocate<'a>(
     let taken = claim.0.get_or_insert_with(|| Taken::read(&shared.store));
     let own = meta::text(object, "uid").to_owned();
     let wanted = Held::of(object);
+    if let Some(ip) = wanted.ips.iter().find(|ip| taken.is_outside(ip, &own)) {
+        let why = format!(
+            "failed to allocate IP {ip}: the provided network does not match the current range"
+        );
+        let path = Path::new("spec");
+        let ips = object.pointer("/spec/clusterIPs").unwrap_or(&Value::Null);
+        let error = FieldError::invalid(&path.child("clusterIPs"), ips, why);
+        return Err(refused(object, error));
+    }
     if let Some(ip) = wanted.ips.iter().find(|ip| taken.has_ip(ip, &own)) {
         let why = format!("failed to allocate IP {ip}: provided IP is already allocated");
         let path = Path::new("spec");
@@ -126,6 +135,12 @@ impl Taken {
             taken.put(&service.value());
         }
         taken
+    }
+
+    /// Whether an address is none of the server's range, and not yet the Service's own.
+    fn is_outside(&self, ip: &str, own: &str) -> bool {
+        let is_own = self.ips.get(ip).is_some_and(|uid| **uid == *own);
+        !is_own && ip.parse().is_ok_and(|ip| !ADDRESSES.has(ip))
     }
 
     fn has_ip(&self, ip: &str, own: &str) -> bool {

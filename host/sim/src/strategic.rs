@@ -125,6 +125,25 @@ pub(crate) fn merge(
     Ok(())
 }
 
+/// A patch as messages show it that come after it was merged into `object`: what was new
+/// there has lost its nulls.
+pub(crate) fn spent(patch: &Map<String, Value>, object: &Value) -> Map<String, Value> {
+    let mut spent = patch.clone();
+    if patch.contains_key(PATCH) {
+        return spent;
+    }
+    for (key, value) in &mut spent {
+        match (object.get(key), &*value) {
+            (Some(present), Value::Object(fields)) if present.is_object() => {
+                *value = Value::Object(self::spent(fields, present));
+            }
+            (Some(present), _) if go_type(present) == go_type(value) => {}
+            _ => *value = without_nulls(value.take()),
+        }
+    }
+    spent
+}
+
 /// Removes what a patch does not name among those that are to stay.
 fn retain_keys(
     object: &mut Map<String, Value>,

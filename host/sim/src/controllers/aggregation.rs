@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 
 use super::writer;
 use crate::authz;
-use crate::rest::meta;
-use crate::rest::write::Proposal;
+use crate::rest::write::{Proposal, Writer};
+use crate::rest::{manage, meta};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Range;
 
 /// The table of ClusterRoles.
 pub(super) const TABLE: &str = "clusterroles.rbac.authorization.k8s.io";
+
+/// Who owns the rules.
+const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Brings the rules of every aggregated role up to date.
 pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
@@ -27,13 +30,29 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
         let Some(rules) = authz::aggregate(value, &roles) else {
             continue;
         };
-        writer(shared, &resource).update(role.key(), |live| {
-            let mut object = live.clone();
+        let rules = json!(rules);
+        let present = value.get("rules").filter(|rules| !rules.is_null());
+        if *present.unwrap_or(&json!([])) == rules {
+            continue;
+        }
+        let mut config = json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": role.name()},
+        });
+        if rules != json!([]) {
+            config["rules"] = rules;
+        }
+        let writer = Writer {
+            manager: MANAGER,
+            ..writer(shared, &resource)
+        };
+        writer.update(role.key(), |live| {
+            let mut object = manage::apply(&writer, Some(live), &config, true)?;
             meta::of_mut(&mut object).remove("resourceVersion");
-            object["rules"] = json!(rules);
             Ok(Proposal {
                 object,
-                owned: false,
+                owned: true,
                 ..Proposal::default()
             })
         })?;

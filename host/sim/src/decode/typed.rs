@@ -128,12 +128,12 @@ impl Decoder {
         self.unless_empty(map.is_empty(), Value::Object(map))
     }
 
-    /// The value, unless it holds nothing: the field that it is in is noted then.
+    /// The value, unless it holds nothing: where it is is noted then.
     fn unless_empty(&mut self, is_empty: bool, value: Value) -> Option<Value> {
         if !is_empty {
             return Some(value);
         }
-        self.hollow.extend(self.fields.first().cloned());
+        self.hollow.insert(self.fields.join("."));
         None
     }
 

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
-    .hollow("webhooks")
+    .hollow("webhooks", &[])
     .defaulted(|config| {
         default_webhooks(config);
         for webhook in items_mut(config, "webhooks") {
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Kind] = &[
     .conditional()
     .categories(CATEGORIES)
     .generation(WEBHOOKS)
-    .hollow("webhooks")
+    .hollow("webhooks", &[])
     .defaulted(default_webhooks)
     .validated(webhooks::validate)
     .update_order(UpdateOrder::WholeObject),

@@ -23,16 +23,8 @@ pub(super) const ROWS: &[Kind] = &[
     .categories(&["all"])
     .subresources(STATUS)
     .status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
-    .atomic_quantities(&[
-        "spec.metrics[].resource.target.averageValue",
-        "spec.metrics[].resource.target.value",
-        "spec.metrics[].containerResource.target.averageValue",
-        "spec.metrics[].pods.target.averageValue",
-        "spec.metrics[].object.target.averageValue",
-        "spec.metrics[].object.target.value",
-        "spec.metrics[].external.target.averageValue",
-        "spec.metrics[].external.target.value",
-    ])
+    .atomic_quantities(TARGETS)
+    .restless_quantities(TARGETS)
     .defaulted(default_v2)
     .validated(validate),
     Kind::namespaced(
@@ -49,6 +41,18 @@ pub(super) const ROWS: &[Kind] = &[
 ];
 
 const CPU_PERCENT: i64 = 80;
+
+/// Where metrics have quantities.
+const TARGETS: &[&str] = &[
+    "spec.metrics[].resource.target.averageValue",
+    "spec.metrics[].resource.target.value",
+    "spec.metrics[].containerResource.target.averageValue",
+    "spec.metrics[].pods.target.averageValue",
+    "spec.metrics[].object.target.averageValue",
+    "spec.metrics[].object.target.value",
+    "spec.metrics[].external.target.averageValue",
+    "spec.metrics[].external.target.value",
+];
 
 fn default_v1(autoscaler: &mut Value) {
     if let Some(spec) = ensure_object(autoscaler, "spec") {

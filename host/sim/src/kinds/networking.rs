@@ -33,12 +33,13 @@ pub(super) const ROWS: &[Kind] = &[
         .status(r#"{"loadBalancer":{}}"#)
         .generation_of_spec()
         .defaulted(default_ingress)
-        .validated(validate_ingress),
+        .validated(validate_ingress)
+        .create_validated(validate_class),
     Kind::cluster(V1, "IPAddress", "ipaddresses").short(&["ip"]),
     Kind::namespaced(V1, "NetworkPolicy", "networkpolicies")
         .short(&["netpol"])
         .generation_of_spec()
-        .hollow("spec")
+        .hollow("spec", &["spec.policyTypes"])
         .defaulted(default_policy)
         .validated(validate_policy),
     Kind::cluster(V1, "ServiceCIDR", "servicecidrs")
@@ -46,6 +47,25 @@ pub(super) const ROWS: &[Kind] = &[
         .subresources(STATUS)
         .status("{}"),
 ];
+
+/// The class may be named in two ways, which must agree.
+fn validate_class(ingress: &Value, errors: &mut Errors) {
+    const OLD: &str = "kubernetes.io/ingress.class";
+    let annotations = ingress.pointer("/metadata/annotations");
+    let old = annotations.and_then(|annotations| annotations.get(OLD)?.as_str());
+    let new = ingress
+        .pointer("/spec/ingressClassName")
+        .and_then(Value::as_str);
+    if let (Some(old), Some(new)) = (old, new)
+        && old != new
+    {
+        errors.push(FieldError::invalid_str(
+            &Path::new("annotations").child(OLD),
+            old,
+            "must match `ingressClassName` when both are specified",
+        ));
+    }
+}
 
 fn default_policy(policy: &mut Value) {
     let Some(spec) = ensure_object(policy, "spec") else {

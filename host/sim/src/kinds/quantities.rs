@@ -1,5 +1,7 @@
 //! Quantities inside objects: found by path, stored in canonical form.
 
+use std::convert::Infallible;
+
 use serde_json::Value;
 
 use crate::quantity::{Quantity, QuantityError};
@@ -19,13 +21,33 @@ pub enum DecodeError {
 /// dotted; `[]` after a name stands for each item, `*` for each entry of a list
 /// of resources, whose amounts are kept to thousandths.
 pub(super) fn canonicalize(object: &mut Value, path: &str) -> Result<(), DecodeError> {
+    visit(object, path, rewrite)
+}
+
+/// Makes another amount of each quantity at `path` that has a binary suffix.
+pub(super) fn unsettle(object: &mut Value, path: &str) {
+    let other = |value: &mut Value, _: bool| {
+        if value.as_str().is_some_and(|text| text.ends_with('i')) {
+            *value = Value::String("0".to_owned());
+        }
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = visit(object, path, other);
+}
+
+/// Shows each quantity at a path, with whether it is in a list of resources.
+fn visit<E>(
+    object: &mut Value,
+    path: &str,
+    show: impl Fn(&mut Value, bool) -> Result<(), E> + Copy,
+) -> Result<(), E> {
     let (step, rest) = match path.split_once('.') {
         Some((step, rest)) => (step, Some(rest)),
         None => (path, None),
     };
     if step == "*" {
         for value in object.as_object_mut().into_iter().flatten() {
-            rewrite(value.1, true)?;
+            show(value.1, true)?;
         }
         return Ok(());
     }
@@ -41,9 +63,9 @@ pub(super) fn canonicalize(object: &mut Value, path: &str) -> Result<(), DecodeE
             .as_array_mut()
             .into_iter()
             .flatten()
-            .try_for_each(|item| canonicalize(item, rest)),
-        (false, Some(rest)) => canonicalize(value, rest),
-        (_, None) => rewrite(value, false),
+            .try_for_each(|item| visit(item, rest, show)),
+        (false, Some(rest)) => visit(value, rest, show),
+        (_, None) => show(value, false),
     }
 }
 
@@ -92,6 +114,13 @@ mod tests {
             json!({"capacity": "1n"}),
         );
         check("spec.hard.*", json!({}), json!({}));
+    }
+
+    #[test]
+    fn only_binary_suffixes_are_unsettled() {
+        let mut object = json!({"a": [{"x": "512Mi"}, {"x": "1"}, {"x": 3}, {}]});
+        unsettle(&mut object, "a[].x");
+        assert_eq!(object, json!({"a": [{"x": "0"}, {"x": "1"}, {"x": 3}, {}]}));
     }
 
     #[test]

@@ -95,6 +95,7 @@ pub struct Kind {
     name_rule: Validator,
     quantities: &'static [&'static str],
     atomic_quantities: &'static [&'static str],
+    restless_quantities: &'static [&'static str],
     default: Default,
     admit: Default,
     prepare_create: Default,
@@ -102,6 +103,7 @@ pub struct Kind {
     /// Makes the status of a new object where it depends on the object.
     prepare_status: Default,
     validate: Validate,
+    validate_create: Validate,
     validate_update: ValidateUpdate,
     update_order: UpdateOrder,
     /// The status of a new object, as JSON; `None` for kinds without one.
@@ -109,7 +111,16 @@ pub struct Kind {
     keeps_client_status: bool,
     validate_status: ValidateUpdate,
     status_keeps: &'static [&'static str],
-    hollow: &'static str,
+    hollow: Hollow,
+}
+
+/// Where a kind tells an empty list from none.
+#[derive(Debug, Clone, Copy)]
+struct Hollow {
+    /// The field; empty where there is none.
+    field: &'static str,
+    /// Paths in it that are not left empty, but filled in.
+    filled: &'static [&'static str],
 }
 
 static ONLY_METADATA: FieldLabels = FieldLabels::METADATA;
@@ -142,19 +153,24 @@ impl Kind {
             name_rule: names::dns1123_subdomain,
             quantities: &[],
             atomic_quantities: &[],
+            restless_quantities: &[],
             default: |_| {},
             admit: |_| {},
             prepare_create: |_| {},
             prepare_update: |_, _| {},
             prepare_status: |_| {},
             validate: |_, _| {},
+            validate_create: |_, _| {},
             validate_update: |_, _, _| {},
             update_order: UpdateOrder::Usual,
             initial_status: None,
             keeps_client_status: false,
             validate_status: |_, _, _| {},
             status_keeps: &[],
-            hollow: "",
+            hollow: Hollow {
+                field: "",
+                filled: &[],
+            },
         }
     }
 
@@ -258,6 +274,13 @@ impl Kind {
         self
     }
 
+    /// Where quantities with a binary suffix never compare as equal: each update owns
+    /// the list that they are in, whatever it is about.
+    pub(super) const fn restless_quantities(mut self, paths: &'static [&'static str]) -> Self {
+        self.restless_quantities = paths;
+        self
+    }
+
     pub(super) const fn defaulted(mut self, default: Default) -> Self {
         self.default = default;
         self
@@ -279,6 +302,12 @@ impl Kind {
         self
     }
 
+    /// What is looked at besides when an object is made.
+    pub(super) const fn create_validated(mut self, validate: Validate) -> Self {
+        self.validate_create = validate;
+        self
+    }
+
     pub(super) const fn update_validated(mut self, validate: ValidateUpdate) -> Self {
         self.validate_update = validate;
         self
@@ -290,9 +319,14 @@ impl Kind {
     }
 
     /// In this field, an empty list is another one than none until it is stored: who
-    /// writes one changes the generation, each time.
-    pub(super) const fn hollow(mut self, field: &'static str) -> Self {
-        self.hollow = field;
+    /// writes one changes the generation, each time. At the paths `filled` it gets
+    /// defaults before.
+    pub(super) const fn hollow(
+        mut self,
+        field: &'static str,
+        filled: &'static [&'static str],
+    ) -> Self {
+        self.hollow = Hollow { field, filled };
         self
     }
 
@@ -425,10 +459,31 @@ impl Kind {
         }
     }
 
-    /// Counts the generation for lists and maps that came empty in the fields `hollow`,
+    /// Whether empty lists or maps in what is sent make a difference.
+    pub fn minds_hollow(&self) -> bool {
+        !self.hollow.field.is_empty()
+    }
+
+    /// The stored object as an update is compared with it, where that is another one.
+    pub fn as_compared(&self, live: &Value) -> Option<Value> {
+        if self.restless_quantities.is_empty() {
+            return None;
+        }
+        let mut compared = live.clone();
+        for path in self.restless_quantities {
+            quantities::unsettle(&mut compared, path);
+        }
+        Some(compared)
+    }
+
+    /// Counts the generation for lists and maps that came empty, at the paths `hollow`,
     /// where the kind takes that for a change.
     pub fn count_hollow(&self, object: &mut Value, old: &Value, hollow: &BTreeSet<String>) {
-        if !hollow.contains(self.hollow) {
+        let Hollow { field, filled } = self.hollow;
+        let counts = |path: &String| {
+            path.split('.').next() == Some(field) && !filled.contains(&path.as_str())
+        };
+        if !self.minds_hollow() || !hollow.iter().any(counts) {
             return;
         }
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
@@ -454,6 +509,7 @@ impl Kind {
         meta::validate_meta(object, &self.meta_rules(), &mut errors);
         meta::validate_kube_finalizers(object, &mut errors);
         (self.validate)(object, &mut errors);
+        (self.validate_create)(object, &mut errors);
         errors
     }
 

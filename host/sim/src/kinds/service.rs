@@ -199,6 +199,13 @@ pub struct ClusterIps {
 }
 
 impl ClusterIps {
+    /// Whether an address is in the range.
+    pub fn has(self, ip: Ipv4Addr) -> bool {
+        let host_bits = 32_u32.saturating_sub(u32::from(self.prefix));
+        let network = |ip: Ipv4Addr| u64::from(u32::from(ip)) >> host_bits;
+        network(ip) == network(self.network)
+    }
+
     /// The first address for which `used` says no; none when all are taken.
     fn free(self, used: &dyn Fn(&str) -> bool) -> Option<String> {
         let base = u32::from(self.network);

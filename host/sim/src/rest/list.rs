@@ -64,10 +64,9 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
         }
         None => (None, ""),
     };
-    // Who takes any version gets it whole.
-    let limit = options
-        .limit
-        .filter(|_| token.is_some() || options.version != Some(0));
+    // Who takes any version gets it whole, and one object has no second page.
+    let whole = options.version == Some(0) || selection.is_of_one();
+    let limit = options.limit.filter(|_| token.is_some() || !whole);
     let after = if after.is_empty() {
         String::new()
     } else {

@@ -16,10 +16,11 @@ pub(super) fn update(
     let resource = writer.resource;
     let siblings = siblings(writer);
     let subresource = writer.part.subresource().unwrap_or_default();
+    let compared = live.and_then(|live| resource.as_compared(live));
     Ok(reeve_ssa::update(Update {
         schema: resource.schema(),
         versions: &versions(&siblings),
-        live,
+        live: compared.as_ref().or(live),
         object,
         manager: writer.manager,
         subresource,
@@ -29,7 +30,7 @@ pub(super) fn update(
 }
 
 /// The object, with its ownership, that an apply makes.
-pub(super) fn apply(
+pub(crate) fn apply(
     writer: &Writer<'_>,
     live: Option<&Value>,
     config: &Value,
@@ -49,19 +50,21 @@ pub(super) fn apply(
         now: &writer.server.clock.timestamp(),
         reset: &reset(resource, subresource),
     });
-    match applied {
-        Ok(applied) => Ok(applied.object),
-        Err(ApplyError::Conflict(conflicts)) => {
+    applied.map(|applied| applied.object).map_err(refused)
+}
+
+/// Why nothing was applied, as the caller is told.
+pub(super) fn refused(error: ApplyError) -> ApiError {
+    match error {
+        ApplyError::Conflict(conflicts) => {
             let causes = match conflicts.causes() {
                 Value::Array(causes) => causes,
                 _ => Vec::new(),
             };
-            Err(ApiError::apply_conflict(conflicts.to_string(), causes))
+            ApiError::apply_conflict(conflicts.to_string(), causes)
         }
-        Err(error @ ApplyError::ManagedFieldsInConfig) => {
-            Err(ApiError::bad_request(error.to_string()))
-        }
-        Err(error) => Err(ApiError::internal(error.to_string())),
+        ApplyError::ManagedFieldsInConfig => ApiError::bad_request(error.to_string()),
+        _ => ApiError::internal(error.to_string()),
     }
 }
 

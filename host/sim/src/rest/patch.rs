@@ -38,12 +38,11 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
     }
     let patch = Patch::parse(&call.body, language)?;
     if call.subresource() == Some("scale") {
-        let live = call.live()?;
-        let live = live.value_as(&call.resource.api_version);
-        let before = scale::before(&call.resource, &live)?;
-        let scale = patch.read_typed(SCALE, &before, call.unknown_fields())?;
-        call.complain(SCALE, &scale.complaints)?;
-        return scale::update(call, &scale.object);
+        return scale::patch(call, |before| {
+            let scale = patch.read_typed(SCALE, before, call.unknown_fields())?;
+            call.complain(SCALE, &scale.complaints)?;
+            Ok(scale.object)
+        });
     }
     let writer = call.writer()?;
     let written = writer.update(&call.key(), |live| {
@@ -100,10 +99,12 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
     }
     check_config(call, &mut config)?;
     let force = call.query.flag("force");
+    let hollow = hollow(call, &config);
     let writer = call.writer()?;
     let key = call.key();
     if call.subresource() == Some("scale") {
-        return scale::apply(call, &convert_to(SCALE, config)?.object);
+        tell(call, call.unknown_fields(), repeated.as_deref())?;
+        return scale::apply(call, &config, |scale| Ok(convert_to(SCALE, scale)?.object));
     }
     // Whether the object is there may change while we look: try again then.
     loop {
@@ -113,7 +114,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 seen.set(true);
                 let object = manage::apply(&writer, Some(live), &config, force)?;
                 tell(call, writer.unknown_fields, repeated.as_deref())?;
-                let (mut object, hollow) = convert(call, object)?;
+                let mut object = convert(call, object)?;
                 super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
                 if meta::text(&config, "resourceVersion").is_empty() {
@@ -122,7 +123,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 Ok(Proposal {
                     object,
                     owned: true,
-                    hollow,
+                    hollow: hollow.clone(),
                     ..Proposal::default()
                 })
             });
@@ -144,7 +145,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         }
         let object = manage::apply(&writer, None, &config, force)?;
         tell(call, writer.unknown_fields, repeated.as_deref())?;
-        let (mut object, _) = convert(call, object)?;
+        let mut object = convert(call, object)?;
         super::update::check_name(&mut object, call.name())?;
         check_version(&object)?;
         // There is nothing that a version could be of.
@@ -224,15 +225,26 @@ fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Reads what an apply came to into the type of its kind. The second part of the answer
-/// is its hollow fields.
-fn convert(call: &Call, object: Value) -> Result<(Value, BTreeSet<String>), ApiError> {
+/// Where a configuration has empty lists or maps. What is there already has none, so
+/// they are those of what the apply comes to.
+fn hollow(call: &Call, config: &Value) -> BTreeSet<String> {
+    let resource = &call.resource;
+    if !resource.minds_hollow() {
+        return BTreeSet::new();
+    }
+    let document = Document::from(config.clone());
+    // What cannot be read is refused later.
+    let decoded = decode::builtin(&resource.api_version, &resource.kind, document);
+    decoded.map(|decoded| decoded.hollow).unwrap_or_default()
+}
+
+/// Reads what an apply came to into the type of its kind.
+fn convert(call: &Call, object: Value) -> Result<Value, ApiError> {
     let resource = &call.resource;
     if resource.is_custom() {
-        return Ok((object, BTreeSet::new()));
+        return Ok(object);
     }
-    let decoded = convert_to(resource.typed(), object)?;
-    Ok((decoded.object, decoded.hollow))
+    Ok(convert_to(resource.typed(), object)?.object)
 }
 
 /// Reads what an apply came to into a built-in type.

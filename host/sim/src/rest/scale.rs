@@ -1,6 +1,11 @@
 //! The scale subresource: the replicas of an object, seen as a `Scale`.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use http::StatusCode;
+use reeve_ssa::scale::ScaleFields;
+use reeve_ssa::{Apply, FieldSet, ManagedFields, Path as OwnedPath, Schema, Update, builtin};
 use serde_json::{Value, json};
 
 use super::write::Proposal;
@@ -10,6 +15,10 @@ use crate::http::response::{self, Answer};
 use crate::registry::replicas::{self, dotted};
 use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
+use crate::typed::SCALE;
+
+/// The name of the subresource.
+const SUBRESOURCE: &str = "scale";
 
 /// Where the numbers are, as JSON pointers.
 struct Pointers<'a> {
@@ -102,7 +111,7 @@ pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, ApiErro
 
 /// The `Scale` that a patch is of: a custom resource may lack the replicas that the
 /// patch is to set.
-pub(super) fn before(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+fn before(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
     let wanted = pointers(resource)?.wanted;
     if !resource.is_custom() || object.pointer(wanted).is_some() {
         return read(resource, object);
@@ -152,29 +161,118 @@ fn selector_text(selector: &Value) -> String {
 }
 
 /// Replaces the wanted replicas by those of the `Scale` in the body.
-pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
-    let wanted = call_pointer(call)?;
-    let mut named = scale.clone();
-    super::update::check_name(&mut named, call.name())?;
-    let replicas = scale.pointer("/spec/replicas").cloned().unwrap_or(json!(0));
-    if call.resource.is_custom() && replicas == NONE {
-        call.live()?;
-        return Err(ApiError::bad_request(format!(
-            "the spec replicas field {:?} cannot be empty",
-            dotted(&wanted)
-        )));
+pub(super) fn update(call: &Call, sent: &Value) -> Result<Answer, ApiError> {
+    let mut sent = sent.clone();
+    super::update::check_name(&mut sent, call.name())?;
+    write(call, |before| Ok(owned(call, before, sent.clone())))
+}
+
+/// Replaces the wanted replicas by those of the `Scale` that `change` makes of the one
+/// that is there.
+pub(super) fn patch(
+    call: &Call,
+    mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
+) -> Result<Answer, ApiError> {
+    write(call, |before| {
+        let mut scale = change(before)?;
+        super::update::check_name(&mut scale, call.name())?;
+        Ok(owned(call, before, scale))
+    })
+}
+
+/// Applies the wanted replicas of the `Scale` in the body, which `read` brings into
+/// its type once it is merged.
+pub(super) fn apply(
+    call: &Call,
+    config: &Value,
+    read: impl Fn(Value) -> Result<Value, ApiError>,
+) -> Result<Answer, ApiError> {
+    write(call, |before| {
+        let applied = reeve_ssa::apply(Apply {
+            schema: schema(),
+            versions: &[],
+            live: Some(before),
+            config,
+            manager: call.manager(),
+            force: call.query.flag("force"),
+            subresource: SUBRESOURCE,
+            now: &call.server.clock.timestamp(),
+            reset: &FieldSet::new(),
+        });
+        let mut scale = read(applied.map_err(manage::refused)?.object)?;
+        super::update::check_name(&mut scale, call.name())?;
+        Ok(scale)
+    })
+}
+
+/// Writes the scale that `propose` makes of the one that is there. Both have the
+/// owners of the replicas.
+fn write(
+    call: &Call,
+    mut propose: impl FnMut(&Value) -> Result<Value, ApiError>,
+) -> Result<Answer, ApiError> {
+    let resource = &call.resource;
+    let wanted = pointers(resource)?.wanted;
+    let written = call.writer()?.update(&call.key(), |live| {
+        let owners = ManagedFields::of(live).map_err(|why| ApiError::internal(why.to_string()))?;
+        let fields = fields(call, &owners);
+        let mut scale = before(resource, live)?;
+        fields.to_scale(&owners).write_to(&mut scale);
+        let scale = propose(&scale)?;
+        check(call, &scale, live)?;
+        let replicas = scale.pointer("/spec/replicas").cloned();
+        let mut object = live.clone();
+        set(&mut object, wanted, replicas.unwrap_or(json!(0)));
+        let metadata = meta::of_mut(&mut object);
+        // A version that is the live one's may be so because nobody named another.
+        metadata.remove("resourceVersion");
+        let (version, uid) = (
+            meta::text(&scale, "resourceVersion"),
+            meta::text(&scale, "uid"),
+        );
+        if !version.is_empty() && version != meta::text(live, "resourceVersion") {
+            metadata.insert("resourceVersion".to_owned(), json!(version));
+        }
+        if !uid.is_empty() && !call.patches {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        let of_scale = ManagedFields::of(&scale).unwrap_or_default();
+        fields
+            .to_parent(&owners, &of_scale, &resource.api_version)
+            .write_to(&mut object);
+        Ok(Proposal {
+            object,
+            owned: true,
+            ..Proposal::default()
+        })
+    })?;
+    answer(call, &written.object.value_as(&resource.api_version))
+}
+
+/// Refuses what no scale may be.
+fn check(call: &Call, scale: &Value, live: &Value) -> Result<(), ApiError> {
+    let resource = &call.resource;
+    let replicas = scale
+        .pointer("/spec/replicas")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    if resource.is_custom() {
+        if replicas == NONE {
+            return Err(ApiError::bad_request(format!(
+                "the spec replicas field {:?} cannot be empty",
+                dotted(pointers(resource)?.wanted)
+            )));
+        }
+        // They are looked at as a whole.
+        return Ok(());
     }
-    // Custom resources are looked at as a whole.
-    if let Some(negative) = replicas.as_i64().filter(|replicas| *replicas < 0)
-        && !call.resource.is_custom()
-    {
-        call.live()?;
+    if replicas < 0 {
         let mut errors = Errors::new();
         let spec = Path::new("spec");
         let why = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(
             &spec.child("replicas"),
-            &negative.into(),
+            &replicas.into(),
             why,
         ));
         let about = About {
@@ -184,60 +282,66 @@ pub(super) fn update(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
         };
         return Err(ApiError::invalid(about, &errors));
     }
-    let written = call.writer()?.update(&call.key(), |live| {
-        let mut object = live.clone();
-        set(&mut object, &wanted, replicas.clone());
-        let metadata = meta::of_mut(&mut object);
-        metadata.remove("resourceVersion");
-        for field in ["uid", "resourceVersion"] {
-            let given = meta::text(scale, field);
-            if !given.is_empty() {
-                meta::of_mut(&mut object).insert(field.to_owned(), json!(given));
-            }
-        }
-        Ok(Proposal {
-            object,
-            owned: false,
-            ..Proposal::default()
-        })
-    })?;
-    answer(call, &written.object.value_as(&call.resource.api_version))
-}
-
-/// Applies the wanted replicas of the `Scale` in the body.
-pub(super) fn apply(call: &Call, scale: &Value) -> Result<Answer, ApiError> {
-    let wanted = call_pointer(call)?;
-    let resource = &call.resource;
-    let mut config = json!({
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": call.name()},
-    });
-    if let Some(replicas) = scale.pointer("/spec/replicas") {
-        set(&mut config, &wanted, replicas.clone());
+    let (given, uid) = (meta::text(scale, "uid"), meta::text(live, "uid"));
+    // Of an update it is looked at before.
+    if call.patches && !given.is_empty() && given != uid {
+        let about = About {
+            group: &resource.group,
+            resource: &format!("{}/{SUBRESOURCE}", resource.plural),
+            name: call.name(),
+        };
+        let why =
+            format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
+        return Err(ApiError::conflict(about, &why));
     }
-    let writer = call.writer()?;
-    let written = writer.update(&call.key(), |live| {
-        let force = call.query.flag("force");
-        let mut object = manage::apply(&writer, Some(live), &config, force)?;
-        // A version is a condition only where the caller sent it.
-        let given = meta::text(scale, "resourceVersion");
-        let metadata = meta::of_mut(&mut object);
-        metadata.remove("resourceVersion");
-        if !given.is_empty() {
-            metadata.insert("resourceVersion".to_owned(), json!(given));
-        }
-        Ok(Proposal {
-            object,
-            owned: true,
-            ..Proposal::default()
-        })
-    })?;
-    answer(call, &written.object.value_as(&call.resource.api_version))
+    Ok(())
 }
 
-fn call_pointer(call: &Call) -> Result<String, ApiError> {
-    Ok(pointers(&call.resource)?.wanted.to_owned())
+/// The scale with its owners after a write that is no apply.
+fn owned(call: &Call, before: &Value, mut scale: Value) -> Value {
+    // Zero is left out, and what is left out is nobody's.
+    let spec = scale.get_mut("spec").and_then(Value::as_object_mut);
+    if let Some(spec) = spec
+        && spec.get("replicas") == Some(&json!(0))
+    {
+        spec.remove("replicas");
+    }
+    reeve_ssa::update(Update {
+        schema: schema(),
+        versions: &[],
+        live: Some(before),
+        object: &scale,
+        manager: call.manager(),
+        subresource: SUBRESOURCE,
+        now: &call.server.clock.timestamp(),
+        reset: &FieldSet::new(),
+    })
+}
+
+/// How scales merge.
+fn schema() -> &'static Schema {
+    static UNTYPED: LazyLock<Schema> = LazyLock::new(Schema::untyped);
+    builtin::schema(SCALE.group, "v1", SCALE.kind).unwrap_or(&UNTYPED)
+}
+
+/// Where the object keeps its replicas, in each version that somebody owns fields in.
+fn fields(call: &Call, owners: &ManagedFields) -> ScaleFields {
+    let resource = &call.resource;
+    if !resource.is_custom() {
+        return ScaleFields::spec_replicas(&resource.api_version);
+    }
+    // A version without the subresource, or one that is not served any more, has none.
+    let versions = owners.iter().map(|(_, owned)| owned.api_version.clone());
+    let mut replicas: BTreeMap<_, _> = versions.map(|version| (version, None)).collect();
+    for version in call.server.registry.customs() {
+        if version.table == resource.table {
+            let path = pointers(&version).ok().map(|pointers| {
+                OwnedPath::fields(pointers.wanted.split('/').filter(|step| !step.is_empty()))
+            });
+            replicas.insert(version.api_version.clone(), path);
+        }
+    }
+    ScaleFields { replicas }
 }
 
 /// Answers the `Scale` of an object, in the form that was asked for.

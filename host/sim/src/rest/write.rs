@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{manage, meta};
+use super::{manage, meta, stamp};
 use crate::access;
 use crate::admission;
 use crate::decode;
@@ -102,7 +102,7 @@ pub(crate) struct Proposal {
     pub(crate) owned: bool,
     /// What was left out of it when it was read, or came twice.
     pub(crate) complaints: Vec<String>,
-    /// Its fields with lists or maps that came empty and are not there any more.
+    /// Where it came with empty lists or maps that are not there any more: dotted paths.
     pub(crate) hollow: BTreeSet<String>,
 }
 
@@ -143,6 +143,7 @@ impl<'a> Writer<'a> {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
         resource.prepare_create(&mut object);
+        stamp::created(resource, &mut object, &self.server.clock.timestamp());
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
         if !errors.is_empty() {
@@ -259,7 +260,11 @@ impl<'a> Writer<'a> {
         }
         resource.settle(&mut after)?;
         match self.part {
-            Part::Status => resource.prepare_status(&mut after, before),
+            Part::Status => {
+                resource.prepare_status(&mut after, before);
+                let now = self.server.clock.timestamp();
+                stamp::status_written(resource, &mut after, before, &now);
+            }
             Part::Whole => {
                 resource.prepare_update(&mut after, before);
                 resource.count_hollow(&mut after, before, &hollow);

@@ -229,3 +229,17 @@ fn long_lists_take_no_longer_than_they_are() {
     // A comparison of each with each would take minutes.
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
+
+#[test]
+fn messages_show_what_merging_left_of_a_patch() {
+    let check = |object: Value, patch: Value, expected: Value| {
+        let patch: Map<String, Value> = serde_json::from_value(patch).unwrap();
+        assert_eq!(Value::Object(spent(&patch, &object)), expected, "{object}");
+    };
+    let patch = json!({"metadata": {"labels": {"l": null, "m": "1"}}, "data": null});
+    let new = json!({"metadata": {"labels": {"m": "1"}}, "data": null});
+    check(json!({}), patch.clone(), new.clone());
+    check(json!({"metadata": {}}), patch.clone(), new);
+    let labeled = json!({"metadata": {"labels": {"l": "1"}}});
+    check(labeled, patch.clone(), patch);
+}

@@ -102,3 +102,63 @@ async fn bad_configurations_are_refused() {
         )
     );
 }
+
+/// The server compares what comes with what is stored, where an empty list is none.
+#[tokio::test]
+async fn an_empty_list_changes_a_policy_each_time() {
+    let (_server, http) = admin();
+    let path = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/a";
+    let policy = |spec: serde_json::Value| json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "a"}, "spec": spec});
+    let rules = json!([{"ports": [{"port": 80}]}]);
+    for (spec, generation) in [
+        (json!({"podSelector": {}, "ingress": []}), 1),
+        (json!({"podSelector": {}, "ingress": []}), 2),
+        (json!({"podSelector": {}, "ingress": []}), 3),
+        (json!({"podSelector": {}}), 3),
+        (json!({"podSelector": {}, "policyTypes": []}), 3),
+        (json!({"podSelector": {}, "ingress": rules}), 4),
+        (json!({"podSelector": {}, "ingress": rules}), 4),
+        (
+            json!({"podSelector": {"matchLabels": {}}, "ingress": rules}),
+            5,
+        ),
+    ] {
+        let (_, applied) = http.apply(path, "m", policy(spec.clone())).await;
+        assert_eq!(applied["metadata"]["generation"], generation, "{spec}");
+    }
+}
+
+/// The server does not take such amounts for equal, so whoever writes owns the list.
+#[tokio::test]
+async fn binary_amounts_in_metrics_belong_to_who_wrote_last() {
+    let (_server, http) = admin();
+    let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let made = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+    });
+    let (code, made) = http.post(path, made).await;
+    assert_eq!(code, 201, "{made}");
+    let amount = |amount: &str| {
+        let target = json!({"type": "AverageValue", "averageValue": amount});
+        json!({"spec": {"metrics": [{"type": "Resource", "resource": {"name": "memory", "target": target}}]}})
+    };
+    let label = json!({"metadata": {"labels": {"l": "1"}}});
+    for (manager, patch, owner) in [
+        ("ann", amount("0.5Gi"), "ann"),
+        ("bob", label.clone(), "bob"),
+        ("ann", amount("1000m"), "ann"),
+        ("cat", label, "ann"),
+        ("bob", amount("1000m"), "bob"),
+    ] {
+        let path = format!("{path}/a?fieldManager={manager}");
+        let (code, patched) = http.call("PATCH", &path, patch).await;
+        assert_eq!(code, 200, "{patched}");
+        let entries = patched["metadata"]["managedFields"].as_array().unwrap();
+        let owners = entries
+            .iter()
+            .filter(|entry| entry["fieldsV1"]["f:spec"]["f:metrics"].is_object());
+        let owners: Vec<_> = owners.map(|entry| entry["manager"].clone()).collect();
+        assert_eq!(owners, [owner], "{patched}");
+    }
+}

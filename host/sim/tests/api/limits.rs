@@ -196,6 +196,15 @@ async fn addresses_and_node_ports_have_one_service_each() {
             format!("Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"{ip}\"]: failed to allocate IP {ip}: provided IP is already allocated").as_str()
         )
     );
+    let outside = service("b", json!({"clusterIP": "1.2.3.4", "ports": port}));
+    let (code, refused) = http.post(SERVICES, outside).await;
+    assert_eq!(
+        (code, refused["message"].as_str().unwrap()),
+        (
+            422,
+            "Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"1.2.3.4\"]: failed to allocate IP 1.2.3.4: the provided network does not match the current range"
+        )
+    );
     let taken = json!([{"port": 80, "nodePort": node_port}]);
     let (code, refused) = http
         .post(

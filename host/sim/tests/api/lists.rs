@@ -35,6 +35,23 @@ async fn lists_come_in_pages_of_one_version() {
 }
 
 #[tokio::test]
+async fn one_object_has_no_second_page() {
+    let (_server, http) = admin();
+    for name in ["a", "b", "c"] {
+        http.post(CONFIG_MAPS, config_map(name, json!({}))).await;
+    }
+    let (_, page) = http.get(&format!("{CONFIG_MAPS}?limit=1")).await;
+    assert!(page["metadata"]["continue"].is_string(), "{page}");
+    let named = "fieldSelector=metadata.name%3Da&limit=1";
+    let (_, page) = http.get(&format!("{CONFIG_MAPS}?{named}")).await;
+    assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{page}");
+    assert!(page["metadata"].get("continue").is_none(), "{page}");
+    // There may be one in each namespace.
+    let (_, page) = http.get(&format!("/api/v1/configmaps?{named}")).await;
+    assert!(page["metadata"]["continue"].is_string(), "{page}");
+}
+
+#[tokio::test]
 async fn a_collection_is_deleted_by_selector() {
     let (_server, http) = admin();
     for (name, label) in [("a", "1"), ("b", "2"), ("c", "1")] {

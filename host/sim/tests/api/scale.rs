@@ -169,3 +169,68 @@ async fn custom_resources_must_have_what_they_are_scaled_by() {
     );
     assert_eq!(http.get(&scale).await.1["spec"]["replicas"], 4);
 }
+
+#[tokio::test]
+async fn who_scales_owns_the_replicas() {
+    let (_server, http) = admin();
+    deployment(&http).await;
+    let owners = async || {
+        let (_, live) = http.get(&format!("{DEPLOYMENTS}/web")).await;
+        let entries = live["metadata"]["managedFields"].as_array().cloned();
+        let by_scale = entries.unwrap_or_default().into_iter();
+        let by_scale: Vec<Value> = by_scale
+            .filter(|entry| entry["subresource"] == "scale")
+            .collect();
+        (live["spec"]["replicas"].clone(), by_scale)
+    };
+    let to = |replicas: u32| json!({"spec": {"replicas": replicas}});
+    let (code, scaled) = http.call("PATCH", SCALE, to(5)).await;
+    assert_eq!(code, 200, "{scaled}");
+    assert!(
+        scaled["metadata"].get("managedFields").is_none(),
+        "{scaled}"
+    );
+    // Nobody owned what was only defaulted, but the object is tracked by others.
+    let entry = json!({
+        "manager": "tests", "operation": "Update", "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1", "subresource": "scale",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+    });
+    let (replicas, found) = owners().await;
+    assert_eq!(replicas, 5);
+    assert!(found.is_empty() || found == [entry], "{found:?}");
+
+    let wanted = |replicas: u32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": replicas}});
+    let (code, refused) = http.apply(SCALE, "hpa", wanted(8)).await;
+    assert_eq!(code, 409, "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.ends_with(" with subresource \"scale\" using autoscaling/v1: .spec.replicas"),
+        "{message}"
+    );
+    let forced = format!("{SCALE}?force=true");
+    let (code, scaled) = http.apply(&forced, "hpa", wanted(8)).await;
+    assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(8)));
+    let (replicas, found) = owners().await;
+    assert_eq!((replicas, found.len()), (json!(8), 1), "{found:?}");
+    assert_eq!(
+        (&found[0]["manager"], &found[0]["operation"]),
+        (&json!("hpa"), &json!("Apply"))
+    );
+
+    // A scale of zero has no replicas, so nobody owns them.
+    let (code, scaled) = http.call("PATCH", SCALE, to(0)).await;
+    assert_eq!((code, &scaled["spec"]), (200, &json!({})), "{scaled}");
+    assert_eq!(owners().await, (json!(0), Vec::new()));
+
+    let other = json!({"metadata": {"uid": "other"}, "spec": {"replicas": 1}});
+    let (code, refused) = http.call("PATCH", SCALE, other).await;
+    let message = refused["message"].as_str().unwrap();
+    assert_eq!(code, 409, "{refused}");
+    assert!(
+        message.contains(
+            "deployments/scale.apps \"web\": Precondition failed: UID in precondition: other"
+        ),
+        "{message}"
+    );
+}

@@ -380,8 +380,9 @@ fn without_chance(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text with the JSON in it in the order of its keys, and without versions: the
-/// real server writes the fields of built-in kinds in the order of its types.
+/// The text with the JSON in it in the order of its keys, its owners in any order, and
+/// without versions: the real server writes the fields of built-in kinds in the order of
+/// its types.
 fn sorted_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -399,7 +400,7 @@ fn sorted_json(text: &str) -> String {
                     }
                     Value::String(_) => out.push_str(&from[..values.byte_offset()]),
                     mut value => {
-                        hide_versions(&mut value);
+                        hide_chance(&mut value);
                         out.push_str(&value.to_string());
                     }
                 }
@@ -413,19 +414,22 @@ fn sorted_json(text: &str) -> String {
     out + rest
 }
 
-fn hide_versions(value: &mut Value) {
+fn hide_chance(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
+                if key == "managedFields" {
+                    order_of_owners(value);
+                }
                 match value {
                     Value::String(version) if key == "resourceVersion" => {
                         *version = "<some version>".to_owned();
                     }
-                    other => hide_versions(other),
+                    other => hide_chance(other),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(hide_versions),
+        Value::Array(items) => items.iter_mut().for_each(hide_chance),
         _ => {}
     }
 }
@@ -621,6 +625,19 @@ mod tests {
         check("3", "b", "x", "<new version>");
         check("4", "c", "y", "<new version>");
         check("2", "b", "x", "<2 versions back>");
+    }
+
+    #[test]
+    fn quoted_owners_are_in_any_order() {
+        let quoted = |first: &str, second: &str| {
+            let entry = |manager| json!({"manager": manager, "operation": "Update"});
+            let object = json!({"metadata": {"managedFields": [entry(first), entry(second)]}});
+            sorted_json(&format!("Invalid value: {}: no", json!(object.to_string())))
+        };
+        let known = quoted("a", "b");
+        assert!(known.contains("managedFields"), "{known}");
+        assert_eq!(known.matches("manager\\\"").count(), 2, "{known}");
+        assert!(known.find("\\\"a\\\"") < known.find("\\\"b\\\""), "{known}");
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Patch {
         unknown_fields: UnknownFields,
     ) -> Result<Decoded, ApiError> {
         let patched = self.apply_to(live, typed)?;
-        let refuse = |patched: &Value, why: &str| refused(&self.shown(patched), why);
+        let refuse = |patched: &Value, why: &str| refused(&self.shown(patched, live), why);
         if !matches!(self.change, Change::Strategic(_)) {
             let text = |field: &str| {
                 patched
@@ -162,9 +162,11 @@ impl Patch {
 
     /// What a refusal shows: the patched object, or the patch where that is merged
     /// into the object as the server has it.
-    fn shown(&self, patched: &Value) -> String {
+    fn shown(&self, patched: &Value, live: &Value) -> String {
         match &self.change {
-            Change::Strategic(patch) => strategic::printed(&Value::Object(patch.clone())),
+            Change::Strategic(patch) => {
+                strategic::printed(&Value::Object(strategic::spent(patch, live)))
+            }
             _ => escaped_json(patched),
         }
     }
