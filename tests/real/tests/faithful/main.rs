@@ -7,7 +7,8 @@
 //! is in `accepted.yaml` and nowhere else.
 //!
 //! `REEVE_FAITHFUL=crud/` runs only the scenarios whose names begin so,
-//! `REEVE_SEED=7` other generated ones, and `REEVE_SCENARIOS=40` ten times as many.
+//! `REEVE_SEED=7` other generated ones, `REEVE_SEEDS=20` those of twenty seeds from
+//! there on, and `REEVE_SCENARIOS=40` ten times as many of each.
 
 mod accepted;
 mod compare;

@@ -225,18 +225,10 @@ async fn judged(
     Ok((findings(scenario, namespace, &real, &embedded), tally))
 }
 
-/// Generated scenarios, with the predictions of `reeve_ssa` on the way. The answer has,
-/// of each kind of difference, the first scenario with it, and the place.
-async fn generated(
-    servers: &Servers,
-    accepted: &mut Accepted,
-    filter: &str,
-    seed: u64,
-    count: usize,
-) -> Result<(Score, Tally, Vec<(Scenario, String)>)> {
+/// The kinds of generated scenarios, once both servers have what they need.
+async fn kinds(servers: &Servers) -> Result<Vec<Kind>> {
     let text = fs::read_to_string(folder().join("generated.yaml"))?;
     let kinds: Vec<Kind> = corpus::parse(&text)?;
-    let mut scenarios = Vec::new();
     for kind in &kinds {
         let before = Scenario {
             name: kind.kind.clone(),
@@ -248,6 +240,22 @@ async fn generated(
             &format!("before-{}", kind.kind.to_lowercase()),
         )
         .await?;
+    }
+    Ok(kinds)
+}
+
+/// Generated scenarios, with the predictions of `reeve_ssa` on the way. The answer has,
+/// of each kind of difference, the first scenario with it, and the place.
+async fn generated(
+    servers: &Servers,
+    accepted: &mut Accepted,
+    kinds: &[Kind],
+    filter: &str,
+    seed: u64,
+    count: usize,
+) -> Result<(Score, Tally, Vec<(Scenario, String)>)> {
+    let mut scenarios = Vec::new();
+    for kind in kinds {
         let mut chance = Chance::new(seed, &kind.kind);
         for _ in 0..count {
             scenarios.push(kind.scenario(&mut chance, LENGTH));
@@ -256,7 +264,7 @@ async fn generated(
     scenarios.retain(|scenario| scenario.name.starts_with(filter));
     let compared = stream::iter(scenarios.iter().enumerate())
         .map(|(index, scenario)| async move {
-            judged(servers, scenario, &format!("generated{index}x")).await
+            judged(servers, scenario, &format!("generated{seed}x{index}x")).await
         })
         .buffered(AT_ONCE)
         .try_collect::<Vec<_>>()
@@ -315,6 +323,7 @@ fn setting<T: FromStr<Err = ParseIntError>>(name: &str, usual: T) -> Result<T> {
 async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
     let filter = env::var("REEVE_FAITHFUL").unwrap_or_default();
     let seed: u64 = setting("REEVE_SEED", SEED)?;
+    let seeds: usize = setting("REEVE_SEEDS", 1)?;
     let count: usize = setting("REEVE_SCENARIOS", SCENARIOS)?;
     let servers = Servers::start().await?;
     let mut accepted = Accepted::read(&folder().join("accepted.yaml"))?;
@@ -323,15 +332,22 @@ async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
     let (written, mut tally) = corpus(&servers, &mut accepted, &filter).await?;
     println!("the corpus took {:.1} s", started.elapsed().as_secs_f32());
     written.print("corpus");
-    println!("REEVE_SEED={seed}");
-    let (random, more, first) = generated(&servers, &mut accepted, &filter, seed, count).await?;
+    let kinds = kinds(&servers).await?;
+    let (mut randoms, mut first) = (Vec::new(), Vec::new());
+    for seed in (seed..).take(seeds) {
+        println!("REEVE_SEED={seed}");
+        let made = generated(&servers, &mut accepted, &kinds, &filter, seed, count).await?;
+        let (random, more, small) = made;
+        random.print("generated");
+        randoms.push((seed, random));
+        first.extend(small);
+        tally.add(more);
+    }
     ensure!(
-        written.operations + random.operations > 0,
+        written.operations > 0 || randoms.iter().any(|(_, random)| random.operations > 0),
         "no scenario has a name that begins with {filter:?}"
     );
-    random.print("generated");
     print_small(&servers, &accepted, &first).await?;
-    tally.add(more);
     let unlisted = tally.unlisted(&folder().join("settled.yaml"))?;
     for field in &unlisted {
         println!("set otherwise by the server, and not in settled.yaml: {field}");
@@ -359,20 +375,22 @@ async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
     }
 
     ensure!(written.different == 0, "the corpus is answered differently");
-    ensure!(
-        random.different == 0,
-        "generated operations are answered differently; the seed is {seed}"
-    );
-    let alike = random.alike();
-    ensure!(
-        random.operations == 0 || alike >= ALIKE,
-        "{alike:.2} % of generated operations are answered alike"
-    );
-    ensure!(
-        !filter.is_empty() || count < SCENARIOS || random.operations >= OPERATIONS,
-        "{} operations were generated; make it {OPERATIONS}",
-        random.operations
-    );
+    for (seed, random) in randoms {
+        ensure!(
+            random.different == 0,
+            "generated operations are answered differently; the seed is {seed}"
+        );
+        let alike = random.alike();
+        ensure!(
+            random.operations == 0 || alike >= ALIKE,
+            "{alike:.2} % of generated operations are answered alike; the seed is {seed}"
+        );
+        ensure!(
+            !filter.is_empty() || count < SCENARIOS || random.operations >= OPERATIONS,
+            "{} operations were generated; make it {OPERATIONS}",
+            random.operations
+        );
+    }
     ensure!(tally.missed.is_empty(), "changes were missed");
     let needless = percent(tally.needless.len(), tally.applies);
     ensure!(
