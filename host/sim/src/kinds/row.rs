@@ -275,7 +275,8 @@ impl Kind {
     }
 
     /// Where quantities with a binary suffix never compare as equal: each update owns
-    /// the list that they are in, whatever it is about.
+    /// the list that they are in, whatever it is about. With the real server it is so
+    /// nearly always, and depends on what it has in its cache.
     pub(super) const fn restless_quantities(mut self, paths: &'static [&'static str]) -> Self {
         self.restless_quantities = paths;
         self
