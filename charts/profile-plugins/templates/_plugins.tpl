@@ -56,8 +56,8 @@ s3proxy: {plugin: s3proxy, component: s3proxy, count: s3proxy, presets: true}
 {{- $main := eq (default "readme" $settings.preset) "main" -}}
 {{- $fdi := default dict $settings.fdi -}}
 {{- $argocd := default "profiles-argocd-system" $settings.argocdNamespace -}}
+primary: {group: kubeflow.org, resource: profiles}
 reads:
-  - {group: kubeflow.org, resource: profiles}
 {{- if eq .key "authpolicies" }}
 {{- if include "profile-plugins.flag" (dict "settings" $settings "name" "uploadDownloadBlock" "default" true) }}
   - {group: kubeflow.org, resource: notebooks}

@@ -54,12 +54,25 @@ pub(crate) fn template(home: &Path, settings: &[&str]) -> Result<Vec<Value>> {
 
 /// The objects that a chart of this repository renders with these settings.
 pub(crate) fn template_of(name: &str, home: &Path, settings: &[&str]) -> Result<Vec<Value>> {
-    let chart = chart_of(name);
-    let chart = chart.to_string_lossy();
-    let mut arguments = vec!["template", name, &chart, "--namespace", "reeve-system"];
+    let mut arguments = vec!["--namespace", "reeve-system"];
     for setting in settings {
         arguments.extend(["--set-json", setting]);
     }
-    let text = helm(home, None, &arguments)?;
+    template_with(name, name, home, &arguments)
+}
+
+/// The objects that a chart of this repository renders as this release, with these
+/// arguments.
+pub(crate) fn template_with(
+    name: &str,
+    release: &str,
+    home: &Path,
+    arguments: &[&str],
+) -> Result<Vec<Value>> {
+    let chart = chart_of(name);
+    let chart = chart.to_string_lossy();
+    let mut all = vec!["template", release, &chart];
+    all.extend(arguments);
+    let text = helm(home, None, &all)?;
     serde_saphyr::from_multiple(&text).context("what was rendered is no YAML")
 }

@@ -26,16 +26,3 @@ fn component_of(plugin: &str) -> &str {
         other => other,
     }
 }
-
-/// Name and configuration of each plugin among the objects.
-fn configured(objects: &[Value]) -> Vec<(String, String)> {
-    let text = |object: &Value, pointer: &str| {
-        let found = object.pointer(pointer).and_then(Value::as_str);
-        found.unwrap_or_default().to_owned()
-    };
-    let maps = objects
-        .iter()
-        .filter(|object| object["kind"] == "ConfigMap");
-    maps.map(|map| (text(map, "/metadata/name"), text(map, "/data/config.yaml")))
-        .collect()
-}

@@ -1,21 +1,11 @@
 //! The grants of the chart are those that `reeve plugin grant` prints, object by
 //! object, for each plugin and configuration.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
-use reeve_real::parts::KUBERNETES;
-use reeve_real::{EmbeddedCluster, binary};
-use reeve_test_support::component;
 use serde_json::{Value, json};
 
-use super::{component_of, configured, rendered};
-
-/// Kind, namespace and name.
-type Key = (String, String, String);
+use super::{component_of, rendered};
+use crate::grants::Asked;
 
 /// Settings of the chart, and the selector of namespaces that says the same.
 const CASES: [(&[&str], &str); 5] = [
@@ -53,110 +43,16 @@ const CASES: [(&[&str], &str); 5] = [
     ),
 ];
 
-fn key(object: &Value) -> Key {
-    let text = |pointer: &str| {
-        let found = object.pointer(pointer).and_then(Value::as_str);
-        found.unwrap_or_default().to_owned()
-    };
-    (
-        text("/kind"),
-        text("/metadata/namespace"),
-        text("/metadata/name"),
-    )
-}
-
-/// What means the same, written the same.
-fn normal(mut object: Value) -> (Key, Value) {
-    let labels = object["metadata"]["labels"].as_object();
-    let granted: serde_json::Map<String, Value> = labels
-        .into_iter()
-        .flatten()
-        .filter(|(label, _)| label.starts_with("reeve.dev/"))
-        .map(|(label, value)| (label.clone(), value.clone()))
-        .collect();
-    object["metadata"]["labels"] = json!(granted);
-    if let Some(rules) = object.get_mut("rules").and_then(Value::as_array_mut) {
-        rules.sort_by_key(Value::to_string);
-    }
-    (key(&object), object)
-}
-
-/// Applies a file, or those of a folder.
-fn apply(cluster: &EmbeddedCluster, path: &Path) -> Result<()> {
-    let applied = Command::new(KUBERNETES.get()?.join("kubectl"))
-        .args(["apply", "--server-side", "--force-conflicts", "-f"])
-        .arg(path)
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .output()?;
-    ensure!(
-        applied.status.success(),
-        "{}: {}",
-        path.display(),
-        String::from_utf8_lossy(&applied.stderr)
-    );
-    Ok(())
-}
-
 #[test]
 fn each_plugin_is_granted_what_it_asks_for() -> Result<()> {
-    let cluster = EmbeddedCluster::start()?;
-    let home = cluster.folder();
-    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-    for plugin in ["quotas", "authpolicy", "cloudmain", "notebook", "s3proxy"] {
-        apply(&cluster, &definitions.join(plugin).join("scenarios/crds"))?;
-    }
-    let kinds = Command::new(binary()?).arg("crds").output()?;
-    fs::write(home.join("kinds.yaml"), kinds.stdout)?;
-    apply(&cluster, &home.join("kinds.yaml"))?;
+    let plugins = ["quotas", "authpolicy", "cloudmain", "notebook", "s3proxy"];
+    let folders = plugins.map(|plugin| format!("{plugin}/scenarios/crds"));
+    let asked = Asked::new(&folders.each_ref().map(String::as_str))?;
     for (settings, selector) in CASES {
-        let objects = rendered(home, settings)?;
-        // What the Plugins may reach outside has a part in it.
-        let plugins: Vec<&Value> = objects
-            .iter()
-            .filter(|one| one["kind"] == "Plugin")
-            .collect();
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "reeve-system"},
-        });
-        let items: Vec<&Value> = std::iter::once(&namespace).chain(plugins).collect();
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-        fs::write(home.join("plugins.json"), list.to_string())?;
-        apply(&cluster, &home.join("plugins.json"))?;
-        for (plugin, config) in configured(&objects) {
-            let file = home.join(format!("{plugin}.yaml"));
-            fs::write(&file, config)?;
-            let printed = Command::new(binary()?)
-                .args(["plugin", "grant", &plugin, "-o", "json"])
-                .args(["--namespace", "reeve-system"])
-                .args(["--namespace-selector", selector])
-                .arg("--component")
-                .arg(component(component_of(&plugin)))
-                .arg("--config")
-                .arg(&file)
-                .env("KUBECONFIG", cluster.kubeconfig())
-                .output()?;
-            ensure!(
-                printed.status.success(),
-                "{plugin}: {}",
-                String::from_utf8_lossy(&printed.stderr)
-            );
-            let printed: Value = serde_json::from_slice(&printed.stdout)?;
-            let asked = printed["items"].as_array().context("no objects")?;
-            let asked: BTreeMap<Key, Value> = asked.iter().cloned().map(normal).collect();
-            let granted = objects.iter().filter(|object| {
-                let label = &object["metadata"]["labels"]["reeve.dev/granted-to"];
-                *label == plugin.as_str() || asked.contains_key(&key(object))
-            });
-            let granted: BTreeMap<Key, Value> = granted.cloned().map(normal).collect();
-            for key in asked.keys().chain(granted.keys()) {
-                ensure!(
-                    asked.get(key) == granted.get(key),
-                    "{plugin} with {settings:?}: {key:?} is {:?} in the chart, and {:?} is asked for",
-                    granted.get(key),
-                    asked.get(key)
-                );
-            }
-        }
+        let objects = rendered(asked.home(), settings)?;
+        asked
+            .check(&objects, component_of, selector)
+            .with_context(|| format!("{settings:?}"))?;
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::{configured, rendered};
+use super::rendered;
+use crate::grants::configured;
 
 /// Every plugin that there is.
 const ALL: &str = "replicaCount=1";

@@ -1,0 +1,1 @@
+../../shared/_grant.tpl

@@ -1,0 +1,213 @@
+//! What is rendered for the document's minimal command and its recipes.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::{RECIPES, minimum};
+use crate::grants::{Asked, configured};
+use crate::helm::{chart_of, helm, template_with};
+
+const CHART: &str = "models";
+
+/// The objects of the command with more arguments, as release `bosun`.
+fn rendered(home: &Path, more: &[&str]) -> Result<Vec<Value>> {
+    let arguments = [&minimum()[..], more].concat();
+    template_with(CHART, "bosun", home, &arguments)
+}
+
+fn config_of(objects: &[Value]) -> Result<Value> {
+    let configured = configured(objects);
+    let (_, text) = configured.first().context("nothing is configured")?;
+    Ok(serde_saphyr::from_str(text)?)
+}
+
+/// The names of the Secrets that the plugin's account may read.
+fn secrets_of(objects: &[Value]) -> Value {
+    let role = objects.iter().find(|object| {
+        object["kind"] == "Role"
+            && object["metadata"]["name"] == "reeve-plugin-reeve-system-models-account"
+    });
+    let rules = role.and_then(|role| role["rules"].as_array());
+    let secrets = rules
+        .into_iter()
+        .flatten()
+        .find(|rule| rule["resources"] == json!(["secrets"]));
+    secrets.map_or(Value::Null, |rule| rule["resourceNames"].clone())
+}
+
+fn minimal_config() -> Value {
+    json!({
+        "namespaces": ["datarobot-mlops"],
+        "ingress": {
+            "className": "mlops", "outfacingURLPrefix": "http://your-company.com/deployments/",
+        },
+        "datarobot": {
+            "apiSecretName": "mlops-api-key", "predictionEnvId": "64f0c2a1b7d3e90012345678",
+        },
+        "bosun": {"repository": "registry.your-company.com/datarobot/mlops-management-agent"},
+        "tracking": {"image": "registry.your-company.com/datarobot/mlops-tracking-agent:latest"},
+        "imageBuilder": {
+            "ppsImage": "registry.your-company.com/datarobot/datarobot-portable-prediction-api:10.2.1",
+            "generatedImageRepository": "registry.your-company.com/mlops/frozen-models",
+            "rebuildOnPpsImageChange": false,
+            "userNamespaces": false,
+            "serviceAccount": {
+                "create": true, "name": "datarobot-management-agent-image-builder",
+            },
+            "rbac": {"create": true},
+        },
+    })
+}
+
+#[test]
+fn the_minimal_command_says_what_it_said() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let objects = rendered(home.path(), &[])?;
+    let found = config_of(&objects)?;
+    ensure!(found == minimal_config(), "{found}");
+    ensure!(secrets_of(&objects) == json!(["mlops-api-key"]));
+    Ok(())
+}
+
+#[test]
+fn each_recipe_says_what_it_said() -> Result<()> {
+    let asked = Asked::new(&["models/scenarios/crds"])?;
+    let account = "/imageBuilder/serviceAccount";
+    let both = json!(["mlops-api-key", "registry-creds"]);
+    let secret = ("/imageBuilder/secretName", json!("registry-creds"));
+    for (name, recipe) in RECIPES {
+        let file = asked.home().join(format!("{name}.yaml"));
+        fs::write(&file, recipe)?;
+        let values = ["--values", &file.to_string_lossy()];
+        let objects = rendered(asked.home(), &values)?;
+        let mut expected = minimal_config();
+        let (changes, secrets) = match name {
+            "aws" => (
+                vec![
+                    ("/imageBuilder/configMap", json!("docker-config")),
+                    ("/imageBuilder/serviceAccount/create", json!(false)),
+                ],
+                json!(["mlops-api-key"]),
+            ),
+            "gcp" => (
+                vec![(
+                    account,
+                    json!({
+                        "create": true, "name": "datarobot-management-agent-image-builder",
+                        "annotations": {
+                            "iam.gke.io/gcp-service-account":
+                                "gcr-push-user@project.iam.gserviceaccount.com",
+                        },
+                    }),
+                )],
+                json!(["mlops-api-key"]),
+            ),
+            "insecure" => (
+                vec![
+                    secret.clone(),
+                    (
+                        "/imageBuilder/insecureRegistries",
+                        json!(["registry.your-company.com"]),
+                    ),
+                ],
+                both.clone(),
+            ),
+            _ => (vec![secret.clone()], both.clone()),
+        };
+        for (pointer, value) in changes {
+            let (place, key) = pointer.rsplit_once('/').context("no place")?;
+            expected.pointer_mut(place).context("no place")?[key] = value;
+        }
+        let found = config_of(&objects)?;
+        ensure!(found == expected, "{name}: {found}");
+        ensure!(secrets_of(&objects) == secrets, "{name}");
+        asked
+            .check(&objects, |plugin| plugin, "")
+            .with_context(|| name.to_owned())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn grants_follow_the_settings() -> Result<()> {
+    let asked = Asked::new(&["models/scenarios/crds"])?;
+    let cases: [&[&str]; 3] = [
+        &["--set-json", r#"namespaces=["datarobot-mlops","other"]"#],
+        &[
+            "--set-json",
+            r#"predictionServer.imagePullSecrets=["z",{"name":"a"}]"#,
+        ],
+        &[
+            "--set-json",
+            r#"plugin={"limits":{"runMilliseconds":5000}}"#,
+            "--set",
+            "datarobot.predictionEnvId=6400000000000001",
+        ],
+    ];
+    for more in cases {
+        let objects = rendered(asked.home(), more)?;
+        asked
+            .check(&objects, |plugin| plugin, "")
+            .with_context(|| format!("{more:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn either_spelling_is_taken_and_others_are_refused() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let later = [
+        "--set",
+        "predictionServer.ingressClassName=mlops,predictionServer.outfacingUrlRoot=http://your-company.com/x/",
+        "--set",
+        "managementAgent.repository=r,trackingAgent.image=i:1",
+        "--set",
+        "datarobot.predictionEnvId=6400000000000001",
+    ];
+    let config = config_of(&rendered(home.path(), &later)?)?;
+    for (pointer, expected) in [
+        ("/predictionServer/ingressClassName", "mlops"),
+        (
+            "/predictionServer/outfacingUrlRoot",
+            "http://your-company.com/x/",
+        ),
+        ("/managementAgent/repository", "r"),
+        ("/trackingAgent/image", "i:1"),
+        // Digits alone are a number to --set.
+        ("/datarobot/predictionEnvId", "6400000000000001"),
+    ] {
+        let found = config.pointer(pointer).and_then(Value::as_str);
+        ensure!(found == Some(expected), "{pointer}: {found:?}");
+    }
+    for (setting, expected) in [
+        (r#"imageBuilder.ppsimage="x""#, "ppsimage"),
+        (r#"imageBuilder.builder="docker""#, "/imageBuilder/builder"),
+        (r#"namespaces=["A"]"#, "/namespaces/0"),
+        (
+            r#"datarobot.modelFormats=["onnx"]"#,
+            "/datarobot/modelFormats/0",
+        ),
+    ] {
+        match rendered(home.path(), &["--set-json", setting]) {
+            Ok(_) => bail!("{setting} was taken"),
+            Err(error) => {
+                let text = format!("{error:#}");
+                ensure!(text.contains(expected), "no `{expected}` in: {text}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn it_lints() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let chart = chart_of(CHART);
+    let lint = ["lint", "--strict", &chart.to_string_lossy()];
+    let text = helm(home.path(), None, &lint)?;
+    ensure!(text.contains("0 chart(s) failed"), "{text}");
+    Ok(())
+}

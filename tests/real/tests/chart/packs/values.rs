@@ -1,0 +1,434 @@
+//! What each value does, what is granted, and what is refused.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::{CHART, component_of, rendered};
+use crate::grants::{Asked, configured};
+use crate::helm::{chart_of, helm};
+
+/// Settings, an object by kind and name, and what then stands at a place of it; null for
+/// nothing, also for no object. The configuration of a part is read at `config:`.
+type Case = (
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+    Value,
+);
+
+const EXTERNAL: &str =
+    r#"externalSecrets={"provider":"aws","aws":{"region":"us-east-1","role":"arn:r"}}"#;
+const FROM_EXTERNAL: &str =
+    r#"configuration.externalSecret={"key":"prod/config","property":"a","version":"v1"}"#;
+
+fn cases() -> Vec<Case> {
+    vec![
+        (
+            &[r#"agent.namespace="x""#],
+            "Plugin",
+            "packs",
+            "/metadata/namespace",
+            json!("x"),
+        ),
+        (
+            &[r#"agent.serviceAccountName="x""#],
+            "RoleBinding",
+            "reeve-plugin-reeve-system-packs-impersonate",
+            "/subjects/0/name",
+            json!("x"),
+        ),
+        (
+            &["namespaces.create=[]"],
+            "Namespace",
+            "sgp",
+            "",
+            Value::Null,
+        ),
+        (
+            &[r#"configuration.configMap="c""#],
+            "ConfigMap",
+            "packs",
+            "config:/configuration",
+            json!({"namespace": "sgp-system-manager", "configMap": "c", "key": "system-manager-config.json"}),
+        ),
+        (
+            &[r#"configuration.file="/etc/documents/c.json""#],
+            "ConfigMap",
+            "packs",
+            "config:/configuration",
+            json!({"file": "/etc/documents/c.json"}),
+        ),
+        (
+            &[r#"configuration.file="/etc/documents/c.json""#],
+            "Plugin",
+            "packs-front-door",
+            "/spec/capabilities/files",
+            json!(["/etc/documents"]),
+        ),
+        (
+            &[r#"configuration.document={"cloudProvider":"gcp"}"#],
+            "Secret",
+            "system-manager-config",
+            "/data/system-manager-config.json",
+            // {"cloudProvider":"gcp"}
+            json!("eyJjbG91ZFByb3ZpZGVyIjoiZ2NwIn0="),
+        ),
+        (
+            &[r#"desiredState={"secret":"s","key":"k","document":"text"}"#],
+            "Secret",
+            "s",
+            "/data/k",
+            json!("dGV4dA=="),
+        ),
+        (
+            &[r#"desiredState.namespace="x""#],
+            "ConfigMap",
+            "packs-desired-state",
+            "config:/desiredState/namespace",
+            json!("x"),
+        ),
+        (
+            &[EXTERNAL, FROM_EXTERNAL],
+            "ExternalSecret",
+            "system-manager-config",
+            "/spec/data/0",
+            json!({
+                "secretKey": "system-manager-config.json",
+                "remoteRef": {"key": "prod/config", "property": "a", "version": "v1"},
+            }),
+        ),
+        (
+            &[EXTERNAL, FROM_EXTERNAL],
+            "SecretStore",
+            "packs-documents",
+            "/spec/provider",
+            json!({"aws": {
+                "service": "SecretsManager", "region": "us-east-1", "role": "arn:r",
+                "auth": {"jwt": {"serviceAccountRef": {"name": "packs-documents"}}},
+            }}),
+        ),
+        (
+            &[
+                FROM_EXTERNAL,
+                r#"externalSecrets={"provider":"gcp","gcp":{"projectID":"p","clusterName":"c","clusterLocation":"l"}}"#,
+            ],
+            "SecretStore",
+            "packs-documents",
+            "/spec/provider",
+            json!({"gcpsm": {"projectID": "p", "auth": {"workloadIdentity": {
+                "clusterName": "c", "clusterLocation": "l",
+                "serviceAccountRef": {"name": "packs-documents"},
+            }}}}),
+        ),
+        (
+            &[
+                FROM_EXTERNAL,
+                r#"externalSecrets={"provider":"azure","azure":{"vaultUrl":"https://v","tenantId":"t"},"serviceAccount":{"name":"x","annotations":{"a":"b"}}}"#,
+            ],
+            "SecretStore",
+            "packs-documents",
+            "/spec/provider",
+            json!({"azurekv": {
+                "authType": "WorkloadIdentity", "vaultUrl": "https://v", "tenantId": "t",
+                "serviceAccountRef": {"name": "x"},
+            }}),
+        ),
+        (
+            &[
+                EXTERNAL,
+                FROM_EXTERNAL,
+                r#"externalSecrets.serviceAccount.annotations={"a":"b"}"#,
+            ],
+            "ServiceAccount",
+            "packs-documents",
+            "/metadata/annotations",
+            json!({"a": "b"}),
+        ),
+        (
+            &[
+                FROM_EXTERNAL,
+                r#"externalSecrets={"store":{"name":"all","kind":"ClusterSecretStore"},"refreshInterval":"5m"}"#,
+            ],
+            "ExternalSecret",
+            "system-manager-config",
+            "/spec/secretStoreRef",
+            json!({"kind": "ClusterSecretStore", "name": "all"}),
+        ),
+        (
+            &[r#"flux.manifests.configMap="flux""#],
+            "ConfigMap",
+            "packs-flux",
+            "config:/fluxManifests",
+            json!({"namespace": "sgp-system-manager", "configMap": "flux", "key": "flux.json"}),
+        ),
+        (
+            &[r#"flux.manifests.configMap="flux""#],
+            "ClusterRole",
+            "reeve-plugin-reeve-system-packs-flux-escalates",
+            "/rules",
+            json!([
+                {
+                    "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
+                    "resourceNames": [
+                        "crd-controller-flux-system", "flux-edit-flux-system", "flux-view-flux-system",
+                    ],
+                    "verbs": ["escalate"],
+                },
+                {
+                    "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
+                    "resourceNames": ["cluster-admin", "crd-controller-flux-system"],
+                    "verbs": ["bind"],
+                },
+            ]),
+        ),
+        (
+            &[r#"pullSecret="x""#],
+            "ConfigMap",
+            "packs-front-door",
+            "config:/pullSecret",
+            json!("x"),
+        ),
+        (
+            &["targetGroupBinding=true"],
+            "ConfigMap",
+            "packs-front-door",
+            "config:/targetGroupBinding",
+            json!(true),
+        ),
+        (
+            &["removeNamespaces=false"],
+            "ConfigMap",
+            "packs-flux",
+            "config:/removeNamespaces",
+            json!(false),
+        ),
+        (&["packSet.create=false"], "PackSet", "sgp", "", Value::Null),
+        (
+            &["packSet.allowEmpty=true"],
+            "PackSet",
+            "sgp",
+            "/spec/allowEmpty",
+            json!(true),
+        ),
+        (
+            &[r#"packSet.name="x""#],
+            "PackSet",
+            "x",
+            "/metadata/name",
+            json!("x"),
+        ),
+        (
+            &[r#"plugin={"deletionPolicy":"Delete"}"#],
+            "Plugin",
+            "packs-desired-state",
+            "/spec",
+            json!({"deletionPolicy": "Delete", "mode": "OnRequest"}),
+        ),
+        (
+            &[r#"parts.desiredState.plugin.mode="Auto""#],
+            "Plugin",
+            "packs-desired-state",
+            "/spec/mode",
+            json!("Auto"),
+        ),
+        (
+            &["parts.frontDoor.enabled=false"],
+            "Plugin",
+            "packs-front-door",
+            "",
+            Value::Null,
+        ),
+        (
+            &["parts.flux.enabled=false"],
+            "ServiceAccount",
+            "packs-flux",
+            "",
+            Value::Null,
+        ),
+        (
+            &[r#"parts.releases.settings={"pullSecret":"x"}"#],
+            "ConfigMap",
+            "packs",
+            "config:/pullSecret",
+            json!("x"),
+        ),
+    ]
+}
+
+/// What is at a place of an object.
+fn look(objects: &[Value], kind: &str, name: &str, pointer: &str) -> Result<Value> {
+    let found = objects
+        .iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    let Some(found) = found else {
+        return Ok(Value::Null);
+    };
+    let Some(pointer) = pointer.strip_prefix("config:") else {
+        return Ok(found.pointer(pointer).cloned().unwrap_or_default());
+    };
+    let text = found["data"]["config.yaml"].as_str();
+    let config: Value = serde_saphyr::from_str(text.context("no configuration")?)?;
+    Ok(config.pointer(pointer).cloned().unwrap_or_default())
+}
+
+#[test]
+fn each_value_does_what_it_says() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let values = fs::read_to_string(chart_of(CHART).join("values.yaml"))?;
+    let values: Value = serde_saphyr::from_str(&values)?;
+    let defaults = rendered(home.path(), &[])?;
+    let mut tried = BTreeSet::new();
+    for (settings, kind, name, pointer, expected) in cases() {
+        let found = look(&rendered(home.path(), settings)?, kind, name, pointer)?;
+        ensure!(
+            found == expected,
+            "{settings:?}: {kind} {name}{pointer} is {found}, not {expected}"
+        );
+        let usual = look(&defaults, kind, name, pointer)?;
+        ensure!(
+            usual != expected,
+            "{settings:?} changes nothing of {kind} {name}{pointer}"
+        );
+        for setting in settings {
+            let name = setting.split(['.', '=']).next().unwrap_or_default();
+            tried.insert(name.to_owned());
+        }
+    }
+    let all = values.as_object().context("no values")?;
+    let all: BTreeSet<String> = all.keys().cloned().collect();
+    ensure!(tried == all, "not tried: {:?}", all.difference(&tried));
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let cases: [(&[&str], &str); 9] = [
+        (&["pack=1"], "pack"),
+        (
+            &[r#"configuration.document={"cloudProvider":"x"}"#],
+            "/configuration/document/cloudProvider",
+        ),
+        (
+            &[r#"desiredState.document={"version":"1","packs":[]}"#],
+            "/desiredState/document/version",
+        ),
+        (&[r#"configuration.file="c.json""#], "/configuration/file"),
+        (
+            &[FROM_EXTERNAL],
+            "say provider (aws, gcp or azure), or name a store",
+        ),
+        (
+            &[FROM_EXTERNAL, r#"externalSecrets.provider="azure""#],
+            "externalSecrets.azure.vaultUrl: without it the secret manager cannot be found",
+        ),
+        (
+            &[EXTERNAL, FROM_EXTERNAL, r#"configuration.document="text""#],
+            "configuration: document and externalSecret.key are two sources of one Secret",
+        ),
+        (
+            &[r#"desiredState={"document":"text","configMap":"x"}"#],
+            "desiredState: document and externalSecret.key make a Secret, which is not looked at",
+        ),
+        (
+            &[r#"configuration={"file":"/x","configMap":"x"}"#],
+            "configuration: configMap and file are two places",
+        ),
+    ];
+    for (settings, expected) in cases {
+        match rendered(home.path(), settings) {
+            Ok(_) => bail!("{settings:?} was taken"),
+            Err(error) => {
+                let text = format!("{error:#}");
+                ensure!(text.contains(expected), "no `{expected}` in: {text}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn it_lints() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let chart = chart_of(CHART);
+    let lint = ["lint", "--strict", &chart.to_string_lossy()];
+    let text = helm(home.path(), None, &lint)?;
+    ensure!(text.contains("0 chart(s) failed"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn each_part_is_granted_what_it_asks_for() -> Result<()> {
+    let folders = ["packs/crds", "packs/scenarios/crds"];
+    let asked = Asked::new(&folders)?;
+    let group = "elbv2.k8s.aws";
+    asked.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("targetgroupbindings.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": "TargetGroupBinding", "plural": "targetgroupbindings"},
+            "versions": [{
+                "name": "v1beta1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    }))?;
+    let cases: [&[&str]; 4] = [
+        &[],
+        &[
+            r#"flux.manifests.configMap="flux""#,
+            "targetGroupBinding=true",
+            r#"configuration.configMap="c""#,
+            r#"desiredState={"namespace":"x","secret":"y"}"#,
+        ],
+        // Documents where the plugin writes, so that one right is within another.
+        &[
+            r#"configuration={"configMap":"c","namespace":"flux-system"}"#,
+            r#"flux.manifests={"configMap":"flux","namespace":"flux-system"}"#,
+            r#"desiredState={"configMap":"d","namespace":"sgp"}"#,
+        ],
+        &[
+            r#"configuration.file="/etc/documents/c.json""#,
+            r#"parts.releases.settings={"configuration":{"file":"","secret":"other"}}"#,
+        ],
+    ];
+    for settings in cases {
+        let objects = rendered(asked.home(), settings)?;
+        ensure!(configured(&objects).len() == 4, "not all parts");
+        asked
+            .check(&objects, component_of, "")
+            .with_context(|| format!("{settings:?}"))?;
+    }
+    Ok(())
+}
+
+/// Beyond what manifests ask for, the chart grants nothing to anybody but to Flux's part,
+/// and to that only with manifests.
+#[test]
+fn only_the_part_of_flux_escalates() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let wide = |settings: &[&str]| -> Result<Vec<String>> {
+        let objects = rendered(home.path(), settings)?;
+        let rules = objects.iter().filter(|object| {
+            let rules = object["rules"].to_string();
+            ["\"*\"", "escalate", "\"bind\""]
+                .iter()
+                .any(|word| rules.contains(word))
+        });
+        Ok(rules
+            .map(|object| object["metadata"]["name"].to_string())
+            .collect())
+    };
+    ensure!(wide(&[])? == Vec::<String>::new());
+    let with = wide(&[r#"flux.manifests.configMap="flux""#])?;
+    ensure!(
+        with == [r#""reeve-plugin-reeve-system-packs-flux-escalates""#],
+        "{with:?}"
+    );
+    Ok(())
+}
