@@ -13,8 +13,10 @@ mod get;
 mod kinds;
 mod logging;
 mod looking;
+mod model;
 mod operate;
 mod output;
+mod pack;
 mod plan;
 mod plugin;
 mod run;
@@ -62,6 +64,8 @@ enum Command {
     Approve(operate::ApproveArgs),
     Release(operate::ReleaseArgs),
     Plugin(plugin::PluginArgs),
+    Pack(pack::PackArgs),
+    Model(model::ModelArgs),
     Undo(undo::UndoArgs),
     Crds(crds::CrdsArgs),
     #[command(name = compile::NAME, hide = true)]
@@ -143,6 +147,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Approve(args) => ask(operate::approve(args)),
         Command::Release(args) => ask(operate::release(args)),
         Command::Plugin(args) => ask(plugin::run(args)),
+        Command::Pack(args) => ask(pack::run(args)),
+        Command::Model(args) => ask(model::run(args)),
         Command::Undo(args) => ask(undo::run(args)),
         Command::Crds(args) => crds::run(&args),
         // Before anything starts a thread.

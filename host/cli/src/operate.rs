@@ -249,7 +249,7 @@ async fn find_unit(
 }
 
 /// `90s`, `5m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration: SignedDuration = text
         .parse()
         .map_err(|error| format!("{error}; write it like 90s or 5m"))?;

@@ -8,7 +8,8 @@ mod outside;
 mod package;
 mod source;
 
-pub(crate) use describe::Kinds;
+pub(crate) use describe::{Kinds, describe};
+pub(crate) use source::{from_file as read_plugin, read_config};
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;

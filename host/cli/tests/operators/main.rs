@@ -4,8 +4,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod explain;
+mod model;
 mod operate;
 mod outside;
+mod pack;
 mod plan;
 
 use reeve_it::{NAMESPACE, World};

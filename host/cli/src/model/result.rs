@@ -1,0 +1,171 @@
+//! The result document of the management agent: states, words and numbers.
+
+use super::fleet::id_of;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::DynamicObject;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How a deployment stands, as the plugin reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Standing {
+    pub(super) id: String,
+    pub(super) state: String,
+    pub(super) status: String,
+    pub(super) code: i64,
+    pub(super) message: String,
+    /// The model that is wanted, and the one that answers requests.
+    pub(super) wanted: String,
+    pub(super) current: Option<String>,
+    pub(super) old_model_in_use: bool,
+    prediction_url: Option<String>,
+    dashboard_url: Option<String>,
+}
+
+/// The number of what is not known.
+const UNKNOWN: i64 = 3;
+
+impl Standing {
+    /// What is not reported yet is unknown.
+    pub(super) fn of(deployment: &DynamicObject) -> Self {
+        let status = &deployment.data["status"];
+        let text = |field: &str| status[field].as_str().map(str::to_owned);
+        let unknown = || "unknown".to_owned();
+        let model = deployment.data.pointer("/spec/model/id");
+        Self {
+            id: id_of(deployment),
+            state: text("state").unwrap_or_else(unknown),
+            status: text("status").unwrap_or_else(unknown),
+            code: status["statusCode"].as_i64().unwrap_or(UNKNOWN),
+            message: text("message").unwrap_or_else(|| {
+                "nothing is reported yet; `reeve get plugins` says whether the plugin models runs"
+                    .to_owned()
+            }),
+            wanted: model.and_then(Value::as_str).unwrap_or_default().to_owned(),
+            current: text("currentModelId"),
+            old_model_in_use: status["oldModelInUse"] == true,
+            prediction_url: text("predictionUrl"),
+            dashboard_url: text("dashboardUrl"),
+        }
+    }
+
+    /// Whether the model that is wanted serves, and nothing is left to do.
+    pub(super) fn is_serving(&self) -> bool {
+        self.state == "ready"
+            && self.status == "passing"
+            && !self.old_model_in_use
+            && self.current.as_deref() == Some(&self.wanted)
+    }
+
+    fn data(&self) -> Map<String, Value> {
+        let mut data = Map::new();
+        data.insert("oldModelInUse".to_owned(), json!(self.old_model_in_use));
+        for (field, value) in [
+            ("currentModelId", &self.current),
+            ("predictionUrl", &self.prediction_url),
+            ("dashboardUrl", &self.dashboard_url),
+        ] {
+            if let Some(value) = value {
+                data.insert(field.to_owned(), json!(value));
+            }
+        }
+        data
+    }
+
+    /// The result of an action on this deployment.
+    pub(super) fn result(&self, took: Duration) -> Value {
+        json!({
+            "deploymentId": self.id,
+            "status": self.status, "statusCode": self.code, "state": self.state,
+            "msg": self.message, "duration": took.as_secs_f64(), "timestamp": now(),
+            "data": self.data(),
+        })
+    }
+}
+
+/// The result of listing all deployments: the worst of their statuses.
+pub(super) fn of_all(standings: &[Standing], took: Duration) -> Value {
+    let worst = standings.iter().max_by_key(|standing| badness(standing));
+    let (status, code) = worst.map_or(("passing", 0), |one| (one.status.as_str(), one.code));
+    let all: Map<String, Value> = standings
+        .iter()
+        .map(|one| (one.id.clone(), one.result(took)))
+        .collect();
+    json!({
+        "status": status, "statusCode": code, "state": "ready",
+        "msg": format!("{} deployments", standings.len()),
+        "duration": took.as_secs_f64(), "timestamp": now(),
+        "data": {"deploymentsStatus": all},
+    })
+}
+
+/// How bad a status is, which its number does not say.
+fn badness(standing: &Standing) -> u8 {
+    match standing.status.as_str() {
+        "passing" => 0,
+        "warning" => 1,
+        "failing" => 3,
+        _ => 2,
+    }
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(status: &Value) -> Standing {
+        let object = json!({
+            "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
+            "metadata": {"name": "churn"},
+            "spec": {"deploymentId": "64f0", "model": {"id": "m2"}}, "status": status,
+        });
+        Standing::of(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn what_the_plugin_reports_is_the_result() {
+        let found = standing(&json!({
+            "phase": "Replacing", "state": "replacingModel", "status": "passing", "statusCode": 0,
+            "message": "building", "oldModelInUse": true, "currentModelId": "m1",
+            "predictionUrl": "https://example.com/64f0",
+        }));
+        assert!(!found.is_serving());
+        let mut result = found.result(Duration::from_millis(1500));
+        assert!(result["timestamp"].as_i64().unwrap() > 1_700_000_000_000);
+        result.as_object_mut().unwrap().remove("timestamp");
+        let expected = json!({
+            "deploymentId": "64f0", "status": "passing", "statusCode": 0,
+            "state": "replacingModel", "msg": "building", "duration": 1.5,
+            "data": {"oldModelInUse": true, "currentModelId": "m1", "predictionUrl": "https://example.com/64f0"},
+        });
+        assert_eq!(result, expected);
+        let ready =
+            json!({"state": "ready", "status": "passing", "statusCode": 0, "currentModelId": "m2"});
+        assert!(standing(&ready).is_serving());
+        let unknown = standing(&Value::Null);
+        assert_eq!((unknown.state.as_str(), unknown.code), ("unknown", 3));
+    }
+
+    #[test]
+    fn a_list_is_as_bad_as_the_worst_of_it() {
+        let of = |status: &str, code: i64| {
+            standing(&json!({"state": "ready", "status": status, "statusCode": code}))
+        };
+        let all = [
+            of("passing", 0),
+            of("failing", 1),
+            of("warning", 2),
+            of("unknown", 3),
+        ];
+        for (range, expected) in [(0..1, "passing"), (0..4, "failing"), (2..4, "unknown")] {
+            let result = of_all(&all[range], Duration::ZERO);
+            assert_eq!(result["status"], expected);
+            assert!(result["data"]["deploymentsStatus"]["64f0"].is_object());
+        }
+        assert_eq!(of_all(&[], Duration::ZERO)["statusCode"], 0);
+    }
+}

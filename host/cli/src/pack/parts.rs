@@ -1,0 +1,84 @@
+//! The parts of the plugin as they are installed.
+
+use super::TargetArgs;
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use reeve_agent::delivery;
+use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
+use serde_json::Value;
+
+/// The role of the part that makes Packs of the desired state.
+pub(super) const DESIRED_STATE: &str = "DesiredState";
+/// The role of a part that does not say.
+pub(super) const RELEASES: &str = "Releases";
+
+/// A part.
+pub(super) struct Part {
+    /// The plugin that it is.
+    pub(super) plugin: String,
+    pub(super) role: String,
+    pub(super) config: Value,
+}
+
+/// All parts, in the order of their names.
+///
+/// # Errors
+///
+/// When ConfigMaps cannot be listed, or there is no part.
+pub(super) async fn find(client: &Client, target: &TargetArgs) -> anyhow::Result<Vec<Part>> {
+    let (name, namespace) = (&target.plugin, &target.connection.namespace);
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let labelled = ListParams::default().labels(&format!("{PLUGIN_CONFIG_MAP_LABEL}=true"));
+    let maps = maps.list(&labelled).await;
+    let maps = maps.with_context(|| format!("cannot list ConfigMaps in namespace {namespace}"))?;
+    let is_part = |map: &&ConfigMap| {
+        map.name_any() == *name || delivery::component_of(map) == Some(name.as_str())
+    };
+    let parts: anyhow::Result<Vec<Part>> =
+        maps.items.iter().filter(is_part).map(Part::of).collect();
+    let mut parts = parts?;
+    if parts.is_empty() {
+        bail!(
+            "no plugin in namespace {namespace} is ConfigMap {name}, or names it as its \
+             component; `helm install packs charts/packs -n {namespace}` installs them, and \
+             --namespace and --plugin say where they are"
+        );
+    }
+    parts.sort_by(|one, other| one.plugin.cmp(&other.plugin));
+    Ok(parts)
+}
+
+/// The part that makes Packs of the desired state.
+///
+/// # Errors
+///
+/// When there is none.
+pub(super) fn desired_state(parts: &[Part]) -> anyhow::Result<&Part> {
+    let found = parts.iter().find(|part| part.role == DESIRED_STATE);
+    found.context(
+        "no part has `role: DesiredState` in its config.yaml, so nothing makes Packs of a desired \
+         state; install it (parts.desiredState.enabled of the chart), or make Packs with kubectl",
+    )
+}
+
+impl Part {
+    fn of(map: &ConfigMap) -> anyhow::Result<Self> {
+        let plugin = map.name_any();
+        let text = map.data.as_ref().and_then(|data| data.get("config.yaml"));
+        let config = match text {
+            None => Value::Object(serde_json::Map::new()),
+            Some(text) => match delivery::parse_config(text) {
+                Ok(json) => serde_json::from_slice(&json)?,
+                Err(problem) => bail!("config.yaml of ConfigMap {plugin} is no YAML: {problem}"),
+            },
+        };
+        let role = config["role"].as_str().unwrap_or(RELEASES).to_owned();
+        Ok(Self {
+            plugin,
+            role,
+            config,
+        })
+    }
+}

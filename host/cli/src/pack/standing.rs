@@ -1,0 +1,384 @@
+//! How packs stand: what is wanted, what is there, and what is in the way.
+
+use super::TargetArgs;
+use super::document::Document;
+use super::parts::{self, Part};
+use super::stored::Place;
+use anyhow::Context as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt as _};
+use reeve_api::Unit;
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+
+/// What an entry of the desired state says of a pack, as its object does.
+pub(super) const FIELDS: [&str; 7] = [
+    "enabled",
+    "suspend",
+    "version",
+    "wave",
+    "dependsOn",
+    "values",
+    "patches",
+];
+
+/// The label with the pack that an object belongs to.
+const PACK_LABEL: &str = "packs.reeve.dev/pack";
+/// The annotation of a Pack with its place in the order of packs.
+const WAVE: &str = "reeve.dev/wave";
+
+/// How everything stands.
+pub(super) struct Standing {
+    /// Where the desired state is.
+    pub(super) place: Option<Place>,
+    /// Why it is not known what it says.
+    pub(super) unknown: Option<String>,
+    /// What is in the way of the desired state as a whole.
+    pub(super) troubles: Vec<Trouble>,
+    /// In the order of their waves and names.
+    pub(super) packs: Vec<PackStanding>,
+}
+
+/// How a pack stands.
+pub(super) struct PackStanding {
+    pub(super) name: String,
+    pub(super) wave: Option<i64>,
+    pub(super) version: Option<String>,
+    pub(super) state: State,
+    /// Whether the desired state says something else than is applied.
+    pub(super) pending: bool,
+    pub(super) troubles: Vec<Trouble>,
+    pub(super) releases: Vec<Release>,
+}
+
+/// The state of a pack in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is in the desired state, which nobody has applied.
+    NotApplied,
+    /// It is being removed.
+    Going,
+    /// `enabled: false`.
+    Disabled,
+    /// `suspend: true`.
+    Suspended,
+    /// Another pack has to come first.
+    Blocked,
+    /// It is on its way.
+    Waiting,
+    /// It will not come by itself.
+    Failed,
+    /// All of it is there, and well.
+    Ready,
+}
+
+/// What a part of the plugin says of a pack that is not well.
+pub(super) struct Trouble {
+    pub(super) plugin: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    /// The object that the rest waits for.
+    pub(super) blocked_by: Option<Value>,
+    /// What waits to be approved.
+    pub(super) plan: Option<String>,
+}
+
+/// A release of Flux.
+pub(super) struct Release {
+    pub(super) name: String,
+    pub(super) ready: bool,
+    pub(super) message: String,
+}
+
+impl Standing {
+    /// Reads how everything stands. What may not be read of the desired state is said,
+    /// and no error.
+    ///
+    /// # Errors
+    ///
+    /// When Packs or Units cannot be listed.
+    pub(super) async fn read(client: &Client, target: &TargetArgs) -> anyhow::Result<Self> {
+        let parts = parts::find(client, target).await?;
+        let place = parts::desired_state(&parts).ok();
+        let place = place.map(|part| Place::of(&part.config));
+        let (document, unknown) = match &place {
+            None => (None, None),
+            Some(place) => match place.read(client).await {
+                Ok(stored) => (stored.document, None),
+                Err(error) => (None, Some(format!("{error:#}"))),
+            },
+        };
+        let objects = packs(client).await?;
+        let units: Api<Unit> = Api::namespaced(client.clone(), &target.connection.namespace);
+        let units = units.list(&ListParams::default()).await;
+        let units = units.context("cannot list units")?.items;
+        let releases = releases(client).await?;
+        Ok(Self {
+            troubles: troubles(&units, &parts, "PackSet", None),
+            packs: all(&objects, document.as_ref(), &units, &parts, &releases),
+            place,
+            unknown,
+        })
+    }
+
+    /// Whether all packs are ready and nothing waits.
+    pub(super) fn is_well(&self) -> bool {
+        let well = |pack: &PackStanding| {
+            !pack.pending && matches!(pack.state, State::Ready | State::Disabled)
+        };
+        self.troubles.is_empty() && self.packs.iter().all(well)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "desiredState": {
+                "place": self.place.as_ref().map(ToString::to_string),
+                "unknown": self.unknown,
+                "troubles": troubles_json(&self.troubles),
+            },
+            "ready": self.is_well(),
+            "packs": self.packs.iter().map(PackStanding::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl PackStanding {
+    fn json(&self) -> Value {
+        let releases = self.releases.iter().map(
+            |release| json!({"name": release.name, "ready": release.ready, "message": release.message}),
+        );
+        json!({
+            "name": self.name, "wave": self.wave, "version": self.version,
+            "state": format!("{:?}", self.state), "pending": self.pending,
+            "troubles": troubles_json(&self.troubles),
+            "releases": releases.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn troubles_json(troubles: &[Trouble]) -> Vec<Value> {
+    let troubles = troubles.iter().map(|trouble| {
+        json!({
+            "plugin": trouble.plugin, "reason": trouble.reason, "message": trouble.message,
+            "blockedBy": trouble.blocked_by, "plan": trouble.plan,
+        })
+    });
+    troubles.collect()
+}
+
+/// All Packs of the cluster.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub(super) async fn packs(client: &Client) -> anyhow::Result<Vec<DynamicObject>> {
+    let kind = GroupVersionKind::gvk("packs.reeve.dev", "v1alpha1", "Pack");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "packs");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if status.code == 404 => anyhow::bail!(
+            "the cluster serves no Pack.v1alpha1.packs.reeve.dev; `kubectl apply -f \
+             charts/packs/crds` installs the definition"
+        ),
+        Err(error) => Err(error).context("cannot list Packs"),
+    }
+}
+
+/// The HelmReleases of packs; none before Flux is there, or where they may not be read.
+async fn releases(client: &Client) -> anyhow::Result<Vec<DynamicObject>> {
+    let kind = GroupVersionKind::gvk("helm.toolkit.fluxcd.io", "v2", "HelmRelease");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "helmreleases");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let marked = ListParams::default().labels(PACK_LABEL);
+    match api.list(&marked).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => Ok(Vec::new()),
+        Err(error) => Err(error).context("cannot list HelmReleases"),
+    }
+}
+
+/// Every pack that is there or wanted.
+fn all(
+    objects: &[DynamicObject],
+    document: Option<&Document>,
+    units: &[Unit],
+    parts: &[Part],
+    releases: &[DynamicObject],
+) -> Vec<PackStanding> {
+    let mut packs: Vec<PackStanding> = objects
+        .iter()
+        .map(|object| {
+            let name = object.name_any();
+            let troubles = troubles(units, parts, "Pack", Some(&name));
+            let own = releases
+                .iter()
+                .filter(|release| release.labels().get(PACK_LABEL) == Some(&name));
+            let said = object.data["spec"].as_object().cloned().unwrap_or_default();
+            let wave = object.annotations().get(WAVE);
+            let wave = wave.and_then(|wave| wave.parse().ok());
+            PackStanding {
+                wave: said.get("wave").and_then(Value::as_i64).or(wave),
+                version: version(&said),
+                state: state(object, &said, &troubles),
+                pending: document.is_some_and(|document| differs(document.pack(&name), &said)),
+                releases: own.map(Release::of).collect(),
+                troubles,
+                name,
+            }
+        })
+        .collect();
+    for (name, entry) in document.into_iter().flat_map(Document::packs) {
+        if packs.iter().any(|pack| pack.name == name) {
+            continue;
+        }
+        packs.push(PackStanding {
+            name: name.to_owned(),
+            wave: entry.get("wave").and_then(Value::as_i64),
+            version: version(entry),
+            state: State::NotApplied,
+            pending: true,
+            troubles: Vec::new(),
+            releases: Vec::new(),
+        });
+    }
+    // What has not been applied has no wave yet, unless it says so.
+    packs.sort_by(|one, other| {
+        let waves = match (one.wave, other.wave) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        waves.then_with(|| one.name.cmp(&other.name))
+    });
+    packs
+}
+
+fn version(said: &Map<String, Value>) -> Option<String> {
+    let version = said.get("version").and_then(Value::as_str);
+    version.map(str::to_owned)
+}
+
+/// Whether an entry of the desired state says something else than the object does.
+fn differs(entry: Option<&Map<String, Value>>, said: &Map<String, Value>) -> bool {
+    let Some(entry) = entry else {
+        return true;
+    };
+    let field = |fields: &Map<String, Value>, name: &str| {
+        let value = fields.get(name).filter(|value| !value.is_null());
+        value.cloned()
+    };
+    FIELDS
+        .iter()
+        .any(|name| field(entry, name) != field(said, name))
+}
+
+fn state(object: &DynamicObject, said: &Map<String, Value>, troubles: &[Trouble]) -> State {
+    let is = |field: &str, value: bool| said.get(field) == Some(&Value::Bool(value));
+    if object.metadata.deletion_timestamp.is_some() {
+        return State::Going;
+    }
+    if is("enabled", false) {
+        return match troubles.is_empty() {
+            true => State::Disabled,
+            false => State::Going,
+        };
+    }
+    if is("suspend", true) {
+        return State::Suspended;
+    }
+    if troubles.is_empty() {
+        return State::Ready;
+    }
+    if troubles.iter().any(|one| one.reason == "Terminal") {
+        return State::Failed;
+    }
+    match troubles
+        .iter()
+        .any(|one| one.message.starts_with("blocked by "))
+    {
+        true => State::Blocked,
+        false => State::Waiting,
+    }
+}
+
+/// What the parts say of a primary that is not well.
+fn troubles(units: &[Unit], parts: &[Part], kind: &str, name: Option<&str>) -> Vec<Trouble> {
+    let is_meant = |unit: &&Unit| {
+        let primary = &unit.spec.primary;
+        parts.iter().any(|part| part.plugin == unit.spec.plugin)
+            && primary.kind == kind
+            && name.is_none_or(|name| primary.name == name)
+    };
+    let mut troubles: Vec<Trouble> = units
+        .iter()
+        .filter(is_meant)
+        .filter_map(Trouble::of)
+        .collect();
+    troubles.sort_by(|one, other| one.plugin.cmp(&other.plugin));
+    troubles
+}
+
+impl Trouble {
+    /// None of a unit that is well and only tells something.
+    fn of(unit: &Unit) -> Option<Self> {
+        let status = unit.status.clone().unwrap_or_default();
+        let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
+        let ready: Option<&Condition> = ready.filter(|one| one.status != "True");
+        let ready = ready?;
+        let waits = ready.reason == "AwaitingApproval";
+        let blocked = status.sync.and_then(|sync| sync.blocked_by);
+        Some(Self {
+            plugin: unit.spec.plugin.clone(),
+            reason: ready.reason.clone(),
+            message: ready
+                .message
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            blocked_by: blocked.map(|blocked| json!(blocked)),
+            plan: status.plan.filter(|_| waits).map(|plan| plan.id),
+        })
+    }
+}
+
+impl Release {
+    fn of(object: &DynamicObject) -> Self {
+        let status = &object.data["status"];
+        let generation = object.metadata.generation.unwrap_or_default();
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let current = |kind: &str| {
+            conditions.clone().find(|condition| {
+                condition["type"] == kind
+                    && condition["observedGeneration"]
+                        .as_i64()
+                        .is_none_or(|seen| seen == generation)
+            })
+        };
+        let suspended = object.data["spec"]["suspend"] == true;
+        let seen = status["observedGeneration"].as_i64() == Some(generation);
+        let ready = current("Ready");
+        let is_ready = seen && !suspended && ready.is_some_and(|one| one["status"] == "True");
+        let said = current("Stalled")
+            .filter(|one| one["status"] == "True")
+            .or(ready);
+        let text = |field: &str| said.and_then(|one| one[field].as_str()).unwrap_or_default();
+        let message = match (suspended, said) {
+            (true, _) => "suspended; `flux resume helmrelease` lets it go on".to_owned(),
+            (false, None) => "Flux has not come to it yet".to_owned(),
+            (false, Some(_)) => format!("{}: {}", text("reason"), text("message")),
+        };
+        let namespace = object.namespace().unwrap_or_default();
+        Self {
+            name: format!("{namespace}/{}", object.name_any()),
+            ready: is_ready,
+            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Standings of packs, from objects as a cluster has them.
+
+use super::*;
+use k8s_openapi::jiff::Timestamp;
+use reeve_api::{UnitSpec, UnitStatus, condition};
+
+fn object(value: Value) -> DynamicObject {
+    serde_json::from_value(value).unwrap()
+}
+
+fn pack(name: &str, wave: &str, spec: Value) -> DynamicObject {
+    object(json!({
+        "apiVersion": "packs.reeve.dev/v1alpha1", "kind": "Pack",
+        "metadata": {"name": name, "annotations": {"reeve.dev/wave": wave}},
+        "spec": spec,
+    }))
+}
+
+fn parts() -> Vec<Part> {
+    let part = |plugin: &str| Part {
+        plugin: plugin.to_owned(),
+        role: "Releases".to_owned(),
+        config: json!({}),
+    };
+    vec![part("packs"), part("packs-flux")]
+}
+
+fn unit(plugin: &str, name: &str, reason: &str, message: &str) -> Unit {
+    let mut unit = Unit::new("u", UnitSpec::default());
+    unit.spec.plugin = plugin.to_owned();
+    unit.spec.primary.kind = "Pack".to_owned();
+    unit.spec.primary.name = name.to_owned();
+    let now = Timestamp::UNIX_EPOCH;
+    unit.status = Some(UnitStatus {
+        conditions: vec![condition("Ready", "False", reason, message, None, now)],
+        ..UnitStatus::default()
+    });
+    unit
+}
+
+/// Name, state and whether something else is wanted.
+fn standings(
+    objects: &[DynamicObject],
+    document: &str,
+    units: &[Unit],
+) -> Vec<(String, State, bool)> {
+    let document = Document::parse(document).unwrap();
+    let packs = all(objects, Some(&document), units, &parts(), &[]);
+    packs
+        .into_iter()
+        .map(|pack| (pack.name, pack.state, pack.pending))
+        .collect()
+}
+
+#[test]
+fn each_pack_has_a_state_in_the_order_of_waves() {
+    let mut going = pack("going", "7", json!({}));
+    going.metadata.deletion_timestamp =
+        Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    let objects = [
+        going,
+        pack("ready", "-5", json!({"version": "1.x"})),
+        pack("blocked", "3", json!({})),
+        pack("failed", "4", json!({})),
+        pack("waiting", "2", json!({})),
+        pack("off", "5", json!({"enabled": false})),
+        pack("still", "1", json!({"suspend": true})),
+        pack("other", "6", json!({"values": {"a": {"b": 1}}})),
+    ];
+    let units = [
+        unit("packs", "blocked", "NotReady", "blocked by pack waiting: x"),
+        unit("packs", "failed", "Terminal", "no"),
+        unit("packs-flux", "waiting", "Progressing", "on its way"),
+        // Somebody else's, and one of another plugin.
+        unit("packs", "nobody", "Terminal", "no"),
+        unit("other", "ready", "Terminal", "no"),
+    ];
+    let document = r#"{"version": "0.1", "packs": [
+        {"name": "ready", "version": "1.x", "wave": null}, {"name": "blocked"}, {"name": "failed"},
+        {"name": "waiting"}, {"name": "off", "enabled": false}, {"name": "still", "suspend": true},
+        {"name": "other", "values": {"a": {"b": 2}}}, {"name": "new"}, {"name": "early", "wave": -9}]}"#;
+    let expected = [
+        ("early", State::NotApplied, true),
+        ("ready", State::Ready, false),
+        ("still", State::Suspended, false),
+        ("waiting", State::Waiting, false),
+        ("blocked", State::Blocked, false),
+        ("failed", State::Failed, false),
+        ("off", State::Disabled, false),
+        ("other", State::Ready, true),
+        ("going", State::Going, true),
+        ("new", State::NotApplied, true),
+    ]
+    .map(|(name, state, pending)| (name.to_owned(), state, pending));
+    assert_eq!(standings(&objects, document, &units), expected);
+}
+
+#[test]
+fn releases_are_read_as_flux_means_them() {
+    let release = |status: Value, suspend: bool| {
+        let found = Release::of(&object(json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "r", "namespace": "n", "generation": 2},
+            "spec": {"suspend": suspend}, "status": status,
+        })));
+        (found.ready, found.message)
+    };
+    let status = |kind: &str, status: &str, seen: i64| {
+        json!({"observedGeneration": seen, "conditions": [{
+            "type": kind, "status": status, "reason": "R", "message": "m", "observedGeneration": seen,
+        }]})
+    };
+    let said = "R: m".to_owned();
+    assert_eq!(
+        release(status("Ready", "True", 2), false),
+        (true, said.clone())
+    );
+    assert_eq!(
+        release(status("Ready", "False", 2), false),
+        (false, said.clone())
+    );
+    assert_eq!(release(status("Stalled", "True", 2), false), (false, said));
+    let nothing = (false, "Flux has not come to it yet".to_owned());
+    // What it says of an earlier generation counts for nothing.
+    assert_eq!(release(status("Ready", "True", 1), false), nothing);
+    assert_eq!(release(json!({}), false), nothing);
+    assert!(!release(status("Ready", "True", 2), true).0);
+}

@@ -1,0 +1,185 @@
+//! `reeve pack status`.
+
+use super::TargetArgs;
+use super::standing::{PackStanding, Standing, State, Trouble};
+use crate::looking::{Output, print_json};
+use crate::output;
+use anyhow::bail;
+use clap::Args;
+use std::process::ExitCode;
+
+/// Show the tree of packs, and what stands in the way of each
+///
+/// You need get on the desired state, and list on packs, units and helmreleases.
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 all packs are as they are wanted; 1 something is not, and it says \
+    what; 2 it could not be told."
+)]
+pub(super) struct StatusArgs {
+    /// Only this pack
+    name: Option<String>,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
+    let client = args.target.connection.client().await?;
+    let mut standing = Standing::read(&client, &args.target).await?;
+    if let Some(name) = &args.name {
+        let names: Vec<String> = standing.packs.iter().map(|one| one.name.clone()).collect();
+        standing.packs.retain(|pack| pack.name == *name);
+        if standing.packs.is_empty() {
+            bail!(
+                "there is no pack {name}, and none is wanted; there are: {}",
+                names.join(", ")
+            );
+        }
+        standing.troubles.clear();
+    }
+    match args.output {
+        Output::Json => print_json(&standing.json())?,
+        Output::Text => output::print(text(&standing))?,
+    }
+    Ok(match standing.is_well() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn text(standing: &Standing) -> String {
+    let mut text = match &standing.place {
+        Some(place) => format!("desired state: {place}\n"),
+        None => "desired state: none, Packs are made by hand\n".to_owned(),
+    };
+    if let Some(unknown) = &standing.unknown {
+        text.push_str(&format!("  not known: {unknown}\n"));
+    }
+    for trouble in &standing.troubles {
+        text.push_str(&format!("  {}\n", said(trouble)));
+    }
+    let last = standing.packs.len().saturating_sub(1);
+    for (index, pack) in standing.packs.iter().enumerate() {
+        let (branch, stem) = match index == last {
+            true => ("└─ ", "   "),
+            false => ("├─ ", "│  "),
+        };
+        text.push_str(&format!("{branch}{}: {}\n", pack.name, of(pack)));
+        for line in below(pack) {
+            text.push_str(&format!("{stem}  {line}\n"));
+        }
+    }
+    text
+}
+
+fn of(pack: &PackStanding) -> String {
+    let state = match pack.state {
+        State::NotApplied => "not applied",
+        State::Going => "going",
+        State::Disabled => "not enabled",
+        State::Suspended => "suspended",
+        State::Blocked => "blocked",
+        State::Waiting => "waiting",
+        State::Failed => "failed",
+        State::Ready => "ready",
+    };
+    match pack.pending {
+        true => format!("{state}; `reeve pack reconcile` applies what is wanted of it now"),
+        false => state.to_owned(),
+    }
+}
+
+fn below(pack: &PackStanding) -> Vec<String> {
+    let mut lines: Vec<String> = pack.troubles.iter().map(said).collect();
+    for release in &pack.releases {
+        let ready = match release.ready {
+            true => "ready",
+            false => "not ready",
+        };
+        lines.push(format!(
+            "HelmRelease {} is {ready}: {}",
+            release.name, release.message
+        ));
+    }
+    lines
+}
+
+fn said(trouble: &Trouble) -> String {
+    let Trouble {
+        plugin,
+        reason,
+        message,
+        ..
+    } = trouble;
+    match &trouble.plan {
+        Some(_) => format!("{plugin}: {message}; `reeve pack reconcile` approves it"),
+        None => format!("{plugin}: {reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::standing::Release;
+
+    #[test]
+    fn the_tree_says_what_blocks() {
+        let pack = |name: &str, state: State, message: Option<&str>| PackStanding {
+            name: name.to_owned(),
+            wave: Some(1),
+            version: None,
+            state,
+            pending: false,
+            troubles: message
+                .map(|message| Trouble {
+                    plugin: "packs".to_owned(),
+                    reason: "NotReady".to_owned(),
+                    message: message.to_owned(),
+                    blocked_by: None,
+                    plan: None,
+                })
+                .into_iter()
+                .collect(),
+            releases: Vec::new(),
+        };
+        let mut istio = pack("istio", State::Waiting, None);
+        istio.pending = true;
+        istio.releases.push(Release {
+            name: "istio-system/istiod".to_owned(),
+            ready: false,
+            message: "R: m".to_owned(),
+        });
+        let mut standing = Standing {
+            place: None,
+            unknown: Some("no".to_owned()),
+            troubles: vec![Trouble {
+                plugin: "packs-desired-state".to_owned(),
+                reason: "AwaitingApproval".to_owned(),
+                message: "1 to create".to_owned(),
+                blocked_by: None,
+                plan: Some("id".to_owned()),
+            }],
+            packs: vec![
+                istio,
+                pack("sgp-apps", State::Blocked, Some("blocked by pack istio: x")),
+            ],
+        };
+        assert_eq!(
+            text(&standing),
+            "desired state: none, Packs are made by hand\n  \
+               not known: no\n  \
+               packs-desired-state: 1 to create; `reeve pack reconcile` approves it\n\
+             ├─ istio: waiting; `reeve pack reconcile` applies what is wanted of it now\n\
+             │    HelmRelease istio-system/istiod is not ready: R: m\n\
+             └─ sgp-apps: blocked\n     \
+                  packs: NotReady: blocked by pack istio: x\n"
+        );
+        assert!(!standing.is_well());
+        standing.troubles.clear();
+        standing.packs = vec![pack("flux", State::Ready, None)];
+        assert!(standing.is_well());
+    }
+}
