@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use reeve_sdk::names::check_label_key;
+use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
 
 use crate::policy::Policy;
@@ -83,7 +84,7 @@ impl Config {
             if !POLICIES.iter().any(|policy| policy.name == name) {
                 let names: Vec<_> = POLICIES.iter().map(|policy| policy.name).collect();
                 return Err(ConfigError::new(
-                    format!("/policies/{}", name.replace('~', "~0").replace('/', "~1")),
+                    below("/policies", name),
                     format!("no policy has this name; there are {}", names.join(", ")),
                 ));
             }

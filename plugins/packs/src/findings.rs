@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+pub(crate) use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
 
 /// What is wrong with one document, as far as it was looked at.
@@ -50,9 +51,4 @@ fn at(path: &str, problem: impl Display) -> String {
         "" => problem.to_string(),
         path => format!("{path}: {problem}"),
     }
-}
-
-/// A key as a part of a JSON Pointer.
-pub(crate) fn below(path: &str, key: &str) -> String {
-    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -72,6 +72,9 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     if is_own(FLUX_NAMESPACE, cx)? {
         objects.push(render::namespace(FLUX, FLUX_NAMESPACE, config));
     }
+    let mut findings = Findings::default();
+    pack.spec.patch(&mut objects, &mut findings);
+    findings.check("pack flux")?;
     objects.push(render::farewell(definition));
     Ok(Outcome::of(objects))
 }

@@ -60,10 +60,22 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
         )));
     }
     let host = Value::from(configuration.host().unwrap_or_default());
-    Ok(match name {
-        ISTIO => gateway(host, config, &configuration),
-        _ => Outcome::of([fill(ROUTES, &[("host", host)])]),
-    })
+    let mut conditions = Vec::new();
+    let mut objects = match name {
+        ISTIO => gateway(host, config, &configuration, &mut conditions),
+        _ => vec![fill(ROUTES, &[("host", host)])],
+    };
+    pack.spec.patch(&mut objects, &mut findings);
+    findings.check(&format!("pack {name}"))?;
+    let outcome = Outcome::of(objects);
+    Ok(conditions.into_iter().fold(outcome, Outcome::condition))
+}
+
+/// Whether a patch may be for an object of this part, which others do not see.
+pub(crate) fn has_kind(patch: &Value) -> bool {
+    let kinds = [GATEWAY, VIRTUAL_SERVICE, TARGET_GROUP_BINDING];
+    let text = patch.to_string();
+    kinds.iter().any(|kind| text.contains(kind.kind()))
 }
 
 /// Where requests from outside come in.
@@ -118,23 +130,30 @@ const ROUTES: &str = r#"{
     }
 }"#;
 
-fn gateway(host: Value, config: &Config, configuration: &Configuration) -> Outcome {
+fn gateway(
+    host: Value,
+    config: &Config,
+    configuration: &Configuration,
+    conditions: &mut Vec<Condition>,
+) -> Vec<Value> {
     let values = [("host", host), ("secret", Value::from(FRONT_DOOR))];
-    let outcome = Outcome::of([fill(FRONT_GATEWAY, &values)]);
+    let mut objects = vec![fill(FRONT_GATEWAY, &values)];
     if configuration.cloud != Cloud::Aws {
-        return outcome;
+        return objects;
     }
     if !config.target_group_binding {
-        return outcome.condition(Condition::fails(
+        conditions.push(Condition::fails(
             "FrontDoorBound",
             "TargetGroupNotBound",
             "nothing is bound to aws.targetGroupArn; set targetGroupBinding in config.yaml once \
              the AWS load balancer controller is there",
         ));
+        return objects;
     }
     let arn = configuration.text("/aws/targetGroupArn");
-    outcome.object(fill(
+    objects.push(fill(
         BINDING,
         &[("arn", Value::from(arn.unwrap_or_default()))],
-    ))
+    ));
+    objects
 }

@@ -1,5 +1,6 @@
 //! Pack objects.
 
+use reeve_sdk::patch::Patches;
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
@@ -32,17 +33,20 @@ pub(crate) struct Spec {
     pub(crate) depends_on: Option<Vec<String>>,
     /// Values of its releases, by the name of the release.
     pub(crate) values: Option<Map<String, Value>>,
+    /// Patches of its objects, as they were written.
+    pub(crate) patches: Option<Vec<Value>>,
 }
 
 impl Spec {
     /// The fields that say something of a pack.
-    pub(crate) const FIELDS: [&str; 6] = [
+    pub(crate) const FIELDS: [&str; 7] = [
         "enabled",
         "suspend",
         "version",
         "wave",
         "dependsOn",
         "values",
+        "patches",
     ];
 
     /// Reads what stands at a path, noting what is wrong with it.
@@ -72,6 +76,8 @@ impl Spec {
         };
         let values = "an object with the values of each release by its name";
         let values = field("values", values, &Value::is_object);
+        let patches = field("patches", "a list of patches", &Value::is_array);
+        let patches = patches.and_then(Value::as_array).cloned();
         Self {
             enabled,
             suspend,
@@ -79,7 +85,23 @@ impl Spec {
             wave,
             depends_on: depends_on.map(names),
             values: values.and_then(Value::as_object).cloned(),
+            patches,
         }
+    }
+
+    /// Applies its patches to objects, noting what is wrong with them. Returns for each
+    /// whether there was an object for it.
+    pub(crate) fn patch(&self, objects: &mut Vec<Value>, findings: &mut Findings) -> Vec<bool> {
+        let Some(patches) = &self.patches else {
+            return Vec::new();
+        };
+        let patched = Patches::read(patches).and_then(|patches| patches.apply(objects));
+        patched.unwrap_or_else(|errors| {
+            for error in errors {
+                findings.error(&format!("/spec/patches{}", error.path), error.problem);
+            }
+            Vec::new()
+        })
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -109,6 +131,7 @@ impl Spec {
         set("wave", self.wave.map(Value::from));
         set("dependsOn", self.depends_on.clone().map(Value::from));
         set("values", self.values.clone().map(Value::from));
+        set("patches", self.patches.clone().map(Value::from));
         Value::Object(fields)
     }
 }

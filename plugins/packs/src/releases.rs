@@ -5,6 +5,7 @@ use reeve_sdk::prelude::*;
 use crate::catalog::{self, Definition, FLUX};
 use crate::documents;
 use crate::findings::Findings;
+use crate::front_door;
 use crate::gate;
 use crate::graph;
 use crate::json::Json;
@@ -82,13 +83,32 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
             )));
         }
     }
-    let mut outcome = Outcome::new().object(render::farewell(definition));
+    let mut namespaces = Vec::new();
     for namespace in definition.namespaces {
         if is_own(namespace, cx)? {
-            outcome = outcome.object(render::namespace(name, namespace, config));
+            namespaces.push(render::namespace(name, namespace, config));
         }
     }
-    Ok(outcome.objects(rendered.objects))
+    let mut findings = Findings::default();
+    let matched = pack.spec.patch(&mut namespaces, &mut findings);
+    tell_unmatched(pack, &matched, &rendered.patched, &mut findings);
+    let outcome = Outcome::of([render::farewell(definition)])
+        .objects(namespaces)
+        .objects(rendered.objects);
+    Ok(findings.tell("PatchesMatch", "spec.patches", outcome))
+}
+
+/// A patch for which there is no object is no error, and may still be a slip of the pen.
+fn tell_unmatched(pack: &Pack, ours: &[bool], rendered: &[bool], findings: &mut Findings) {
+    for (index, patch) in pack.spec.patches.iter().flatten().enumerate() {
+        let matched = [ours, rendered].map(|found| found.get(index) == Some(&true));
+        if !matched.contains(&true) && !front_door::has_kind(patch) {
+            findings.warn(
+                &format!("/spec/patches/{index}"),
+                "no object of the pack is meant by it; look at its target",
+            );
+        }
+    }
 }
 
 /// A Pack that is suspended stays as it is.

@@ -90,6 +90,8 @@ pub(crate) struct Rendered {
     pub(crate) revision: String,
     /// Those of them whose health is the pack's, and which carry the revision.
     pub(crate) judged: Vec<ObjectReference>,
+    /// Of each patch whether there was an object for it.
+    pub(crate) patched: Vec<bool>,
 }
 
 /// Renders a pack, noting what of the configuration is missing for it.
@@ -115,7 +117,8 @@ pub(crate) fn render(
     for release in wanted(definition, world.configuration) {
         pack.add_release(definition, release, spec, world);
     }
-    pack.finish()
+    let patched = spec.patch(&mut pack.objects, findings);
+    pack.finish(patched)
 }
 
 /// The releases of a pack that are wanted.
@@ -284,7 +287,16 @@ impl Pack {
         self.judged.push(reference.in_namespace(release.namespace));
     }
 
-    fn finish(mut self) -> Rendered {
+    fn finish(mut self, patched: Vec<bool>) -> Rendered {
+        // One that a patch has taken out cannot be waited for.
+        let is_there =
+            |judged: &ObjectReference| self.objects.iter().any(|object| is_called(object, judged));
+        self.judged = self
+            .judged
+            .iter()
+            .filter(|one| is_there(one))
+            .cloned()
+            .collect();
         let is_secret = |object: &Value| object["kind"] == SECRET.kind();
         let mut hash = Hash::default();
         for object in self.objects.iter().filter(|object| !is_secret(object)) {
@@ -292,10 +304,7 @@ impl Pack {
         }
         let revision = format!("{:016x}", hash.0);
         for object in &mut self.objects {
-            let judged = self.judged.iter().any(|judged| {
-                object["kind"] == judged.kind.kind() && object["metadata"]["name"] == judged.name
-            });
-            if judged {
+            if self.judged.iter().any(|judged| is_called(object, judged)) {
                 annotate(object, REVISION, &revision);
             }
         }
@@ -303,8 +312,14 @@ impl Pack {
             objects: self.objects,
             revision,
             judged: self.judged,
+            patched,
         }
     }
+}
+
+/// Whether a reference is to this object. Of one kind all have different names.
+fn is_called(object: &Value, reference: &ObjectReference) -> bool {
+    object["kind"] == reference.kind.kind() && object["metadata"]["name"] == reference.name
 }
 
 /// How charts are pulled: with the Secret that is named, or as the cloud knows Flux.

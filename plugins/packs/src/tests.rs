@@ -10,6 +10,7 @@ mod golden;
 mod keys;
 mod leaving;
 mod order;
+mod patches;
 mod sets;
 mod settings;
 mod world;

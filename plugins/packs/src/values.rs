@@ -1,5 +1,6 @@
 //! Values of charts: trees that are put together from several places.
 
+use reeve_sdk::pointer::unescaped;
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
@@ -10,7 +11,7 @@ pub(crate) fn put(tree: &mut Map<String, Value>, path: &str, value: Value) {
         Some((first, rest)) => (first, Some(rest)),
         None => (path, None),
     };
-    let name = first.replace("~1", "/").replace("~0", "~");
+    let name = unescaped(first);
     let Some(rest) = rest else {
         tree.insert(name, value);
         return;
@@ -27,13 +28,11 @@ pub(crate) fn put(tree: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// Lays a tree over another as Helm does: objects are merged, everything else takes the
-/// place of what was there, and null takes it away.
+/// place of what was there. So does null: Helm takes away what has it, be that from here
+/// or from the chart itself.
 pub(crate) fn lay_over(tree: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (name, value) in over {
         match (tree.get_mut(name), value) {
-            (_, Value::Null) => {
-                tree.remove(name);
-            }
             (Some(Value::Object(inner)), Value::Object(over)) => lay_over(inner, over),
             _ => {
                 tree.insert(name.clone(), value.clone());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
 
 /// Limits of a profile without configuration and labels.
@@ -147,8 +148,7 @@ pub(crate) fn check_limits(limits: &BTreeMap<String, Option<Quantity>>) -> Resul
             },
             None => continue,
         };
-        let resource = resource.replace('~', "~0").replace('/', "~1");
-        return Err(ConfigError::new(format!("/hard/{resource}"), problem));
+        return Err(ConfigError::new(below("/hard", resource), problem));
     }
     Ok(())
 }

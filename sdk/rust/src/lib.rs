@@ -95,10 +95,13 @@ pub mod names;
 mod object;
 mod outcome;
 mod outside;
+pub mod patch;
 mod plugin;
+pub mod pointer;
 mod problems;
 mod quantity;
 pub mod schema;
+mod selector;
 mod source;
 mod words;
 

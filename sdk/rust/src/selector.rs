@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One requirement of a selector; all of them must hold.
 #[derive(Debug, PartialEq)]
-pub(super) struct Term {
+pub(crate) struct Term {
     key: String,
     /// Whether the requirement is turned round.
     negated: bool,
@@ -13,9 +13,9 @@ pub(super) struct Term {
 }
 
 impl Term {
-    pub(super) fn matches(&self, object: &Value) -> bool {
-        let value = object
-            .pointer("/metadata/labels")
+    /// Whether it holds for the labels, or annotations, of an object.
+    pub(crate) fn matches(&self, labels: Option<&Value>) -> bool {
+        let value = labels
             .and_then(|labels| labels.get(&self.key))
             .and_then(Value::as_str);
         let holds = match (&self.values, value) {
@@ -28,7 +28,7 @@ impl Term {
 }
 
 /// The requirements of a selector such as `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
-pub(super) fn parse(selector: &str) -> Result<Vec<Term>, String> {
+pub(crate) fn parse(selector: &str) -> Result<Vec<Term>, String> {
     let mut terms = Vec::new();
     let mut rest = selector.trim();
     while !rest.is_empty() {

@@ -5,7 +5,6 @@
 //! kinds that are not granted or not synced.
 
 mod outside;
-mod selector;
 mod view;
 
 pub(crate) use outside::OutsideBackend;
@@ -222,7 +221,7 @@ impl Backend {
             },
             query.namespace.as_deref(),
         )?;
-        let selector = selector::parse(&query.selector).map_err(ReadError::Invalid)?;
+        let selector = crate::selector::parse(&query.selector).map_err(ReadError::Invalid)?;
         let mut found: Vec<_> = self
             .objects
             .iter()
@@ -230,7 +229,9 @@ impl Backend {
             .filter(|(reference, object)| {
                 reference.kind == query.kind
                     && (query.namespace.is_none() || reference.namespace == query.namespace)
-                    && selector.iter().all(|term| term.matches(object))
+                    && selector
+                        .iter()
+                        .all(|term| term.matches(object.pointer("/metadata/labels")))
             })
             .collect();
         found.sort_by(|(a, _), (b, _)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));

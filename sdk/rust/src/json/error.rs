@@ -28,15 +28,7 @@ impl JsonError {
 
     /// The error of a part, seen from what it is a part of.
     pub(super) fn below(mut self, key: &str) -> Self {
-        let mut path = String::with_capacity(1 + key.len() + self.path.len());
-        path.push('/');
-        for c in key.chars() {
-            match c {
-                '~' => path.push_str("~0"),
-                '/' => path.push_str("~1"),
-                c => path.push(c),
-            }
-        }
+        let mut path = crate::pointer::below("", key);
         path.push_str(&self.path);
         self.path = path;
         self

@@ -1,5 +1,6 @@
 //! What a plugin sees of an object.
 
+use crate::pointer::unescaped;
 use serde_json::{Map, Value};
 
 use crate::{Kind, ObjectReference};
@@ -18,10 +19,7 @@ pub(super) fn parse(pointers: &[String]) -> Result<Vec<Vec<String>>, String> {
     pointers
         .iter()
         .map(|pointer| match pointer.strip_prefix('/') {
-            Some(keys) => Ok(keys
-                .split('/')
-                .map(|key| key.replace("~1", "/").replace("~0", "~"))
-                .collect()),
+            Some(keys) => Ok(keys.split('/').map(unescaped).collect()),
             None => Err(format!("`{pointer}` is no JSON Pointer such as `/spec`")),
         })
         .collect()
