@@ -6,6 +6,7 @@
 //! this stands on objects of the cluster, and nowhere else.
 
 mod builder;
+mod claims;
 mod config;
 mod image;
 mod job;
@@ -22,6 +23,7 @@ mod settings;
 mod state;
 mod tracking;
 
+use reeve_sdk::names::check_label_value;
 use reeve_sdk::prelude::*;
 
 use builder::{Build, job_name, key_of};
@@ -31,7 +33,7 @@ use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Source, Spec, Version};
 use names::{
-    AWAITS, CONFIG_MAP, DEPLOYMENT, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
+    AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
     SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use record::{Built, Record, Seen};
@@ -108,7 +110,21 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     let live = Live::read(&place, cx)?;
     let recorded = Record::read(&place, cx)?;
     let own = LiveJob::made_for(&place, cx)?;
-    let target = target(&place, spec, &settings, &live);
+    let mut target = target(&place, spec, &settings, &live);
+    let mut id = id(&place, spec, target.as_ref().ok());
+    let taken = match &target {
+        Ok(_) => claims::taken(&place, &id, &config.namespaces, cx)?,
+        Err(_) => None,
+    };
+    if let Some(taken) = &taken {
+        target = Err(vec![format!(
+            "spec.deploymentId: `{id}` is the id of ModelDeployment {} already; give one of them \
+             another, or delete it",
+            taken.by
+        )]);
+        // What serves is to be found where it was.
+        id = taken.held.clone().unwrap_or_else(|| place.name.clone());
+    }
     let account = prerequisites::account(&place, &settings, cx)?;
 
     let mut record = recorded.clone();
@@ -166,6 +182,10 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     if let Some(key) = wants.filter(|_| spec.stopped != Some(true)) {
         noted["metadata"]["labels"][AWAITS] = json!(key);
     }
+    let holds = taken.as_ref().is_none_or(|taken| taken.held.is_some());
+    if holds && check_label_value(&id).is_ok() {
+        noted["metadata"]["labels"][ID] = json!(id);
+    }
     outcome = outcome.object(noted);
     outcome = outcome.objects(account.object);
     let build = target.as_ref().ok().map(|target| Build {
@@ -190,7 +210,6 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         &record,
         cx,
     )?);
-    let id = id(&place, spec, target.as_ref().ok());
     if let Some(version) = &version {
         let serving = Serving {
             place: &place,

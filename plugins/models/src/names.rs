@@ -28,6 +28,9 @@ pub(crate) const WANTS: &str = "models.reeve.dev/wants";
 /// needs none.
 pub(crate) const AWAITS: &str = "models.reeve.dev/awaits";
 
+/// Label of a record: the id under which its ModelDeployment is found.
+pub(crate) const ID: &str = "models.reeve.dev/deployment-id";
+
 /// Annotation: id of the model.
 pub(crate) const MODEL_ID: &str = "models.reeve.dev/model-id";
 /// Annotation: digest of the model.

@@ -1,6 +1,7 @@
 //! The configuration, checked: both spellings made one, names taken apart.
 
 use reeve_sdk::names::{check_dns_label, check_dns_subdomain, check_label_key};
+use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
 
 use crate::config::{Builder, Config};
@@ -196,10 +197,7 @@ fn check_names(config: &Config) -> Result<(), ConfigError> {
     ));
     for key in account.annotations.keys() {
         let path = "/imageBuilder/serviceAccount/annotations";
-        checks.push((
-            format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")),
-            check_label_key(key),
-        ));
+        checks.push((below(path, key), check_label_key(key)));
     }
     let class = &config.ingress.class_name;
     let later = &config.prediction_server.ingress_class_name;

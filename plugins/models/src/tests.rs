@@ -1,6 +1,7 @@
 //! A deployment and a cluster in, objects and a status out.
 
 mod building;
+mod claims;
 mod configuration;
 mod edges;
 mod serving;

@@ -46,7 +46,11 @@ impl World {
     }
 
     /// Sets the spec of a deployment, and lets the plugin answer.
-    pub(super) fn wants(&mut self, name: &str, spec: Value) {
+    pub(super) fn wants(&mut self, name: &str, mut spec: Value) {
+        // Each has an id of its own, unless it is about that.
+        if spec["deploymentId"] == "64f0" && name != "churn" {
+            spec["deploymentId"] = json!(format!("64f0-{name}"));
+        }
         self.specs.insert(name.to_owned(), spec);
         self.settle();
     }
@@ -141,7 +145,7 @@ impl World {
         found.map(|(object, _)| object)
     }
 
-    fn edit(&mut self, kind: &str, name: &str) -> &mut Value {
+    pub(super) fn edit(&mut self, kind: &str, name: &str) -> &mut Value {
         let key = (kind.to_owned(), name.to_owned());
         let (object, _) = self.objects.get_mut(&key).expect("it is there");
         object
