@@ -16,16 +16,17 @@
 //!       - {op: replace, path: /spec/interval, value: 10m}
 //! ```
 
+mod json;
 mod pattern;
 mod strategic;
 mod target;
 #[cfg(test)]
 mod tests;
 
-use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::pointer::below;
+use json::Operation;
 use target::Target;
 
 /// What is wrong with a patch, or with using it.
@@ -52,7 +53,7 @@ struct Patch {
 
 #[derive(Debug)]
 enum Change {
-    Json(Vec<PatchOperation>),
+    Json(Vec<Operation>),
     Merge(Map<String, Value>),
     Strategic(Map<String, Value>),
 }
@@ -167,11 +168,17 @@ impl Patch {
         let identity = Identity::of(object);
         match &self.change {
             Change::Json(operations) => {
-                if let Err(error) = json_patch::patch(object, operations) {
-                    let path = format!("/patch/{}", error.operation);
-                    let of = identity.describe();
-                    place.error(&path, format!("{}, in {of}", error.kind));
-                } else if Identity::of(object) != identity {
+                for (number, operation) in operations.iter().enumerate() {
+                    if let Err(problem) = operation.apply(object) {
+                        let of = identity.describe();
+                        place.error(
+                            &format!("/patch/{number}"),
+                            format!("cannot be applied to {of}: {problem}"),
+                        );
+                        return true;
+                    }
+                }
+                if Identity::of(object) != identity {
                     let problem = format!(
                         "changes apiVersion, kind, name or namespace of {}; leave them",
                         identity.describe()
@@ -181,8 +188,9 @@ impl Patch {
                 true
             }
             Change::Merge(patch) => {
-                let patch = Value::Object(patch.clone());
-                json_patch::merge(object, &patch);
+                if let Some(fields) = object.as_object_mut() {
+                    json::merge(fields, patch);
+                }
                 identity.restore(object);
                 true
             }
@@ -240,11 +248,11 @@ impl Change {
             (None | Some("Json"), Value::Array(operations)) => {
                 let mut read = Vec::new();
                 for (number, operation) in operations.iter().enumerate() {
-                    match serde_json::from_value(operation.clone()) {
+                    match Operation::read(operation) {
                         Ok(operation) => read.push(operation),
-                        Err(error) => place.error(
+                        Err(problem) => place.error(
                             &format!("/patch/{number}"),
-                            format!("no operation of a JSON patch: {error}"),
+                            format!("no operation of a JSON patch: {problem}"),
                         ),
                     }
                 }
