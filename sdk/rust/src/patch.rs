@@ -21,6 +21,7 @@ mod pattern;
 mod strategic;
 mod target;
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests;
 
 use serde_json::{Map, Value};

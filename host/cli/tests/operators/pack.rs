@@ -36,14 +36,14 @@ async fn desk() -> Desk {
     desk
 }
 
-fn pack(name: &str, spec: Value) -> Value {
+fn pack(name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "packs.reeve.dev/v1alpha1", "kind": "Pack",
         "metadata": {"name": name, "annotations": {"reeve.dev/wave": "-100"}}, "spec": spec,
     })
 }
 
-fn secret(text: &str, owners: Value) -> Value {
+fn secret(text: &str, owners: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "desired-state", "namespace": "sgp-system-manager", "ownerReferences": owners},
@@ -56,7 +56,7 @@ async fn the_desired_state_is_changed_and_nothing_else_of_it() {
     let desk = desk().await;
     // What is there without a stored state is written down with the first change.
     desk.world
-        .apply(&pack("flux", json!({"version": "1.x"})))
+        .apply(&pack("flux", &json!({"version": "1.x"})))
         .await;
     desk.file("values.yaml", b"istiod: {pilot: {replicas: 2}}\n");
     desk.file(
@@ -125,7 +125,7 @@ async fn the_desired_state_is_changed_and_nothing_else_of_it() {
              spec.allowEmpty of the PackSet says so; where it does, --allow-empty takes it out"
         ),
     );
-    let stored = desk.world.get(&secret("", json!([]))).await.unwrap();
+    let stored = desk.world.get(&secret("", &json!([]))).await.unwrap();
     let text = stored["data"]["desired-state.json"].as_str().unwrap();
     let text =
         String::from_utf8(base64::Engine::decode(&base64::prelude::BASE64_STANDARD, text).unwrap());
@@ -156,7 +156,7 @@ async fn what_cannot_be_done_names_the_next_command() {
         "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "name": "state", "uid": "u",
     }]);
     let state = r#"{"version": "0.1", "packs": [{"name": "flux"}]}"#;
-    desk.world.apply(&secret(state, owner)).await;
+    desk.world.apply(&secret(state, &owner)).await;
     desk.reeve("pack add istio").await.fails(
         2,
         &format!(
@@ -164,7 +164,7 @@ async fn what_cannot_be_done_names_the_next_command() {
              secret manager, then run `reeve pack reconcile`"
         ),
     );
-    desk.world.apply(&secret("text", json!([]))).await;
+    desk.world.apply(&secret("text", &json!([]))).await;
     desk.reeve("pack add istio").await.fails(
         2,
         &format!(

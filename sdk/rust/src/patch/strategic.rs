@@ -120,7 +120,7 @@ fn merge_field(
         }
         (Some(Value::Object(inner)), Value::Object(patch)) => merge(inner, patch, builtin)?,
         (Some(Value::Array(items)), Value::Array(patch)) if builtin => {
-            if let Some(by) = key_of(key, items.iter().chain(patch)) {
+            if let Some(by) = key_of(key, items, patch) {
                 return merge_items(items, patch, by);
             }
             if SETS.contains(&key) {
@@ -144,9 +144,14 @@ fn merge_field(
 }
 
 /// By which field the items of a list are told apart.
-fn key_of<'a>(name: &str, items: impl Iterator<Item = &'a Value> + Clone) -> Option<&'static str> {
+fn key_of(name: &str, items: &[Value], patch: &[Value]) -> Option<&'static str> {
     if name == "ports" {
-        let has = |key: &str| items.clone().any(|item| item.get(key).is_some());
+        let has = |key: &str| {
+            items
+                .iter()
+                .chain(patch)
+                .any(|item| item.get(key).is_some())
+        };
         return match (has("containerPort"), has("port")) {
             (true, _) => Some("containerPort"),
             (false, true) => Some("port"),
@@ -155,7 +160,7 @@ fn key_of<'a>(name: &str, items: impl Iterator<Item = &'a Value> + Clone) -> Opt
     }
     let found = KEYED.iter().find(|(list, _)| *list == name);
     // Some lists of texts have the name of one of objects.
-    let objects = items.clone().all(Value::is_object);
+    let objects = items.iter().chain(patch).all(Value::is_object);
     found.filter(|_| objects).map(|(_, key)| *key)
 }
 
