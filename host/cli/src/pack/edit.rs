@@ -10,8 +10,8 @@ use crate::output;
 use crate::plugin::read_config;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, DynamicObject};
+use kube::{Client, ResourceExt as _};
 use reeve_api::{Plugin, SyncMode};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -174,7 +174,7 @@ async fn change(
     }
     let (mut document, began) = match &stored.document {
         Some(document) => (document.clone(), false),
-        None => (present(&client).await?, true),
+        None => (before(&client, part).await?, true),
     };
     let is_new = edit(&mut document).with_context(|| place.to_string())?;
     if is_new || began {
@@ -200,10 +200,20 @@ async fn change(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packs that are there without a stored desired state: those of the initial one. Once
-/// something is stored, they are wanted only if they are in it.
-async fn present(client: &Client) -> anyhow::Result<Document> {
+/// What holds as long as nothing is stored: the initial state of the configuration, unless
+/// something was stored before, and else the packs that are there. Once something is
+/// stored, only what is in it is wanted.
+async fn before(client: &Client, part: &Part) -> anyhow::Result<Document> {
     let packs = standing::packs(client).await?;
+    let was_stored = |pack: &DynamicObject| {
+        let origin = pack.annotations().get("packs.reeve.dev/origin");
+        origin.is_some_and(|origin| origin == "stored")
+    };
+    if !packs.iter().any(was_stored)
+        && let Some(initial) = initial(client, part).await?
+    {
+        return Ok(initial);
+    }
     let packs = packs.iter().map(|pack| {
         let name = pack.metadata.name.clone().unwrap_or_default();
         let mut entry = Map::new();
@@ -217,6 +227,29 @@ async fn present(client: &Client) -> anyhow::Result<Document> {
         Value::Object(entry)
     });
     Ok(Document::new(packs.collect()))
+}
+
+/// `initialDesiredState` of the configuration, which is JSON or a text with it.
+async fn initial(client: &Client, part: &Part) -> anyhow::Result<Option<Document>> {
+    const WHY: &str = "nothing is stored yet, so what is wanted now is looked for in the \
+                       configuration";
+    let place = Place::of_configuration(&part.config);
+    let found = place.text(client).await.context(WHY)?;
+    let Some(text) = found.and_then(|(_, text)| text) else {
+        return Ok(None);
+    };
+    let configuration: Value = serde_json::from_str(&text)
+        .ok()
+        .with_context(|| format!("{place} is no JSON"))?;
+    let text = match &configuration["initialDesiredState"] {
+        Value::Null => return Ok(None),
+        Value::String(text) if text.is_empty() => return Ok(None),
+        Value::String(text) => text.clone(),
+        document => document.to_string(),
+    };
+    let document = Document::parse(&text);
+    let document = document.with_context(|| format!("initialDesiredState of {place}"))?;
+    Ok(Some(document))
 }
 
 /// Whether somebody has to ask for a changed desired state.
@@ -261,7 +294,7 @@ impl Done<'_> {
         }
         output::tell(format_args!("pack {pack} was {how} in {place}"));
         if self.began {
-            output::tell("nothing was stored before; the packs that are there stand in it, too");
+            output::tell("nothing was stored before; the packs that were wanted stand in it, too");
         }
         if let Some(release) = &self.helm {
             output::tell(format_args!(

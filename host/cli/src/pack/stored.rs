@@ -49,7 +49,20 @@ pub(super) enum Maker {
 impl Place {
     /// That of the desired state.
     pub(super) fn of(config: &Value) -> Self {
-        let place = &config["desiredState"];
+        Self::said(
+            &config["desiredState"],
+            "desired-state",
+            "desired-state.json",
+        )
+    }
+
+    /// That of the configuration of the platform.
+    pub(super) fn of_configuration(config: &Value) -> Self {
+        let (secret, key) = ("system-manager-config", "system-manager-config.json");
+        Self::said(&config["configuration"], secret, key)
+    }
+
+    fn said(place: &Value, secret: &str, key: &str) -> Self {
         let said = |field: &str| place[field].as_str().filter(|text| !text.is_empty());
         let or = |field: &str, usual: &str| said(field).unwrap_or(usual).to_owned();
         if let Some(file) = said("file") {
@@ -57,13 +70,13 @@ impl Place {
         }
         let (kind, name) = match said("configMap") {
             Some(name) => ("ConfigMap", name.to_owned()),
-            None => ("Secret", or("secret", "desired-state")),
+            None => ("Secret", or("secret", secret)),
         };
         Self::Entry {
             kind,
             namespace: or("namespace", "sgp-system-manager"),
             name,
-            key: or("key", "desired-state.json"),
+            key: or("key", key),
         }
     }
 
@@ -73,18 +86,38 @@ impl Place {
     ///
     /// When it cannot be read from here, or is no desired state.
     pub(super) async fn read(&self, client: &Client) -> anyhow::Result<Stored> {
-        let Self::Entry { kind, key, .. } = self else {
-            bail!("the desired state is {self}, which only the agent reads");
-        };
-        let (api, name) = self.api(client)?;
-        let found = api.get_opt(name).await;
-        let found = found.with_context(|| format!("cannot read {self}"))?;
-        let Some(found) = found else {
+        let Some((object, text)) = self.text(client).await? else {
             return Ok(Stored {
                 document: None,
                 version: None,
                 maker: None,
             });
+        };
+        let document = text.map(|text| Document::parse(&text)).transpose();
+        Ok(Stored {
+            document: document.with_context(|| self.to_string())?,
+            version: object.metadata.resource_version.clone(),
+            maker: Maker::of(&object),
+        })
+    }
+
+    /// The object, and the text of the document if it has that entry.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read from here.
+    pub(super) async fn text(
+        &self,
+        client: &Client,
+    ) -> anyhow::Result<Option<(DynamicObject, Option<String>)>> {
+        let Self::Entry { kind, key, .. } = self else {
+            bail!("it is the {self}, which only the agent reads");
+        };
+        let (api, name) = self.api(client)?;
+        let found = api.get_opt(name).await;
+        let found = found.with_context(|| format!("cannot read {self}"))?;
+        let Some(found) = found else {
+            return Ok(None);
         };
         let text = found.data["data"][key.as_str()].as_str();
         let text = match (text, *kind) {
@@ -96,12 +129,7 @@ impl Place {
             }
             (text, _) => text.map(str::to_owned),
         };
-        let document = text.map(|text| Document::parse(&text)).transpose();
-        Ok(Stored {
-            document: document.with_context(|| self.to_string())?,
-            version: found.metadata.resource_version.clone(),
-            maker: Maker::of(&found),
-        })
+        Ok(Some((found, text)))
     }
 
     /// Stores a document in the place of what was read.

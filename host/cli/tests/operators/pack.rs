@@ -71,7 +71,7 @@ async fn the_desired_state_is_changed_and_nothing_else_of_it() {
         0,
         &format!(
             "pack istio was added in {PLACE}\n\
-                 nothing was stored before; the packs that are there stand in it, too\n\
+                 nothing was stored before; the packs that were wanted stand in it, too\n\
                  it is being applied; `reeve pack status` says how far it is\n"
         ),
     );
@@ -138,6 +138,18 @@ async fn the_desired_state_is_changed_and_nothing_else_of_it() {
         serde_json::from_str::<Value>(&text.unwrap()).unwrap(),
         expected
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_initial_state_is_kept_by_the_first_change() {
+    let desk = desk().await;
+    let configuration: Value = serde_saphyr::from_str(CONFIGURATION).unwrap();
+    desk.world.apply(&configuration).await;
+    assert_eq!(desk.reeve("pack add temporalf").await.code, Some(0));
+    let (_, list) = desk.json("pack list").await;
+    let packs = list["packs"].as_array().unwrap().iter();
+    let names: Vec<&str> = packs.map(|pack| pack["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["flux", "sgp-helm-repository", "temporalf"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

