@@ -48,6 +48,9 @@ pub struct AgentConfig {
     pub sources: SourceFeed,
     /// Who makes outside effects.
     pub effects: EffectFeed,
+    /// Whether a new version of a plugin has to pass the gates of an upgrade, as
+    /// `spec.upgrade` of its `Plugin` says, or takes over as soon as it loads.
+    pub gated: bool,
 }
 
 impl AgentConfig {
@@ -68,6 +71,7 @@ impl AgentConfig {
             election: None,
             sources: SourceFeed::default(),
             effects: EffectFeed::default(),
+            gated: true,
         }
     }
 }
@@ -99,6 +103,7 @@ impl Agent {
             election,
             sources,
             effects,
+            gated,
         } = config;
         let namespace: Arc<str> = namespace.into();
         let (leave, left) = oneshot::channel();
@@ -136,6 +141,7 @@ impl Agent {
             namespace: namespace.clone(),
         };
         let controller = Controller {
+            gated,
             loader: Loader {
                 engine,
                 cluster: cluster.clone(),

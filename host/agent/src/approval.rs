@@ -1,8 +1,8 @@
 //! What the operator has said about a version before it may load: which one it is,
 //! what it may ask for, and what no plugin may.
 
-use crate::delivery::Package;
 use crate::problem::Problem;
+use crate::version::Artifact;
 use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason};
 use reeve_core::manifest::Scope;
 use reeve_core::{Asks, Digest, Manifest};
@@ -39,16 +39,16 @@ impl Approval {
 }
 
 /// The policy may name the one component that is to run.
-pub(crate) fn check_pin(package: &Package, policy: &PluginSpec) -> Result<(), Problem> {
+pub(crate) fn check_pin(artifact: &Artifact, policy: &PluginSpec) -> Result<(), Problem> {
     let Some(pinned) = &policy.digest else {
         return Ok(());
     };
     let problem = |text| Err(Problem::lasting(Reason::DigestMismatch, text));
     match pinned.parse::<Digest>() {
-        Ok(pinned) if pinned == package.digest => Ok(()),
+        Ok(pinned) if pinned == artifact.digest() => Ok(()),
         Ok(pinned) => problem(format!(
             "the component that is delivered has digest {}, and Plugin spec.digest says {pinned}; deliver that one, or change spec.digest",
-            package.digest
+            artifact.digest()
         )),
         Err(error) => problem(format!("Plugin spec.digest: {error}")),
     }
@@ -84,7 +84,8 @@ pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(),
 mod tests {
     use reeve_api::{
         APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION,
-        RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, SUSPEND_ANNOTATION,
+        APPROVE_UPGRADE_ANNOTATION, RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION,
+        ROLL_BACK_ANNOTATION, SUSPEND_ANNOTATION,
     };
     use reeve_core::ownership::PEOPLE_OWNED;
 
@@ -97,9 +98,11 @@ mod tests {
                 APPROVE_ASKS_ANNOTATION,
                 APPROVE_DELETION_ANNOTATION,
                 APPROVE_PLAN_ANNOTATION,
+                APPROVE_UPGRADE_ANNOTATION,
                 RECONCILE_ANNOTATION,
                 RELEASE_ANNOTATION,
                 RETRY_ANNOTATION,
+                ROLL_BACK_ANNOTATION,
                 SUSPEND_ANNOTATION,
             ]
         );

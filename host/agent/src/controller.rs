@@ -7,8 +7,9 @@
 mod changes;
 pub(crate) mod contributions;
 mod footprint;
+mod happened;
 mod leading;
-mod load_job;
+pub(crate) mod load_job;
 mod loading;
 mod removing;
 mod reporting;
@@ -34,7 +35,7 @@ use crate::run::{Ran, Runner};
 use crate::sources::SourceChange;
 use crate::status::{AgentStatus, UnitSummary};
 use leading::Part;
-use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, VERSION};
+use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, ShadowStatus, VERSION};
 use reeve_cluster::{
     Change, Fence, Object, Resource, Role, Store, WatchHandle, WatchScope, WatchSpec,
 };
@@ -85,6 +86,8 @@ impl OwnWatches {
 /// What the loop is made of.
 pub(crate) struct Controller {
     pub(crate) loader: Loader,
+    /// Whether a new version has to pass the gates of an upgrade.
+    pub(crate) gated: bool,
     pub(crate) runner: Runner,
     pub(crate) reports: Reports,
     pub(crate) clock: Arc<dyn Clock>,
@@ -186,6 +189,7 @@ enum Done {
     Load {
         plugin: Arc<str>,
         newest: Option<Digest>,
+        shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
     },
     Recheck {
@@ -208,10 +212,12 @@ enum Loaded {
     /// What runs is what is wanted.
     Unchanged,
     /// The newest version.
-    New(Box<Active>, Standing),
-    /// The last good version, kept from before a restart, since the newest does not
-    /// load for this reason.
-    LastGood(Box<Active>, Standing, Problem),
+    New(Arc<Active>, Standing),
+    /// The version from before a restart, since the newest is another and has to be held
+    /// against it.
+    First(Arc<Active>, Standing),
+    /// An earlier version, since the newest is not to run, for this reason.
+    InPlaceOfNewest(Arc<Active>, Standing, Problem),
 }
 
 impl Controller {

@@ -1,28 +1,23 @@
-//! The last good version of each plugin, where a restart finds it again.
+//! The last good version of each plugin and the one before it, where a restart finds
+//! them again.
 //!
 //! A ConfigMap holds one version. When that is refused, the one that ran before
-//! goes on running; a restart would lose it, so its bytes are kept in the artifact
-//! cache, one entry for each plugin. Two things must agree before they run again:
+//! goes on running, and a person may go back to it when it is not refused and should
+//! have been. A restart would lose it, so its bytes are kept in the artifact
+//! cache, two entries for each plugin. Two things must agree before they run again:
 //! the entry, which proves by its MAC that this installation ran just these bytes
-//! under this plugin's name, and the status of the `Plugin`, which proves that no
-//! other version has run since, here or elsewhere.
+//! under this plugin's name, and the status of the `Plugin`, which proves which
+//! versions ran last, here or elsewhere.
 //!
 //! ```text
 //! <digest of the component>\n<configuration as JSON on one line>\n<the component>
 //! ```
 
 use crate::delivery::Package;
+use crate::version::VersionId;
 use bytes::Bytes;
-use reeve_api::GoodVersion;
 use reeve_core::Digest;
 use reeve_engine::Engine;
-
-/// Names a component and a configuration that have passed every gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LastGood {
-    pub(crate) component: Digest,
-    pub(crate) config: Digest,
-}
 
 /// Why there is nothing to go back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,57 +32,55 @@ pub(crate) enum Lost {
     NotThere,
 }
 
-impl LastGood {
-    pub(crate) fn of(package: &Package) -> Self {
-        Self {
-            component: package.digest,
-            config: Digest::of(&package.config),
-        }
-    }
-
-    /// From a status; none when what stands there is no digest.
-    pub(crate) fn from_status(status: &GoodVersion) -> Option<Self> {
-        Some(Self {
-            component: status.digest.parse().ok()?,
-            config: status.config_digest.parse().ok()?,
-        })
-    }
-
-    pub(crate) fn to_status(self) -> GoodVersion {
-        GoodVersion {
-            digest: self.component.to_string(),
-            config_digest: self.config.to_string(),
-        }
-    }
+/// The two versions of a plugin that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The last good one.
+    Last,
+    /// The one before it.
+    Previous,
 }
 
-/// Keeps a package for the next start. Blocks.
+/// Keeps a package as the last good one, for the next start; the one that was becomes
+/// the previous one. Blocks.
 pub(crate) fn keep(engine: &Engine, namespace: &str, plugin: &str, package: &Package) {
-    engine.keep(key(namespace, plugin), &head(package), &package.component);
+    let last = key(namespace, plugin, Place::Last);
+    let before = engine.kept(last).map(Bytes::from);
+    let before = before.as_ref().and_then(parse);
+    if let Some(before) = before.filter(|one| VersionId::of(one) != VersionId::of(package)) {
+        let previous = key(namespace, plugin, Place::Previous);
+        engine.keep(previous, &head(&before), &before.component);
+    }
+    engine.keep(last, &head(package), &package.component);
 }
 
-/// The package that was kept. Blocks.
+/// A package that was kept, if it is this version. Blocks.
 pub(crate) fn kept(
     engine: &Engine,
     namespace: &str,
     plugin: &str,
-    wanted: LastGood,
+    wanted: VersionId,
 ) -> Result<Package, Lost> {
     if !engine.has_cache() {
         return Err(Lost::NoCache);
     }
-    let entry = engine.kept(key(namespace, plugin)).map(Bytes::from);
-    let package = entry.as_ref().and_then(parse).ok_or(Lost::NotThere)?;
-    if LastGood::of(&package) == wanted {
-        Ok(package)
-    } else {
-        Err(Lost::NotThere)
-    }
+    let found = [Place::Last, Place::Previous]
+        .into_iter()
+        .find_map(|place| {
+            let entry = engine.kept(key(namespace, plugin, place)).map(Bytes::from);
+            let package = entry.as_ref().and_then(parse);
+            package.filter(|package| VersionId::of(package) == wanted)
+        });
+    found.ok_or(Lost::NotThere)
 }
 
-/// One entry for each plugin of each agent that shares the folder.
-fn key(namespace: &str, plugin: &str) -> Digest {
-    let parts = ["last good version", namespace, plugin];
+/// Two entries for each plugin of each agent that shares the folder.
+fn key(namespace: &str, plugin: &str, place: Place) -> Digest {
+    let place = match place {
+        Place::Last => "last good version",
+        Place::Previous => "previous version",
+    };
+    let parts = [place, namespace, plugin];
     Digest::of_parts(parts.map(str::as_bytes))
 }
 
@@ -140,7 +133,7 @@ mod tests {
         let second = package(b"\0asm\nfirst\n", r#"{"a":"c"}"#);
         keep(&engine, "ns", "quotas", &first);
         let find = |namespace: &str, plugin: &str, wanted: &Package| {
-            kept(&engine, namespace, plugin, LastGood::of(wanted))
+            kept(&engine, namespace, plugin, VersionId::of(wanted))
         };
         assert_eq!(find("ns", "quotas", &first), Ok(first.clone()));
         for (namespace, plugin, wanted) in [
@@ -151,6 +144,17 @@ mod tests {
             assert_eq!(find(namespace, plugin, wanted), Err(Lost::NotThere));
         }
         keep(&engine, "ns", "quotas", &second);
+        assert_eq!(find("ns", "quotas", &second), Ok(second.clone()));
+        assert_eq!(
+            find("ns", "quotas", &first),
+            Ok(first.clone()),
+            "the one before"
+        );
+        // The same once more is no other version.
+        keep(&engine, "ns", "quotas", &second);
+        assert_eq!(find("ns", "quotas", &first), Ok(first.clone()));
+        let third = package(b"\0asm\nthird\n", "{}");
+        keep(&engine, "ns", "quotas", &third);
         assert_eq!(find("ns", "quotas", &second), Ok(second));
         assert_eq!(find("ns", "quotas", &first), Err(Lost::NotThere));
     }
@@ -160,19 +164,7 @@ mod tests {
         let engine = engine(None);
         let package = package(b"\0asm", "{}");
         keep(&engine, "ns", "quotas", &package);
-        let found = kept(&engine, "ns", "quotas", LastGood::of(&package));
+        let found = kept(&engine, "ns", "quotas", VersionId::of(&package));
         assert_eq!(found, Err(Lost::NoCache));
-    }
-
-    #[test]
-    fn a_status_names_what_it_named() {
-        let good = LastGood::of(&package(b"\0asm", "{}"));
-        let status = good.to_status();
-        assert_eq!(LastGood::from_status(&status), Some(good));
-        let broken = GoodVersion {
-            digest: "sha256:12".into(),
-            ..status
-        };
-        assert_eq!(LastGood::from_status(&broken), None);
     }
 }

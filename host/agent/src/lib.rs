@@ -24,6 +24,7 @@ pub mod delivery;
 mod effects;
 mod event_limit;
 mod execute;
+mod gates;
 mod granted;
 mod health;
 mod inventory;
@@ -51,6 +52,7 @@ mod sources;
 mod status;
 mod strangers;
 mod sync_status;
+mod version;
 mod view;
 
 pub use agent::{Agent, AgentConfig};

@@ -4,40 +4,39 @@
 //! running until all of them have passed.
 
 mod answers;
+mod checks;
+mod rights;
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
-use crate::delivery::Package;
 use crate::granted::Granted;
 use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
 use crate::secrets::Secrets;
 use crate::sources::Sources;
+use crate::version::Artifact;
 use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt};
+use checks::{check_outside, check_scopes};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
 };
-use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
-use reeve_core::manifest::{Origin, secret_kind, without_query};
+use reeve_core::grant;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::prune;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits};
+use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-
-/// Questions about rights that are asked at once, for one plugin.
-const REVIEWS_AT_ONCE: usize = 16;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
@@ -98,17 +97,9 @@ pub(crate) struct Prepared {
     pub(crate) account: String,
 }
 
-/// Whose rights are asked about, and for what.
-#[derive(Clone, Copy)]
-struct Asks<'a> {
-    identity: &'a Identity,
-    manifest: &'a Manifest,
-    resources: &'a HashMap<GroupVersionKind, Resource>,
-}
-
 /// The digest that makes two loads one.
 pub(crate) fn key(
-    package: &Package,
+    artifact: &Artifact,
     policy: &PluginSpec,
     contributes: &BTreeSet<String>,
 ) -> LoadKey {
@@ -118,15 +109,16 @@ pub(crate) fn key(
         mode: None,
         digest: None,
         deletion_policy: None,
+        upgrade: None,
         ..policy.clone()
     };
     // Serialising our own type cannot fail; an empty text would only mean one
     // reload less.
     let policy = serde_json::to_vec(&policy).unwrap_or_default();
     LoadKey {
-        component: package.digest,
+        component: artifact.digest(),
         settings: Digest::of_parts(
-            [&package.config[..], &policy[..]]
+            [&artifact.config()[..], &policy[..]]
                 .into_iter()
                 .chain(contributes.iter().map(String::as_bytes)),
         ),
@@ -134,18 +126,18 @@ pub(crate) fn key(
 }
 
 impl Loader {
-    /// Takes a package through all gates. `places` are where the plugin may have
+    /// Takes an artifact through all gates but those of an upgrade. `places` are where the plugin may have
     /// objects already.
     pub(crate) async fn load(
         &self,
         plugin: &str,
-        package: Package,
+        artifact: Artifact,
         policy: &PluginSpec,
         approval: &Approval,
         places: &BTreeSet<Place>,
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
-        let prepared = self.prepare(plugin, package, policy, contributes).await?;
+        let prepared = self.prepare(plugin, artifact, policy, contributes).await?;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
         self.check_account(plugin, &prepared.account).await?;
@@ -161,30 +153,34 @@ impl Loader {
         Ok((active, standing))
     }
 
-    /// Takes a package through the gates that only the component itself can fail,
+    /// Takes an artifact through the gates that only the component itself can fail,
     /// and those that the kinds which the cluster serves can.
     pub(crate) async fn prepare(
         &self,
         plugin: &str,
-        package: Package,
+        artifact: Artifact,
         policy: &PluginSpec,
         contributes: &BTreeSet<String>,
     ) -> Result<Prepared, Problem> {
-        let key = key(&package, policy, contributes);
+        let key = key(&artifact, policy, contributes);
+        let config = artifact.config().clone();
         let (limits, withdrawals) = self.bounds.limits(policy.limits.as_ref())?;
         let threads = self.threads.of_plugin();
         let apply_policy = policy::read(policy)?;
         let granted = Granted::read(policy.capabilities.as_ref(), &self.secrets)?;
-        let component = self
-            .engine
-            .load(package.component.clone())
-            .await
-            .map_err(|error| load_problem(&error))?;
+        let component = match artifact {
+            Artifact::Delivered(package) => self
+                .engine
+                .load(package.component)
+                .await
+                .map_err(|error| load_problem(&error))?,
+            Artifact::Compiled { component, .. } => component,
+        };
         let metadata = call_metadata(&component, &limits, &threads).await?;
-        let (schema, config) = (metadata.config_schema.clone(), package.config.clone());
-        let checked = config_schema::check_apart(schema, config).await;
+        let schema = metadata.config_schema.clone();
+        let checked = config_schema::check_apart(schema, config.clone()).await;
         checked.map_err(|error| config_schema_problem(&error))?;
-        let manifest = call_describe(&component, &package, &limits, &threads).await?;
+        let manifest = call_describe(&component, &config, &limits, &threads).await?;
         check_outside(&component, &manifest)?;
         let resources = self.resolve(&manifest).await?;
         check_scopes(&manifest, &resources)?;
@@ -199,7 +195,7 @@ impl Loader {
             component,
             metadata,
             manifest,
-            config: package.config,
+            config,
             limits,
             withdrawals,
             contributes: contributes.clone(),
@@ -372,134 +368,6 @@ impl Loader {
         schemas
     }
 
-    /// The account must exist and must agree: without the annotation, whoever may
-    /// write a ConfigMap here could act as any account of the namespace.
-    pub(crate) async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
-        let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
-        let resource = Resource {
-            kind: GroupVersionKind::new("", "v1", "ServiceAccount"),
-            plural: "serviceaccounts".to_owned(),
-            namespaced: true,
-        };
-        let namespace = &*self.namespace;
-        let found = self
-            .cluster
-            .get(&resource, Some(namespace), account)
-            .await
-            .map_err(|error| {
-                problem(format!(
-                    "ServiceAccount {namespace}/{account} cannot be read: {}",
-                    chain(&error)
-                ))
-            })?;
-        let Some(found) = found else {
-            return Err(problem(format!(
-                "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, for example with {}, or name another in Plugin spec.serviceAccountName",
-                grant::command(plugin, namespace)
-            )));
-        };
-        match found.annotation(ACCOUNT_ANNOTATION) {
-            Some(named) if named == plugin => Ok(()),
-            Some(named) => Err(problem(format!(
-                "ServiceAccount {namespace}/{account} is for plugin {named}; annotate it {ACCOUNT_ANNOTATION}: {plugin}, or name another in Plugin spec.serviceAccountName"
-            ))),
-            None => Err(problem(format!(
-                "ServiceAccount {namespace}/{account} does not agree to be used; annotate it {ACCOUNT_ANNOTATION}: {plugin}"
-            ))),
-        }
-    }
-
-    /// The agent's own account is nobody's: a plugin that acted as it could give
-    /// itself every right that the agent has, among them those to act as others.
-    async fn check_not_own(&self, account: &str) -> Result<(), Problem> {
-        let own = self.cluster.own_user().await;
-        let own = own.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
-        if own != Identity::service_account(&self.namespace, account).user {
-            return Ok(());
-        }
-        Err(Problem::passing(
-            Reason::ServiceAccountUnusable,
-            format!(
-                "ServiceAccount {}/{account} is the agent's own and can be no plugin's; name another in Plugin spec.serviceAccountName",
-                self.namespace
-            ),
-        ))
-    }
-
-    /// Asks the API server for every rule that the manifest needs. What is needed
-    /// in known places must be granted there; what is needed in namespaces that
-    /// follow from primaries may be granted in each of them, which only the writes
-    /// themselves can tell.
-    async fn check_rules(&self, plugin: &str, asks: Asks<'_>) -> Result<Vec<String>, Problem> {
-        let Asks {
-            identity,
-            manifest,
-            resources,
-        } = asks;
-        let served = |kind: &GroupVersionKind| {
-            resources
-                .get(kind)
-                .map_or_else(Served::default, |resource| Served {
-                    plural: resource.plural.clone(),
-                    namespaced: resource.namespaced,
-                })
-        };
-        let local = local_resources(manifest, resources);
-        let mut missing = BTreeSet::new();
-        let mut unsure = BTreeSet::new();
-        let rules = grant::account_rules(manifest, served);
-        let reviews = rules.into_iter().map(async |rule| {
-            let of_rule = |r: &&Resource| r.kind.group == rule.group && r.plural == rule.resource;
-            let Some(resource) = resources.values().find(of_rule) else {
-                return Ok((rule, true));
-            };
-            let check = AccessCheck {
-                verb: rule.verb,
-                resource,
-                subresource: None,
-                namespace: rule.namespace.as_deref(),
-                name: rule.name.as_deref(),
-            };
-            let allowed = self.cluster.allowed(identity, check).await;
-            let allowed =
-                allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
-            Ok((rule, allowed))
-        });
-        // A manifest may have a thousand places, each with several verbs.
-        let reviews = futures::stream::iter(reviews).buffer_unordered(REVIEWS_AT_ONCE);
-        let answers: Vec<_> = reviews.try_collect().await?;
-        for (rule, allowed) in answers {
-            if allowed {
-                continue;
-            }
-            // Only writes: a list that is partly granted is not granted.
-            let verbs: &[&str] = match rule.resource.as_str() {
-                "secrets" if rule.group.is_empty() => &grant::SECRET_VERBS,
-                _ => &grant::WRITE_VERBS,
-            };
-            let may_be_local = rule.namespace.is_none()
-                && verbs.contains(&rule.verb)
-                && local.contains(&(rule.group.clone(), rule.resource.clone()));
-            if may_be_local {
-                unsure.insert(rule);
-            } else {
-                missing.insert(rule);
-            }
-        }
-        if missing.is_empty() {
-            return Ok(grant::in_words(&unsure));
-        }
-        missing.extend(unsure);
-        Err(Problem::passing(
-            Reason::Forbidden,
-            format!(
-                "{identity} is not granted: {}; grant it with {}",
-                grant::in_words(&missing).join("; "),
-                grant::command(plugin, &self.namespace)
-            ),
-        ))
-    }
-
     async fn watch(
         &self,
         plugin: &str,
@@ -581,102 +449,4 @@ impl Loader {
                 ))
             })
     }
-}
-
-/// Resources that a manifest writes only in namespaces that follow from primaries.
-fn local_resources(
-    manifest: &Manifest,
-    resources: &HashMap<GroupVersionKind, Resource>,
-) -> BTreeSet<(String, String)> {
-    use reeve_core::manifest::Scope;
-    let places = || {
-        let writes = manifest.writes.iter().map(|rule| (&rule.kind, &rule.scope));
-        let secrets = manifest.actions.iter().flat_map(|action| &action.secrets);
-        let reads = manifest.reads.iter().map(|rule| (&rule.kind, &rule.scope));
-        // A Secret that is read is read everywhere that is declared.
-        let reads = reads.filter(|(kind, _)| *kind == secret_kind());
-        writes
-            .chain(secrets.map(|scope| (secret_kind(), scope)))
-            .chain(reads.map(|(kind, _)| (kind, &Scope::Cluster)))
-    };
-    let written = |local: bool| {
-        let rules = places().filter(move |(_, scope)| {
-            let follows = matches!(
-                scope,
-                Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary
-            );
-            follows == local && !matches!(scope, Scope::Namespaces(_))
-        });
-        let resources = rules.filter_map(|(kind, _)| resources.get(kind));
-        resources.map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
-    };
-    let everywhere: BTreeSet<_> = written(false).collect();
-    written(true)
-        .filter(|resource| !everywhere.contains(resource))
-        .collect()
-}
-
-/// Scopes must make sense for the kinds as they are served.
-fn check_scopes(
-    manifest: &Manifest,
-    resources: &HashMap<GroupVersionKind, Resource>,
-) -> Result<(), Problem> {
-    use reeve_core::manifest::Scope;
-    let namespaced = |kind| resources.get(kind).is_some_and(|r| r.namespaced);
-    let primary_namespaced = namespaced(&manifest.primary().kind);
-    let rules = manifest
-        .reads
-        .iter()
-        .map(|rule| ("reads", &rule.kind, &rule.scope))
-        .chain(
-            manifest
-                .writes
-                .iter()
-                .map(|rule| ("writes", &rule.kind, &rule.scope)),
-        );
-    for (list, kind, scope) in rules {
-        let problem = match scope {
-            Scope::PrimaryNamespace if !primary_namespaced => {
-                "the primary is cluster-scoped and has no namespace; use another scope"
-            }
-            Scope::Cluster => continue,
-            _ if !namespaced(kind) => "the kind is cluster-scoped; use scope `cluster`",
-            _ => continue,
-        };
-        return Err(Problem::lasting(
-            Reason::ManifestInvalid,
-            format!("{list}: {kind}: {problem}"),
-        ));
-    }
-    Ok(())
-}
-
-/// What the manifest says of the outside must be something that can be granted, and
-/// a component that declares effects must have the function that makes them.
-fn check_outside(component: &Component, manifest: &Manifest) -> Result<(), Problem> {
-    let invalid = |text: String| Problem::lasting(Reason::ManifestInvalid, text);
-    let check = |field: String, url: &str| {
-        let parsed = reeve_outside::Rule::new(url);
-        parsed
-            .map(drop)
-            .map_err(|error| invalid(format!("describe: {field}: {}", chain(&error))))
-    };
-    for (index, source) in manifest.sources.iter().enumerate() {
-        if let Origin::Url(text) = &source.origin {
-            // A query is part of what is fetched, not of what is granted.
-            check(format!("sources[{index}].origin"), without_query(text))?;
-        }
-    }
-    for (index, action) in manifest.actions.iter().enumerate() {
-        for text in &action.http {
-            check(format!("actions[{index}].http"), text)?;
-        }
-    }
-    if !manifest.actions.is_empty() && !component.has_actions() {
-        return Err(invalid(
-            "describe: actions: declared, but the component does not export `actions-api`; build it for the world `controller-with-actions`"
-                .to_owned(),
-        ));
-    }
-    Ok(())
 }

@@ -102,6 +102,11 @@ impl Memo {
         Self::with_capacity(MEMO_BYTES)
     }
 
+    /// One that remembers nothing, for who asks only once.
+    pub(crate) fn none() -> Self {
+        Self::with_capacity(0)
+    }
+
     fn with_capacity(capacity: usize) -> Self {
         Self {
             answers: Mutex::default(),

@@ -9,8 +9,8 @@ pub(crate) use unit::UnitState;
 
 use crate::active::Active;
 use crate::controller::contributions::Contributions;
+use crate::controller::load_job::{Previous, Words};
 use crate::controller::{Removing, parse_kind};
-use crate::kept::LastGood;
 use crate::left::Place;
 use crate::load::Standing;
 use crate::problem::Problem;
@@ -18,10 +18,11 @@ use crate::request::Asking;
 use crate::rights::Rights;
 use crate::run::{absences_of, recreations_of};
 use crate::strangers::Strangers;
+use crate::version::{Artifact, VersionId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use reeve_api::{ConditionType, PluginSpec, PluginStatus, SyncMode};
+use reeve_api::{ConditionType, PluginSpec, PluginStatus, ShadowStatus, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::ownership::unit_label;
@@ -51,6 +52,8 @@ pub(crate) struct PluginState {
     pub(crate) asks: Option<Vec<String>>,
     /// The token by which a person approved of what a version asks for.
     pub(crate) approved_asks: Option<String>,
+    /// What a person has said of versions.
+    pub(crate) words: Words,
     /// The `Plugin` object's spec and generation; none while it does not exist.
     pub(crate) policy: Option<(PluginSpec, Option<i64>)>,
     /// Why the `Plugin` object cannot be read, while that is so. Nothing is loaded then.
@@ -67,7 +70,11 @@ pub(crate) struct PluginState {
     /// Where there may be objects of the plugin, those of earlier versions included.
     pub(crate) places: BTreeSet<Place>,
     /// The last version that passed every gate, here or before a restart.
-    pub(crate) last_good: Option<LastGood>,
+    pub(crate) last_good: Option<VersionId>,
+    /// The one that ran before that.
+    pub(crate) previous: Previous,
+    /// What the last shadow run found.
+    pub(crate) shadow: Option<ShadowStatus>,
     /// Whether the cluster serves a kind no longer as it did when what runs was
     /// loaded: then it is loaded again although nothing of its own has changed.
     pub(crate) outdated: bool,
@@ -124,6 +131,7 @@ impl PluginState {
             component_of: None,
             asks: None,
             approved_asks: None,
+            words: Words::default(),
             policy: None,
             unreadable: None,
             loading: None,
@@ -133,6 +141,8 @@ impl PluginState {
             standing: Standing::default(),
             places: BTreeSet::new(),
             last_good: None,
+            previous: Previous::default(),
+            shadow: None,
             outdated: false,
             load_failures: 0,
             active: None,
@@ -172,7 +182,14 @@ impl PluginState {
             self.primary_kind = status.primary_kind.as_deref().and_then(parse_kind);
         }
         if self.last_good.is_none() {
-            self.last_good = status.last_good.as_ref().and_then(LastGood::from_status);
+            self.last_good = status.last_good.as_ref().and_then(VersionId::from_status);
+        }
+        if self.previous.version.is_none() {
+            let previous = status.previous.as_ref();
+            self.previous.version = previous.and_then(VersionId::from_status);
+        }
+        if self.shadow.is_none() {
+            self.shadow.clone_from(&status.shadow);
         }
         self.reported = Some(status);
     }
@@ -187,6 +204,25 @@ impl PluginState {
 
     pub(crate) fn unit(&self, primary: &ObjectReference) -> UnitKey {
         UnitKey::new(self.name.clone(), primary.clone())
+    }
+
+    /// Notes that a version takes over, and what ran before it. Who has gone back from a
+    /// version goes forward to it by the ConfigMap that has it.
+    pub(crate) fn take_over(&mut self, version: VersionId, cached: bool) {
+        let before = self.last_good.replace(version);
+        let Some(before) = before.filter(|before| *before != version) else {
+            return;
+        };
+        self.previous = Previous::default();
+        if self.words.is_rolled_back(before) {
+            return;
+        }
+        self.previous.version = Some(before);
+        if !cached {
+            let active = self.active.as_ref();
+            let ran = active.filter(|active| VersionId::running(active) == before);
+            self.previous.compiled = ran.map(|active| Artifact::of(active));
+        }
     }
 
     /// The state of a unit, made if it is new.

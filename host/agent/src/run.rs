@@ -3,6 +3,7 @@
 mod absent;
 mod approval;
 mod ask;
+mod conform;
 mod effects;
 mod end;
 mod guarded;

@@ -55,6 +55,17 @@ pub enum Reason {
     /// A new version asks for more than the one before, and a person has to say
     /// that it may.
     ApprovalRequired,
+    /// A new version would do more than an upgrade may, and a person has to say that it
+    /// may.
+    UpgradeHeld,
+    /// A new version traps for every unit that the running one serves.
+    UpgradeBroken,
+    /// A version answered twice, on the same inputs, and not the same.
+    NotDeterministic,
+    /// A person has gone back to the version before.
+    RolledBack,
+    /// A person wants to go back to the version before, and that cannot be had.
+    RollbackFailed,
     /// The component cannot be unpacked.
     DecompressionFailed,
     /// The component is larger than the limit.

@@ -9,6 +9,7 @@ mod journal;
 mod plan;
 mod plugin;
 mod unit;
+mod upgrade;
 
 pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
 pub use condition::{
@@ -24,6 +25,7 @@ pub use unit::{
     ActionStatus, BlockedBy, HookStatus, KeptSecret, PrimaryReference, SyncStatus, Unit, UnitSpec,
     UnitStatus,
 };
+pub use upgrade::{ShadowMode, ShadowStatus, UpgradePolicy};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -45,6 +47,12 @@ pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
 /// Annotation on a `Plugin`, set by a person: the token of what a held version asks
 /// for, which it then may.
 pub const APPROVE_ASKS_ANNOTATION: &str = "reeve.dev/approve-asks";
+/// Annotation on a `Plugin`, set by a person: the token of a version that was held
+/// for what it would do, and may do it.
+pub const APPROVE_UPGRADE_ANNOTATION: &str = "reeve.dev/approve-upgrade";
+/// Annotation on a `Plugin`, set by a person: the token of a version that is not to
+/// run; while it is the newest, the one before it runs. A newer one has another token.
+pub const ROLL_BACK_ANNOTATION: &str = "reeve.dev/roll-back";
 /// Annotation on a `Plugin` or a primary, set by a person: any change of its value
 /// runs the plugin's units, or that unit, at once. On a `Plugin` the first word,
 /// usually the time, may be followed by the id of one unit, as it stands in the

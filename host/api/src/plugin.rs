@@ -2,6 +2,7 @@
 
 use crate::capabilities::Capabilities;
 use crate::plan::SyncMode;
+use crate::upgrade::{ShadowStatus, UpgradePolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -88,6 +89,9 @@ pub struct PluginSpec {
     /// What the plugin may reach outside of the cluster. Nothing by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
+    /// What a new version must not do, if it is to take over without a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<UpgradePolicy>,
 }
 
 /// What becomes of a plugin's objects when it is removed.
@@ -226,6 +230,12 @@ pub struct PluginStatus {
     /// the newest version is refused, if the agent's cache still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_good: Option<GoodVersion>,
+    /// The version that ran before that one: what `reeve plugin rollback` goes back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<GoodVersion>,
+    /// What the last version that was to take over would have done, or has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<ShadowStatus>,
     /// Kinds of which there may be objects of this plugin, those of earlier
     /// versions included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

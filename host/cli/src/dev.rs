@@ -100,7 +100,11 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
 
     let started = Instant::now();
     let client = server.client_as(AGENT_USER, ["system:authenticated"]);
-    let agent = Agent::start(AgentConfig::new(client, engine, NAMESPACE));
+    let agent = Agent::start(AgentConfig {
+        // Whoever saves a file wants to see what it does, not to approve of it.
+        gated: false,
+        ..AgentConfig::new(client, engine, NAMESPACE)
+    });
     let names: Vec<&str> = components.keys().map(String::as_str).collect();
     let problems = async {
         problems::tell(&agent).await;

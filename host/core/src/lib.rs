@@ -28,6 +28,7 @@ pub mod prune;
 pub mod selector;
 pub mod sql;
 pub mod unit;
+pub mod upgrade;
 pub mod waves;
 
 pub use asks::Asks;

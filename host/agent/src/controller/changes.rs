@@ -1,5 +1,6 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
+use super::load_job::Words;
 use super::reporting::unit_object_name;
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
@@ -14,8 +15,9 @@ use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, PluginStatus, RECONCILE_ANNOTATION,
-    RELEASE_ANNOTATION, RETRY_ANNOTATION, Reason, SUSPEND_ANNOTATION, Unit,
+    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, PluginStatus,
+    RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, ROLL_BACK_ANNOTATION, Reason,
+    SUSPEND_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health;
@@ -232,8 +234,12 @@ impl Controller {
         let annotation = |name: &str| object.annotation(name);
         let approvals = annotation(APPROVE_DELETION_ANNOTATION);
         let approved_asks = annotation(APPROVE_ASKS_ANNOTATION);
-        let asks_changed = plugin.approved_asks != approved_asks;
-        plugin.approved_asks = approved_asks;
+        let words = Words {
+            approved: annotation(APPROVE_UPGRADE_ANNOTATION),
+            rolled_back: annotation(ROLL_BACK_ANNOTATION),
+        };
+        let other_words = plugin.approved_asks != approved_asks || plugin.words != words;
+        (plugin.approved_asks, plugin.words) = (approved_asks, words);
         let requests = [
             (Ask::Reconcile, annotation(RECONCILE_ANNOTATION)),
             (Ask::Retry, annotation(RETRY_ANNOTATION)),
@@ -257,7 +263,7 @@ impl Controller {
         let was_suspended = plugin.is_suspended();
         let policy = (spec, object.generation);
         let mended = plugin.unreadable.take().is_some();
-        let changed = plugin.policy.as_ref() != Some(&policy) || asks_changed || mended;
+        let changed = plugin.policy.as_ref() != Some(&policy) || other_words || mended;
         let mut approved_elsewhere = false;
         // Who follows goes by what the leader reports.
         if (plugin.reported.is_none() || !leads)

@@ -1,16 +1,18 @@
 //! One load: of the newest version or, where that is refused and nothing runs, of
-//! the last good one.
+//! the last good one; or of the one before, where a person wants that.
 
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
 use crate::delivery::{self, Package};
-use crate::kept::{self, LastGood};
+use crate::gates::{Gates, Upgrade, check_policy};
+use crate::kept;
 use crate::left::Place;
 use crate::load::{self, Loader, Standing};
 use crate::problem::Problem;
+use crate::version::{Artifact, VersionId};
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{PluginSpec, Reason};
+use reeve_api::{PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
 use reeve_cluster::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,63 +20,273 @@ use std::sync::Arc;
 /// What a load starts from.
 pub(super) struct Load {
     pub(super) loader: Loader,
+    /// What a new version has to pass before it takes over; none where it takes over
+    /// whatever it would do.
+    pub(super) gates: Option<Gates>,
     pub(super) plugin: Arc<str>,
     /// The plugin's ConfigMap, and what its component is made of.
     pub(super) maps: Vec<Arc<Object>>,
     pub(super) policy: PluginSpec,
     /// What a version may ask for.
     pub(super) approval: Approval,
+    /// What a person has said of versions.
+    pub(super) words: Words,
+    /// What runs.
+    pub(super) running: Option<Arc<Active>>,
     /// What runs, if loading the same again would give the same.
     pub(super) current: Option<LoadKey>,
-    /// What to go back to if the newest version does not load.
-    pub(super) last_good: Option<LastGood>,
+    /// What ran last: what to go back to if nothing runs and the newest version does not
+    /// load.
+    pub(super) last_good: Option<VersionId>,
+    /// What ran before that.
+    pub(super) previous: Previous,
     /// Where the plugin may have objects.
     pub(super) places: BTreeSet<Place>,
     /// Kinds to whose objects it contributes.
     pub(super) contributes: BTreeSet<String>,
 }
 
+/// What a person has said of versions, by their tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// The one that may do what it was held for.
+    pub(crate) approved: Option<String>,
+    /// The one that is not to run.
+    pub(crate) rolled_back: Option<String>,
+}
+
+impl Words {
+    /// Whether a version is not to run.
+    pub(crate) fn is_rolled_back(&self, version: VersionId) -> bool {
+        self.rolled_back.as_deref().map(str::trim) == Some(version.token().as_str())
+    }
+}
+
+/// The version that ran before the one that runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Previous {
+    pub(crate) version: Option<VersionId>,
+    /// That version as it was compiled, where no cache keeps it.
+    pub(crate) compiled: Option<Artifact>,
+}
+
 impl Load {
-    /// Takes a package through all gates, which takes as long as compiling does.
+    /// Takes a package through all gates, which takes as long as compiling and asking
+    /// about every unit does.
     pub(super) async fn run(self) -> Done {
-        let (newest, result) = self.newest().await;
+        let mut shadow = None;
+        let (newest, result) = self.newest(&mut shadow).await;
         let result = match result {
-            Err(problem) => self.go_back(newest.as_ref(), problem).await,
+            Err(problem) => match self.unwanted() {
+                Some(unwanted) => self.leave(unwanted, problem).await,
+                None => self.go_back(newest.as_ref(), problem).await,
+            },
             loaded => loaded,
         };
         Done::Load {
             plugin: self.plugin,
             newest: newest.map(|package| package.digest),
+            shadow,
             result,
         }
     }
 
     /// Loads what the ConfigMaps have.
-    async fn newest(&self) -> (Option<Package>, Result<Loaded, Problem>) {
+    async fn newest(
+        &self,
+        shadow: &mut Option<ShadowStatus>,
+    ) -> (Option<Package>, Result<Loaded, Problem>) {
         let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
         let package = match blocking(move || unpack(&plugin, &maps)).await {
             Ok(package) => package,
             Err(problem) => return (None, Err(problem)),
         };
-        if let Err(problem) = check_pin(&package, &self.policy) {
+        let version = VersionId::of(&package);
+        if self.words.is_rolled_back(version) {
+            let result = self.roll_back(version).await;
+            return (Some(package), result);
+        }
+        let artifact = Artifact::Delivered(package.clone());
+        // Without a version that goes on meanwhile, a mistake that only concerns the next
+        // one is told with that.
+        let policy = match self.running {
+            Some(_) => check_policy(&self.policy),
+            None => Ok(()),
+        };
+        if let Err(problem) = policy.and_then(|()| check_pin(&artifact, &self.policy)) {
             return (Some(package), Err(problem));
         }
-        if self.current == Some(load::key(&package, &self.policy, &self.contributes)) {
+        if self.current == Some(load::key(&artifact, &self.policy, &self.contributes)) {
             return (Some(package), Ok(Loaded::Unchanged));
         }
-        let loaded = self.load(package.clone()).await;
-        if loaded.is_ok() {
-            let (engine, package) = (self.loader.engine.clone(), package.clone());
-            let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
-            let keep = move || {
-                kept::keep(&engine, &namespace, &plugin, &package);
-                Ok(())
-            };
-            // Not to be kept is a line in the log.
-            let _ = blocking(keep).await;
+        if let Some(first) = self.first(version).await {
+            return (Some(package), Ok(first));
         }
-        let loaded = loaded.map(|(active, standing)| Loaded::New(Box::new(active), standing));
+        let loaded = match self.load(artifact, &self.approval).await {
+            Ok((active, standing)) => self
+                .gated(&active, version, shadow)
+                .await
+                .map(|()| (active, standing)),
+            Err(problem) => Err(problem),
+        };
+        if loaded.is_ok() {
+            self.keep(package.clone()).await;
+        }
+        let loaded = loaded.map(|(active, standing)| Loaded::New(active, standing));
         (Some(package), loaded)
+    }
+
+    /// What ran before a restart, if the newest version is another: that is held against
+    /// it, and goes on with the work meanwhile.
+    async fn first(&self, newest: VersionId) -> Option<Loaded> {
+        let good = self.last_good.filter(|good| *good != newest)?;
+        if self.running.is_some() || self.gates.is_none() {
+            return None;
+        }
+        let package = self.kept(good).await.ok()?;
+        let artifact = Artifact::Delivered(package);
+        match self.load(artifact, &self.approval).await {
+            Ok((active, standing)) => Some(Loaded::First(active, standing)),
+            Err(problem) => {
+                tracing::info!(plugin = %self.plugin, %problem, "the version before the restart does not load");
+                None
+            }
+        }
+    }
+
+    /// Takes a version that could run through the gates of an upgrade, if it is one.
+    async fn gated(
+        &self,
+        active: &Arc<Active>,
+        version: VersionId,
+        shadow: &mut Option<ShadowStatus>,
+    ) -> Result<(), Problem> {
+        let running = self.running.as_ref();
+        let ran = running.map(|active| VersionId::running(active));
+        let Some(gates) = self
+            .gates
+            .as_ref()
+            .filter(|_| ran.or(self.last_good) != Some(version))
+        else {
+            return Ok(());
+        };
+        let upgrade = Upgrade {
+            plugin: &self.plugin,
+            new: active,
+            running,
+            // Whoever deletes a ConfigMap and makes it anew gets around nothing.
+            ran_before: self.approval.asks.is_some(),
+            spec: &self.policy,
+            contributes: &self.contributes,
+            approved: self.words.approved.as_deref(),
+        };
+        let (found, result) = gates.check(&upgrade).await;
+        *shadow = found;
+        result
+    }
+
+    /// What runs, if a person wants it no more.
+    fn unwanted(&self) -> Option<VersionId> {
+        let running = self.running.as_ref()?;
+        let running = VersionId::running(running);
+        self.words.is_rolled_back(running).then_some(running)
+    }
+
+    /// Leaves what runs and is wanted no more for the version before it, where the
+    /// newest is neither of them and does not load, for this reason.
+    async fn leave(&self, unwanted: VersionId, problem: Problem) -> Result<Loaded, Problem> {
+        if matches!(problem.reason, Reason::RolledBack | Reason::RollbackFailed) {
+            return Err(problem);
+        }
+        match self.roll_back(unwanted).await {
+            Ok(Loaded::InPlaceOfNewest(active, standing, _)) => {
+                Ok(Loaded::InPlaceOfNewest(active, standing, problem))
+            }
+            Ok(_) => Err(problem),
+            Err(failed) => Err(Problem {
+                message: format!("{}; {}", problem.message, failed.message),
+                ..problem
+            }),
+        }
+    }
+
+    /// Loads the version before the one that a person wants no more, or leaves it
+    /// running.
+    async fn roll_back(&self, newest: VersionId) -> Result<Loaded, Problem> {
+        let (plugin, namespace) = (&self.plugin, &self.loader.namespace);
+        let running = self.running.as_ref();
+        let running = running.map(|active| VersionId::running(active));
+        let rolled_back = |to: VersionId| {
+            Problem::lasting(
+                Reason::RolledBack,
+                format!(
+                    "rolled back on request from {} to {}; `reeve plugin rollback {plugin} \
+                     --namespace {namespace} --undo` goes forward again, which takes the \
+                     annotation {ROLL_BACK_ANNOTATION} away, and a newer version takes over by \
+                     itself",
+                    newest.component, to.component
+                ),
+            )
+        };
+        if let Some(running) = running.filter(|running| *running != newest) {
+            return Err(rolled_back(running));
+        }
+        // After a restart what ran last is what was gone back to.
+        let last_good = self.last_good.filter(|_| running.is_none());
+        let wanted = [last_good, self.previous.version].into_iter().flatten();
+        let Some(wanted) = wanted.into_iter().find(|wanted| *wanted != newest) else {
+            return Err(self.not_rolled_back("no version is known that ran before it"));
+        };
+        let (artifact, package) = match self.kept(wanted).await {
+            Ok(package) => (Artifact::Delivered(package.clone()), Some(package)),
+            Err(lost) => {
+                let compiled = self.previous.compiled.clone();
+                match compiled.filter(|compiled| compiled.version() == wanted) {
+                    Some(compiled) => (compiled, None),
+                    None => {
+                        let why = format!("the version before it, {}: {lost}", wanted.component);
+                        return Err(self.not_rolled_back(&why));
+                    }
+                }
+            }
+        };
+        // It has run with all that it asks for, and who may annotate the Plugin may
+        // approve of that.
+        let approval = Approval {
+            asks: None,
+            token: None,
+        };
+        let (active, standing) =
+            self.load(artifact, &approval)
+                .await
+                .map_err(|problem| Problem {
+                    retries: problem.retries,
+                    ..self.not_rolled_back(&format!(
+                        "the version before it, {}, does not load: {problem}",
+                        wanted.component
+                    ))
+                })?;
+        if let Some(package) = package {
+            self.keep(package).await;
+        }
+        Ok(Loaded::InPlaceOfNewest(
+            active,
+            standing,
+            rolled_back(wanted),
+        ))
+    }
+
+    fn not_rolled_back(&self, why: &str) -> Problem {
+        let (plugin, namespace) = (&self.plugin, &self.loader.namespace);
+        Problem::lasting(
+            Reason::RollbackFailed,
+            format!(
+                "a version is to be rolled back from, as the annotation {ROLL_BACK_ANNOTATION} \
+                 says, and cannot be: {why}; deliver the version that is \
+                 to run, or give it up with `reeve plugin rollback {plugin} --namespace \
+                 {namespace} --undo`"
+            ),
+        )
     }
 
     /// Loads the last good version, if there is one and nothing runs. Whatever
@@ -86,22 +298,21 @@ impl Load {
     ) -> Result<Loaded, Problem> {
         // An API server that is away says nothing about the newest version.
         let says_nothing = matches!(problem.reason, Reason::Unreachable | Reason::Syncing);
-        let good = self.last_good.filter(|_| !says_nothing);
-        let Some(good) = good.filter(|good| newest.map(LastGood::of) != Some(*good)) else {
+        // What runs is not given up for an older version.
+        let stays = says_nothing || self.running.is_some();
+        let good = self.last_good.filter(|_| !stays);
+        let Some(good) = good.filter(|good| newest.map(VersionId::of) != Some(*good)) else {
             return Err(problem);
         };
-        let engine = self.loader.engine.clone();
-        let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
-        let find = move || {
-            let found = kept::kept(&engine, &namespace, &plugin, good);
-            found.map_err(|lost| Problem::lasting(Reason::ComponentAbsent, lost.to_string()))
-        };
-        let loaded = match blocking(find).await {
-            Ok(package) => self.load(package).await,
-            Err(lost) => Err(lost),
+        let loaded = match self.kept(good).await {
+            Ok(package) => {
+                let artifact = Artifact::Delivered(package);
+                self.load(artifact, &self.approval).await
+            }
+            Err(lost) => Err(Problem::lasting(Reason::ComponentAbsent, lost.to_string())),
         };
         match loaded {
-            Ok((active, standing)) => Ok(Loaded::LastGood(Box::new(active), standing, problem)),
+            Ok((active, standing)) => Ok(Loaded::InPlaceOfNewest(active, standing, problem)),
             Err(lost) => {
                 let text = format!(
                     "{}; nothing runs, since the version that ran last, {}, cannot run either: {}",
@@ -114,19 +325,46 @@ impl Load {
         }
     }
 
-    async fn load(&self, package: Package) -> Result<(Active, Standing), Problem> {
-        check_pin(&package, &self.policy)?;
+    async fn load(
+        &self,
+        artifact: Artifact,
+        approval: &Approval,
+    ) -> Result<(Arc<Active>, Standing), Problem> {
+        check_pin(&artifact, &self.policy)?;
         let (plugin, policy) = (&self.plugin, &self.policy);
-        self.loader
+        let (active, standing) = self
+            .loader
             .load(
                 plugin,
-                package,
+                artifact,
                 policy,
-                &self.approval,
+                approval,
                 &self.places,
                 &self.contributes,
             )
-            .await
+            .await?;
+        Ok((Arc::new(active), standing))
+    }
+
+    /// Keeps what is about to run for the next start. Not to be kept is a line in the
+    /// log.
+    async fn keep(&self, package: Package) {
+        let engine = self.loader.engine.clone();
+        let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
+        let keep = move || {
+            kept::keep(&engine, &namespace, &plugin, &package);
+            Ok(())
+        };
+        let _ = blocking(keep).await;
+    }
+
+    /// What was kept of a version.
+    async fn kept(&self, wanted: VersionId) -> Result<Package, kept::Lost> {
+        let engine = self.loader.engine.clone();
+        let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
+        let find = move || kept::kept(&engine, &namespace, &plugin, wanted);
+        let found = tokio::task::spawn_blocking(find).await;
+        found.unwrap_or(Err(kept::Lost::NotThere))
     }
 }
 

@@ -5,19 +5,25 @@ use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
-use crate::kept::LastGood;
+use crate::gates::Gates;
 use crate::load::Standing;
 use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
-use reeve_api::Reason;
+use crate::version::VersionId;
+use reeve_api::{Reason, ShadowStatus};
 use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
 use reeve_core::{Asks, Digest, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// A version that is held since units failed in a way that may pass is asked again this
+/// often: asking about all of them takes a while, and a person is told meanwhile.
+const HELD_RECHECK: Duration = Duration::from_secs(5 * 60);
 
 impl Controller {
     pub(super) fn synced(&self) -> bool {
@@ -86,10 +92,11 @@ impl Controller {
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
-        let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
+        let running = plugin.active.clone();
+        let current = running.as_ref().filter(|_| !plugin.outdated);
         let current = current.map(|active| active.key.clone());
-        // What runs is not given up for an older version.
-        let last_good = plugin.last_good.filter(|_| plugin.active.is_none());
+        let (last_good, previous) = (plugin.last_good, plugin.previous.clone());
+        let words = plugin.words.clone();
         let places = plugin.places.clone();
         let contributes = plugin.contributions.recorded.clone();
         let mut maps = vec![config_map];
@@ -105,12 +112,19 @@ impl Controller {
         }
         let load = Load {
             loader: self.loader.clone(),
+            gates: self.gated.then(|| Gates {
+                runner: self.runner.clone(),
+                units: self.own.units.spec().clone(),
+            }),
             plugin: name.clone(),
             maps,
             policy,
             approval,
+            words,
+            running,
             current,
             last_good,
+            previous,
             places,
             contributes,
         };
@@ -129,8 +143,10 @@ impl Controller {
         &mut self,
         name: &Arc<str>,
         newest: Option<Digest>,
+        shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
     ) {
+        let cached = self.loader.engine.has_cache();
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
@@ -138,14 +154,22 @@ impl Controller {
         if newest.is_some() {
             plugin.newest = newest;
         }
+        if shadow.is_some() {
+            plugin.shadow.clone_from(&shadow);
+        }
+        let goes_on = matches!(result, Ok(Loaded::First(..)));
+        let upgrades = matches!(result, Ok(Loaded::New(..)));
         let (new, problem) = match result {
             Ok(Loaded::Unchanged) => (None, None),
-            Ok(Loaded::New(active, standing)) => (Some((active, standing)), None),
-            Ok(Loaded::LastGood(active, standing, problem)) => {
+            Ok(Loaded::New(active, standing) | Loaded::First(active, standing)) => {
+                (Some((active, standing)), None)
+            }
+            Ok(Loaded::InPlaceOfNewest(active, standing, problem)) => {
                 (Some((active, standing)), Some(problem))
             }
             Err(problem) => (None, Some(problem)),
         };
+        let known = std::mem::replace(&mut plugin.problem, problem.clone());
         match &problem {
             None => plugin.load_failures = 0,
             Some(problem) => {
@@ -154,25 +178,30 @@ impl Controller {
                 if problem.retries {
                     let jitter = jitter(name, plugin.load_failures);
                     let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
+                    let delay = match problem.reason {
+                        Reason::UpgradeHeld => delay.max(HELD_RECHECK),
+                        _ => delay,
+                    };
                     plugin.retry_at = Some(Instant::now() + delay);
                 }
             }
         }
-        plugin.problem = problem;
         if let Some((active, standing)) = new {
             plugin.outdated = false;
-            plugin.last_good = Some(LastGood {
-                component: active.key.component,
-                config: Digest::of(&active.config),
-            });
+            plugin.take_over(VersionId::running(&active), cached);
             plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
             let rights = Rights::answered(Instant::now());
             let waited = plugin.rights.replace(rights).map(|mut old| old.end());
             self.resume(waited.unwrap_or_default());
-            self.activate(name, &Arc::new(*active));
+            self.activate(name, &active);
         }
+        let shadow = shadow.filter(|_| upgrades);
+        self.tell_of_upgrade(name, known.as_ref(), problem.as_ref(), shadow.as_ref());
         self.mark_stale(name);
+        if goes_on {
+            self.start_load(name);
+        }
     }
 
     /// Puts a loaded version in the place of the one that runs.

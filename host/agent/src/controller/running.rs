@@ -108,6 +108,7 @@ impl Controller {
                     Done::Load {
                         plugin,
                         newest,
+                        shadow,
                         result,
                     },
                 )),
@@ -116,7 +117,7 @@ impl Controller {
                 // A load that was overtaken has been aborted; should it have ended
                 // first, the newer one will say better.
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, newest, result);
+                    self.on_loaded(&plugin, newest, shadow, result);
                 }
             }
             (Ok((_, Done::Run { unit, key, ran })), _) => self.on_ran(&unit, &key, *ran),
@@ -150,7 +151,7 @@ impl Controller {
                     "the agent itself failed while loading; this is a bug of reeve, see its log",
                 );
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, None, Err(problem));
+                    self.on_loaded(&plugin, None, None, Err(problem));
                 }
             }
             (Ok((_, Done::Removal { plugin, result })), _) => self.on_removed(&plugin, result),

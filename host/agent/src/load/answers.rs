@@ -2,8 +2,8 @@
 
 use crate::calls::PluginThreads;
 use crate::config_schema::SchemaError;
-use crate::delivery::Package;
 use crate::problem::{Problem, chain};
+use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_core::Manifest;
 use reeve_core::manifest::is_dns_label;
@@ -38,13 +38,13 @@ pub(super) async fn call_metadata(
 
 pub(super) async fn call_describe(
     component: &Component,
-    package: &Package,
+    config: &Bytes,
     limits: &Limits,
     threads: &PluginThreads,
 ) -> Result<Manifest, Problem> {
     let call = {
         let (component, limits) = (component.clone(), limits.clone());
-        let config = package.config.clone();
+        let config = config.clone();
         async move { component.describe(config, &limits).await }
     };
     let called = threads.run(call).await.map_err(|fault| Problem {

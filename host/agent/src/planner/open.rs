@@ -9,6 +9,7 @@ use crate::needs::{Granting, needs};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
+use crate::version::Artifact;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
 use reeve_cluster::{Answer, Object};
@@ -88,7 +89,12 @@ impl Planner {
         let policy: PluginSpec = policy.unwrap_or_default();
         let prepared = self
             .loader
-            .prepare(plugin, package, &policy, &state.contributions.recorded)
+            .prepare(
+                plugin,
+                Artifact::Delivered(package),
+                &policy,
+                &state.contributions.recorded,
+            )
             .await;
         let prepared = prepared.map_err(failed)?;
         let account = self.loader.check_account(plugin, &prepared.account).await;

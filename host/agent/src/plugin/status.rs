@@ -1,9 +1,9 @@
 //! What is said of a plugin in its status.
 
 use super::PluginState;
-use crate::kept::LastGood;
 use crate::left::{self, Place};
 use crate::run::approve_command;
+use crate::version::VersionId;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
@@ -138,7 +138,9 @@ impl PluginState {
                 config_map: map.name().to_owned(),
                 digest: self.newest.map(|digest| digest.to_string()),
             }),
-            last_good: self.last_good.map(LastGood::to_status),
+            last_good: self.last_good.map(VersionId::to_status),
+            previous: self.previous.version.map(VersionId::to_status),
+            shadow: self.shadow.clone(),
             writes: self.places.iter().map(Place::to_status).collect(),
             contributes_to: self.contributions.kinds.iter().cloned().collect(),
             asks: self.asks.clone(),

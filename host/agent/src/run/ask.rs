@@ -1,6 +1,6 @@
 //! Asking a plugin what should be, or remembering what it would say.
 
-use super::{Ran, Runner, texts};
+use super::{Ran, Rehearsal, Runner, texts};
 use crate::active::Active;
 use crate::memo;
 use crate::problem::Problem;
@@ -24,15 +24,7 @@ impl Runner {
         facts: Vec<Fact>,
         ran: &mut Ran,
     ) -> Result<Desired, Problem> {
-        let mut whole = primary.value();
-        // One that is going is asked about as what it was: what the plugin wanted of
-        // it says how it ends.
-        if let Some(metadata) = whole.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("deletionTimestamp");
-            metadata.remove("deletionGracePeriodSeconds");
-        }
-        let seen = active.manifest.primary().projection.apply(&whole);
-        let seen = Bytes::from(seen.to_string());
+        let seen = shown(active, primary);
         let view = Arc::new(CallView::new(
             snapshot.clone(),
             active.clone(),
@@ -66,11 +58,11 @@ impl Runner {
         }
         let outcome = match called {
             Ok(called) => {
-                log_lines(unit, &called.logs, called.logs_dropped);
+                self.log(unit, &called.logs, called.logs_dropped);
                 called.value
             }
             Err(fault) => {
-                log_lines(unit, &fault.logs, fault.logs_dropped);
+                self.log(unit, &fault.logs, fault.logs_dropped);
                 return Err(fault_problem(&fault));
             }
         };
@@ -83,6 +75,15 @@ impl Runner {
         texts::cut_remarks(&mut desired);
         self.memo.remember(unit, given, reads, desired.clone());
         Ok(desired)
+    }
+
+    /// Passes on what a plugin says. What one says that only might run is nobody's
+    /// concern, and would be taken for words of the one that does.
+    fn log(&self, unit: &UnitKey, lines: &[LogLine], dropped: bool) {
+        let shadow = self.rehearsal.as_deref().is_some_and(Rehearsal::is_whole);
+        if !shadow {
+            log_lines(unit, lines, dropped);
+        }
     }
 
     /// Counts a call, and what it used.
@@ -127,6 +128,18 @@ impl Runner {
             )),
         }
     }
+}
+
+/// What a plugin is shown of a primary. One that is going is asked about as what it
+/// was: what the plugin wanted of it says how it ends.
+pub(super) fn shown(active: &Active, primary: &Object) -> Bytes {
+    let mut whole = primary.value();
+    if let Some(metadata) = whole.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("deletionTimestamp");
+        metadata.remove("deletionGracePeriodSeconds");
+    }
+    let seen = active.manifest.primary().projection.apply(&whole);
+    Bytes::from(seen.to_string())
 }
 
 pub(super) fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {

@@ -11,13 +11,18 @@ use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::outcome::Verb;
 use reeve_core::ownership::Owner;
-use reeve_core::plan::{Plan, Step, Wanted};
+use reeve_core::plan::{Plan, Preview, Step, Wanted};
 use reeve_core::waves::{HookState, Phase, Role, Sequence};
 use std::collections::BTreeSet;
 
 /// Where it is taken down, for one run.
 #[derive(Default)]
-pub(crate) struct Rehearsal(Mutex<Rehearsed>);
+pub(crate) struct Rehearsal {
+    /// Whether the whole sync is looked at instead of what comes next; see
+    /// [`Rehearsal::of_whole`].
+    whole: bool,
+    taken: Mutex<Rehearsed>,
+}
 
 /// What a run would do.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +35,8 @@ pub(crate) struct Rehearsed {
     pub(crate) wanted: Vec<Wanted>,
     /// In which order they are applied.
     pub(crate) order: Vec<Place>,
+    /// All that the sync would do; none where what comes next was looked at.
+    pub(crate) whole: Option<Preview>,
     /// What would be done now.
     pub(crate) plan: Plan,
     /// Deletions that are held.
@@ -54,9 +61,31 @@ pub(crate) struct Place {
 }
 
 impl Rehearsal {
+    /// A rehearsal that takes down all that a sync would do, its later waves and
+    /// deletions included, as things are now. It asks nobody: neither the guard over
+    /// deletions nor the plugin's log hears of it.
+    pub(crate) fn of_whole() -> Self {
+        Self {
+            whole: true,
+            taken: Mutex::default(),
+        }
+    }
+
+    /// Whether it is one of those.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Takes down all that a sync would do.
+    pub(super) fn take_down_whole(&self, preview: Preview) {
+        let mut taken = self.taken.lock();
+        taken.planned = true;
+        taken.whole = Some(preview);
+    }
+
     /// What was taken down.
     pub(crate) fn taken_down(&self) -> Rehearsed {
-        self.0.lock().clone()
+        self.taken.lock().clone()
     }
 
     /// Takes down what `plan` would do now, and what would come later. The plan has
@@ -93,7 +122,7 @@ impl Rehearsal {
                 matches!(one.member.options.role, Role::Hook(_)) && pending && !now.contains(index)
             }));
         }
-        let mut taken = self.0.lock();
+        let mut taken = self.taken.lock();
         taken.planned = true;
         taken.owner = Some(owner.clone());
         taken.wanted = wanted.to_vec();
@@ -116,7 +145,7 @@ impl Rehearsal {
     /// Takes down how a unit would end. The plan has passed the guard.
     pub(super) fn take_down_end(&self, owner: &Owner, looked: &Observation, plan: Plan) {
         let unguarded = reeve_core::plan::removal(owner, &looked.observed);
-        let mut taken = self.0.lock();
+        let mut taken = self.taken.lock();
         taken.planned = true;
         taken.held = held(&unguarded, &plan);
         taken.plan = plan;
@@ -124,7 +153,7 @@ impl Rehearsal {
 
     /// Takes down what would approve the plan, if nothing did before.
     pub(super) fn take_down_approval(&self, id: String) {
-        self.0.lock().approval.get_or_insert(id);
+        self.taken.lock().approval.get_or_insert(id);
     }
 
     /// Takes down what would be done outside, and what would be left there.
@@ -132,12 +161,12 @@ impl Rehearsal {
         let pending = effects.pending();
         let pending = pending.map(|(verb, effect)| (Some(verb), effect.clone()));
         let left = left.into_iter().map(|effect| (None, effect));
-        self.0.lock().effects = pending.chain(left).collect();
+        self.taken.lock().effects = pending.chain(left).collect();
     }
 
     /// Takes down that an object would be deleted because it must not exist.
     pub(super) fn take_down_absence(&self, object: &Object) {
-        self.0.lock().absences.push(object.reference());
+        self.taken.lock().absences.push(object.reference());
     }
 }
 

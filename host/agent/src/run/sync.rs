@@ -181,6 +181,11 @@ impl Runner {
                     Preview::of(situation, &revision).with_effects(effects.clone())
                 })
             };
+            if let Some(rehearsal) = self.rehearsal.as_deref().filter(|one| one.is_whole()) {
+                rehearsal.take_down_whole(preview(&sync));
+                ran.sync = Some(sync);
+                return;
+            }
             let about = Some(Approved::Sync);
             if !plan.is_empty() && !self.may_write(run, about, preview, &mut sync, ran) {
                 ran.problems

@@ -37,4 +37,5 @@ mod story;
 mod swap;
 mod told;
 mod true_kinds;
+mod upgrades;
 mod widgets;

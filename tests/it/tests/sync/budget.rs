@@ -17,6 +17,12 @@ async fn fill(stage: &Stage) {
     }
     stage.pass(5).await;
     assert_eq!(left(stage, "").await, UNITS * 5);
+    // A version that would delete so much is held before it runs. What is left to the
+    // budget is what nobody could see coming.
+    let policy = json!({"spec": {"upgrade": {"shadow": "Off"}}});
+    let plugin = plugin_reference("courier");
+    stage.world.edit(&plugin, policy).await;
+    stage.world.settle().await;
 }
 
 async fn left(stage: &Stage, ending: &str) -> usize {

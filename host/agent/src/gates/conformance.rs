@@ -1,0 +1,34 @@
+//! Conformance: a plugin is a pure function. Asked twice about the same, it has to
+//! answer the same; everything that follows from purity (that unchanged work is not
+//! repeated, that plans are what is done) would fail with one that does not.
+
+use super::Fleet;
+use crate::active::Active;
+use crate::problem::Problem;
+use crate::run::Runner;
+use std::sync::Arc;
+
+/// Units that are asked about twice, spread over all. One that is not pure is not so for
+/// a single unit.
+const UNITS: usize = 16;
+
+/// Asks a version twice about some of its units.
+///
+/// # Errors
+///
+/// When the two answers about one of them differ, though what it was given and read was
+/// the same.
+pub(super) async fn check(
+    runner: &Runner,
+    new: &Arc<Active>,
+    fleet: &Fleet,
+) -> Result<(), Problem> {
+    let step = fleet.units.len().div_ceil(UNITS).max(1);
+    for (unit, primary) in fleet.units.iter().step_by(step) {
+        let facts = fleet.state.run(unit, new).effects.facts();
+        runner
+            .conforms(unit, new, &fleet.snapshot, primary, facts)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Whether a version may do what it asks for: whether its account agrees, and what that
+//! is granted.
+
+use super::Loader;
+use crate::problem::{Problem, chain};
+use futures::{StreamExt, TryStreamExt};
+use reeve_api::Reason;
+use reeve_cluster::{AccessCheck, Identity, Resource};
+use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
+use reeve_core::manifest::secret_kind;
+use reeve_core::{GroupVersionKind, Manifest};
+use std::collections::{BTreeSet, HashMap};
+
+/// Questions about rights that are asked at once, for one plugin.
+const REVIEWS_AT_ONCE: usize = 16;
+
+/// Whose rights are asked about, and for what.
+#[derive(Clone, Copy)]
+pub(super) struct Asks<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) manifest: &'a Manifest,
+    pub(super) resources: &'a HashMap<GroupVersionKind, Resource>,
+}
+
+impl Loader {
+    /// The account must exist and must agree: without the annotation, whoever may
+    /// write a ConfigMap here could act as any account of the namespace.
+    pub(crate) async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
+        let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ServiceAccount"),
+            plural: "serviceaccounts".to_owned(),
+            namespaced: true,
+        };
+        let namespace = &*self.namespace;
+        let found = self
+            .cluster
+            .get(&resource, Some(namespace), account)
+            .await
+            .map_err(|error| {
+                problem(format!(
+                    "ServiceAccount {namespace}/{account} cannot be read: {}",
+                    chain(&error)
+                ))
+            })?;
+        let Some(found) = found else {
+            return Err(problem(format!(
+                "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, for example with {}, or name another in Plugin spec.serviceAccountName",
+                grant::command(plugin, namespace)
+            )));
+        };
+        match found.annotation(ACCOUNT_ANNOTATION) {
+            Some(named) if named == plugin => Ok(()),
+            Some(named) => Err(problem(format!(
+                "ServiceAccount {namespace}/{account} is for plugin {named}; annotate it {ACCOUNT_ANNOTATION}: {plugin}, or name another in Plugin spec.serviceAccountName"
+            ))),
+            None => Err(problem(format!(
+                "ServiceAccount {namespace}/{account} does not agree to be used; annotate it {ACCOUNT_ANNOTATION}: {plugin}"
+            ))),
+        }
+    }
+
+    /// The agent's own account is nobody's: a plugin that acted as it could give
+    /// itself every right that the agent has, among them those to act as others.
+    pub(super) async fn check_not_own(&self, account: &str) -> Result<(), Problem> {
+        let own = self.cluster.own_user().await;
+        let own = own.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+        if own != Identity::service_account(&self.namespace, account).user {
+            return Ok(());
+        }
+        Err(Problem::passing(
+            Reason::ServiceAccountUnusable,
+            format!(
+                "ServiceAccount {}/{account} is the agent's own and can be no plugin's; name another in Plugin spec.serviceAccountName",
+                self.namespace
+            ),
+        ))
+    }
+
+    /// Asks the API server for every rule that the manifest needs. What is needed
+    /// in known places must be granted there; what is needed in namespaces that
+    /// follow from primaries may be granted in each of them, which only the writes
+    /// themselves can tell.
+    pub(super) async fn check_rules(
+        &self,
+        plugin: &str,
+        asks: Asks<'_>,
+    ) -> Result<Vec<String>, Problem> {
+        let Asks {
+            identity,
+            manifest,
+            resources,
+        } = asks;
+        let served = |kind: &GroupVersionKind| {
+            resources
+                .get(kind)
+                .map_or_else(Served::default, |resource| Served {
+                    plural: resource.plural.clone(),
+                    namespaced: resource.namespaced,
+                })
+        };
+        let local = local_resources(manifest, resources);
+        let mut missing = BTreeSet::new();
+        let mut unsure = BTreeSet::new();
+        let rules = grant::account_rules(manifest, served);
+        let reviews = rules.into_iter().map(async |rule| {
+            let of_rule = |r: &&Resource| r.kind.group == rule.group && r.plural == rule.resource;
+            let Some(resource) = resources.values().find(of_rule) else {
+                return Ok((rule, true));
+            };
+            let check = AccessCheck {
+                verb: rule.verb,
+                resource,
+                subresource: None,
+                namespace: rule.namespace.as_deref(),
+                name: rule.name.as_deref(),
+            };
+            let allowed = self.cluster.allowed(identity, check).await;
+            let allowed =
+                allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+            Ok((rule, allowed))
+        });
+        // A manifest may have a thousand places, each with several verbs.
+        let reviews = futures::stream::iter(reviews).buffer_unordered(REVIEWS_AT_ONCE);
+        let answers: Vec<_> = reviews.try_collect().await?;
+        for (rule, allowed) in answers {
+            if allowed {
+                continue;
+            }
+            // Only writes: a list that is partly granted is not granted.
+            let verbs: &[&str] = match rule.resource.as_str() {
+                "secrets" if rule.group.is_empty() => &grant::SECRET_VERBS,
+                _ => &grant::WRITE_VERBS,
+            };
+            let may_be_local = rule.namespace.is_none()
+                && verbs.contains(&rule.verb)
+                && local.contains(&(rule.group.clone(), rule.resource.clone()));
+            if may_be_local {
+                unsure.insert(rule);
+            } else {
+                missing.insert(rule);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(grant::in_words(&unsure));
+        }
+        missing.extend(unsure);
+        Err(Problem::passing(
+            Reason::Forbidden,
+            format!(
+                "{identity} is not granted: {}; grant it with {}",
+                grant::in_words(&missing).join("; "),
+                grant::command(plugin, &self.namespace)
+            ),
+        ))
+    }
+}
+
+/// Resources that a manifest writes only in namespaces that follow from primaries.
+fn local_resources(
+    manifest: &Manifest,
+    resources: &HashMap<GroupVersionKind, Resource>,
+) -> BTreeSet<(String, String)> {
+    use reeve_core::manifest::Scope;
+    let places = || {
+        let writes = manifest.writes.iter().map(|rule| (&rule.kind, &rule.scope));
+        let secrets = manifest.actions.iter().flat_map(|action| &action.secrets);
+        let reads = manifest.reads.iter().map(|rule| (&rule.kind, &rule.scope));
+        // A Secret that is read is read everywhere that is declared.
+        let reads = reads.filter(|(kind, _)| *kind == secret_kind());
+        writes
+            .chain(secrets.map(|scope| (secret_kind(), scope)))
+            .chain(reads.map(|(kind, _)| (kind, &Scope::Cluster)))
+    };
+    let written = |local: bool| {
+        let rules = places().filter(move |(_, scope)| {
+            let follows = matches!(
+                scope,
+                Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary
+            );
+            follows == local && !matches!(scope, Scope::Namespaces(_))
+        });
+        let resources = rules.filter_map(|(kind, _)| resources.get(kind));
+        resources.map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
+    };
+    let everywhere: BTreeSet<_> = written(false).collect();
+    written(true)
+        .filter(|resource| !everywhere.contains(resource))
+        .collect()
+}

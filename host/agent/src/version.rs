@@ -1,0 +1,116 @@
+//! Versions of a plugin: how they are told apart, and what they are loaded from.
+
+use crate::active::Active;
+use crate::delivery::Package;
+use bytes::Bytes;
+use reeve_api::GoodVersion;
+use reeve_core::{Digest, upgrade};
+use reeve_engine::Component;
+
+/// Names a component under a configuration. Another configuration is another version,
+/// for it may mean as much as another component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VersionId {
+    pub(crate) component: Digest,
+    pub(crate) config: Digest,
+}
+
+impl VersionId {
+    pub(crate) fn of(package: &Package) -> Self {
+        Self {
+            component: package.digest,
+            config: Digest::of(&package.config),
+        }
+    }
+
+    /// Of what runs.
+    pub(crate) fn running(active: &Active) -> Self {
+        Self {
+            component: active.key.component,
+            config: Digest::of(&active.config),
+        }
+    }
+
+    /// From a status; none when what stands there is no digest.
+    pub(crate) fn from_status(status: &GoodVersion) -> Option<Self> {
+        Some(Self {
+            component: status.digest.parse().ok()?,
+            config: status.config_digest.parse().ok()?,
+        })
+    }
+
+    pub(crate) fn to_status(self) -> GoodVersion {
+        GoodVersion {
+            digest: self.component.to_string(),
+            config_digest: self.config.to_string(),
+        }
+    }
+
+    /// What names it in an annotation.
+    pub(crate) fn token(&self) -> String {
+        upgrade::token(&self.component, &self.config)
+    }
+}
+
+/// What a version is loaded from.
+#[derive(Clone, Debug)]
+pub(crate) enum Artifact {
+    /// What ConfigMaps deliver, or did.
+    Delivered(Package),
+    /// A version that has run here, and is compiled.
+    Compiled { component: Component, config: Bytes },
+}
+
+impl Artifact {
+    /// What runs, to be loaded once more.
+    pub(crate) fn of(active: &Active) -> Self {
+        Self::Compiled {
+            component: active.component.clone(),
+            config: active.config.clone(),
+        }
+    }
+
+    /// Digest of the component.
+    pub(crate) fn digest(&self) -> Digest {
+        match self {
+            Self::Delivered(package) => package.digest,
+            Self::Compiled { component, .. } => component.digest(),
+        }
+    }
+
+    /// The configuration.
+    pub(crate) fn config(&self) -> &Bytes {
+        match self {
+            Self::Delivered(package) => &package.config,
+            Self::Compiled { config, .. } => config,
+        }
+    }
+
+    pub(crate) fn version(&self) -> VersionId {
+        VersionId {
+            component: self.digest(),
+            config: Digest::of(self.config()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_names_what_it_named() {
+        let version = VersionId::of(&Package {
+            component: Bytes::from_static(b"\0asm"),
+            digest: Digest::of(b"\0asm"),
+            config: Bytes::from_static(b"{}"),
+        });
+        let status = version.to_status();
+        assert_eq!(VersionId::from_status(&status), Some(version));
+        let broken = GoodVersion {
+            digest: "sha256:12".into(),
+            ..status
+        };
+        assert_eq!(VersionId::from_status(&broken), None);
+    }
+}

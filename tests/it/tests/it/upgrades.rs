@@ -1,0 +1,508 @@
+//! New versions that would do more than an upgrade may, and versions that are gone back
+//! from.
+
+use reeve_core::upgrade;
+use reeve_it::{
+    NAMESPACE, World, config_map_reference, core_reference, guest, plugin_reference,
+    profile_reference,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const NAMES: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
+
+fn config(deed: &Value) -> Value {
+    json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "reconcile": deed,
+    })
+}
+
+/// Another version of what it answers, and nothing else: its configuration is in what it
+/// makes.
+fn echo(version: u32) -> Value {
+    let mut config = config(&json!({"do": "echo"}));
+    config["reads"] = json!(vec!["ConfigMap.v1"; version as usize]);
+    config
+}
+
+async fn send(world: &World, config: Value) {
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.deliver("chameleon", &component, Some(config)).await;
+}
+
+async fn deliver(world: &World, config: Value) {
+    send(world, config).await;
+    world.settle().await;
+}
+
+/// A fleet that a version serves.
+async fn fleet_of(mut world: World, config: Value) -> World {
+    world.start();
+    for name in NAMES {
+        world.tenant(name, &[]).await;
+    }
+    world.allow("chameleon").await;
+    deliver(&world, config).await;
+    world
+}
+
+async fn fleet(config: Value) -> World {
+    fleet_of(World::new().await, config).await
+}
+
+async fn set_policy(world: &World, policy: Value) {
+    let patch = json!({"spec": {"upgrade": policy}});
+    world.edit(&plugin_reference("chameleon"), patch).await;
+    world.settle().await;
+}
+
+async fn annotate(world: &World, annotations: Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
+    world.edit(&plugin_reference("chameleon"), patch).await;
+    world.settle().await;
+}
+
+async fn status(world: &World) -> Value {
+    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+    plugin["status"].clone()
+}
+
+/// Checks why the newest version does not run, and that the one before does. Returns
+/// what is said.
+async fn held(world: &World, reason: &str) -> String {
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(
+        (loaded.status.as_str(), loaded.reason.as_str()),
+        ("False", reason),
+        "{loaded:?}"
+    );
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.status, "True", "{ready:?}");
+    loaded.message
+}
+
+async fn runs(world: &World) {
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.status, "True", "{loaded:?}");
+}
+
+/// The token behind an annotation that a message names.
+fn token(message: &str, annotation: &str) -> String {
+    let (_, rest) = message
+        .split_once(&format!("{annotation}="))
+        .unwrap_or_else(|| panic!("no {annotation} in {message}"));
+    let end = rest.find(|c: char| !c.is_ascii_hexdigit());
+    rest[..end.unwrap_or(rest.len())].to_owned()
+}
+
+async fn made(world: &World) -> usize {
+    let mut count = 0;
+    for name in NAMES {
+        let all = world.list(&core_reference("ConfigMap", name, "")).await;
+        let ours = |object: &&Value| {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            name.starts_with("chameleon")
+        };
+        count += all.iter().filter(ours).count();
+    }
+    count
+}
+
+/// What of the requests since the last reset writes to anything but reports.
+fn writes(world: &World) -> Vec<String> {
+    let requests = world.server.requests();
+    let verbs = ["Create", "Patch", "Update", "Delete", "DeleteCollection"];
+    let told = ["plugins", "events"];
+    requests
+        .iter()
+        .filter(|(call, _)| verbs.contains(&format!("{:?}", call.verb).as_str()))
+        .filter(|(call, _)| !call.resource.contains("reviews"))
+        .filter(|(call, _)| !told.iter().any(|told| call.resource.starts_with(told)))
+        .map(|(call, count)| format!("{call:?}: {count}"))
+        .collect()
+}
+
+/// Checks that an object of the version that runs comes back.
+async fn repairs(world: &World) {
+    let object = core_reference("ConfigMap", "ann", "chameleon-ann");
+    world.delete(&object).await;
+    world.settle().await;
+    assert!(world.get(&object).await.is_some(), "it does what it did");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_be_deleted_is_counted_and_not_done() {
+    let world = fleet(config(&json!({"do": "objects", "count": 10}))).await;
+    assert_eq!(made(&world).await, 50);
+    let fewer = config(&json!({"do": "objects", "count": 5}));
+    send(&world, fewer).await;
+    world.server.reset_requests();
+    world.settle().await;
+    assert_eq!(writes(&world), Vec::<String>::new());
+    assert_eq!(made(&world).await, 50);
+    let message = held(&world, "UpgradeHeld").await;
+    for text in [
+        "25 of 50 objects would be deleted, where 100 and 30% may",
+        "0 objects would be created, 0 changed and 25 deleted, 0 of 5 units would newly fail, \
+         and 0 stay as they are",
+        "`reeve plugin diff chameleon --namespace reeve-system`",
+        "`reeve plugin approve chameleon --namespace reeve-system`",
+    ] {
+        assert!(message.contains(text), "`{text}` is not in {message}");
+    }
+    let shadow = status(&world).await["shadow"].clone();
+    for (field, expected) in [
+        ("verdict", json!("Held")),
+        ("units", json!(5)),
+        ("unchanged", json!(0)),
+        ("failing", json!(0)),
+        ("created", json!(0)),
+        ("changed", json!(0)),
+        ("deleted", json!(25)),
+        ("owned", json!(50)),
+    ] {
+        assert_eq!(shadow[field], expected, "{field} in {shadow}");
+    }
+    let examples = shadow["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 10);
+    let first = examples[0].as_str().unwrap();
+    assert!(
+        first.starts_with("delete ConfigMap ann/chameleon-ann-"),
+        "{first}"
+    );
+    let events = world.list(&core_reference("Event", NAMESPACE, "")).await;
+    let event = events.iter().find(|event| event["reason"] == "UpgradeHeld");
+    let event = event.unwrap_or_else(|| panic!("no event among {events:?}"));
+    assert_eq!(event["involvedObject"]["name"], "chameleon");
+    assert_eq!(event["type"], "Warning");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_lets_one_version_and_no_other() {
+    let world = fleet(config(&json!({"do": "objects", "count": 3}))).await;
+    set_policy(&world, json!({"maxDeleted": 4})).await;
+    deliver(&world, config(&json!({"do": "objects", "count": 2}))).await;
+    let message = held(&world, "UpgradeHeld").await;
+    assert!(
+        message.contains("5 of 15 objects would be deleted, where 4 may"),
+        "{message}"
+    );
+    let key = "reeve.dev/approve-upgrade";
+    annotate(&world, json!({key: "0123456789abcdef0123"})).await;
+    held(&world, "UpgradeHeld").await;
+    let approved = token(&message, key);
+    annotate(&world, json!({key: approved})).await;
+    runs(&world).await;
+    assert_eq!(made(&world).await, 10);
+    assert_eq!(status(&world).await["shadow"]["verdict"], "Approved");
+    // Another version is another matter, and what it is held for is new.
+    deliver(&world, config(&json!({"do": "objects", "count": 1}))).await;
+    let message = held(&world, "UpgradeHeld").await;
+    assert_ne!(token(&message, key), approved);
+    assert_eq!(made(&world).await, 10);
+    // A policy that lets it is a word too.
+    set_policy(&world, json!({"maxDeleted": "40%"})).await;
+    runs(&world).await;
+    assert_eq!(made(&world).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_bounded_where_the_policy_says_so() {
+    let world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    runs(&world).await;
+    let shadow = status(&world).await["shadow"].clone();
+    assert_eq!(
+        (&shadow["verdict"], &shadow["changed"]),
+        (&json!("Passed"), &json!(5)),
+        "{shadow}"
+    );
+    set_policy(&world, json!({"maxChanged": 4})).await;
+    deliver(&world, echo(3)).await;
+    let message = held(&world, "UpgradeHeld").await;
+    assert!(
+        message.contains("5 of 5 objects would be changed, where 4 may"),
+        "{message}"
+    );
+    // The same once more changes nothing.
+    deliver(&world, echo(2)).await;
+    runs(&world).await;
+    // What is only reported takes over.
+    set_policy(&world, json!({"maxChanged": 4, "shadow": "Report"})).await;
+    deliver(&world, echo(3)).await;
+    runs(&world).await;
+    assert_eq!(status(&world).await["shadow"]["verdict"], "Reported");
+    set_policy(&world, json!({"maxChanged": "many"})).await;
+    deliver(&world, echo(4)).await;
+    let message = held(&world, "PolicyInvalid").await;
+    assert!(
+        message.contains("spec.upgrade.maxChanged of the Plugin: `many`"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_traps_never_takes_over() {
+    let world = fleet(echo(1)).await;
+    let before = status(&world).await;
+    for deed in [json!({"do": "trap"}), json!({"do": "panic", "text": "no"})] {
+        deliver(&world, config(&deed)).await;
+        let message = held(&world, "UpgradeBroken").await;
+        assert!(message.contains("for all 5 units"), "{message}");
+        let now = status(&world).await;
+        assert_eq!(now["lastGood"], before["lastGood"]);
+        assert_eq!(
+            (&now["shadow"]["verdict"], &now["shadow"]["trapped"]),
+            (&json!("Refused"), &json!(5))
+        );
+        repairs(&world).await;
+    }
+    // No approval lets it, but the policy does.
+    let good = &status(&world).await["shadow"];
+    let digest = |field: &str| good[field].as_str().unwrap().parse().unwrap();
+    let token = upgrade::token(&digest("digest"), &digest("configDigest"));
+    annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
+    held(&world, "UpgradeBroken").await;
+    set_policy(&world, json!({"shadow": "Off"})).await;
+    runs(&world).await;
+    let ready = world.unit_condition("chameleon", "ann", "Ready").await;
+    assert_eq!(ready.reason, "Trapped", "{ready:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn units_that_fail_are_counted_if_they_did_not_before() {
+    let fails = json!({"do": "fail", "how": "terminal", "text": "refused"});
+    let world = fleet(echo(1)).await;
+    // One fails under any version, of its own doing.
+    let deed = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": fails.to_string()}}});
+    world.edit(&profile_reference("bob"), deed).await;
+    world.settle().await;
+    deliver(&world, config(&fails)).await;
+    let message = held(&world, "UpgradeHeld").await;
+    assert!(
+        message.contains("4 of 5 units would fail that do not now, where 10% may"),
+        "{message}"
+    );
+    let shadow = status(&world).await["shadow"].clone();
+    assert_eq!(
+        (
+            &shadow["failing"],
+            &shadow["failingAlike"],
+            &shadow["trapped"]
+        ),
+        (&json!(4), &json!(1), &Value::Null)
+    );
+    assert!(
+        shadow["examples"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("fail Profile ann: Terminal: "),
+        "{shadow}"
+    );
+    deliver(&world, echo(2)).await;
+    runs(&world).await;
+    assert_eq!(status(&world).await["shadow"]["failingAlike"], 1);
+}
+
+/// The agent goes on with the old version while the new one is looked at: for that, an
+/// object of each unit is read, which takes twenty seconds each.
+#[tokio::test(start_paused = true)]
+async fn drift_is_repaired_while_a_version_is_looked_at() {
+    let version = |deed: Value| {
+        let mut config = config(&deed);
+        config["scope"] = json!(NAMES);
+        config["writes"] = json!(["ConfigMap.v1", "Service.v1"]);
+        config
+    };
+    let world = fleet(version(json!({"do": "echo"}))).await;
+    let fault = "latency: delay=20s, verb=get, resource=services, namespace=ann";
+    world.server.set_faults(vec![fault.parse().unwrap()]);
+    let absent = json!({"do": "absent", "kind": "Service.v1", "namespace": "ann", "name": "x"});
+    send(&world, version(absent)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for name in ["chameleon-ann", "chameleon-bob"] {
+        let object = core_reference("ConfigMap", "ann", name);
+        world.delete(&object).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(world.get(&object).await.is_some(), "{name} is not repaired");
+    }
+    let reconciling = world.plugin_condition("chameleon", "Reconciling").await;
+    assert_eq!(
+        reconciling.reason, "Loading",
+        "the new one is still looked at"
+    );
+    assert_eq!(status(&world).await.get("shadow"), None);
+    world.wait(Duration::from_secs(120)).await;
+    runs(&world).await;
+    assert_eq!(status(&world).await["shadow"]["units"], 5);
+}
+
+/// A fleet with a cache, whose agent then stops.
+async fn stopped(cache: &Path, config: Value) -> World {
+    let mut world = World::new().await;
+    world.cache_in(cache);
+    let mut world = fleet_of(world, config).await;
+    world.stop().await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_is_no_way_around() {
+    let fewer = config(&json!({"do": "objects", "count": 5}));
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = stopped(
+        folder.path(),
+        config(&json!({"do": "objects", "count": 10})),
+    )
+    .await;
+    for round in 0..2 {
+        // It comes while no agent runs, and then is there at each start.
+        send(&world, fewer.clone()).await;
+        world.start();
+        world.settle().await;
+        held(&world, "UpgradeHeld").await;
+        assert_eq!(made(&world).await, 50, "round {round}");
+        world.stop().await;
+    }
+    // Where what ran is lost, nothing runs rather than that.
+    let other = tempfile::tempdir().unwrap();
+    world.cache_in(other.path());
+    world.start();
+    world.settle().await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "UpgradeHeld", "{loaded:?}");
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.status, "False", "{ready:?}");
+    assert_eq!(made(&world).await, 50);
+    // Nor is making the ConfigMap anew.
+    world.delete(&config_map_reference("chameleon")).await;
+    world.settle().await;
+    deliver(&world, fewer).await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "UpgradeHeld", "{loaded:?}");
+    assert_eq!(made(&world).await, 50);
+}
+
+/// Whether the object of a unit is what the version with so many reads makes.
+async fn is_of(world: &World, version: u32) -> bool {
+    let object = core_reference("ConfigMap", "ann", "chameleon-ann");
+    let object = world.get(&object).await.unwrap();
+    let config = object["data"]["config"].as_str().unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    config["reads"].as_array().unwrap().len() == version as usize
+}
+
+async fn roll_back(world: &World) {
+    let good = &status(world).await["lastGood"];
+    let digest = |field: &str| good[field].as_str().unwrap().parse().unwrap();
+    let token = upgrade::token(&digest("digest"), &digest("configDigest"));
+    annotate(world, json!({"reeve.dev/roll-back": token})).await;
+}
+
+async fn check_rollback(mut world: World, cache: bool) {
+    deliver(&world, echo(2)).await;
+    assert!(is_of(&world, 2).await);
+    let first = status(&world).await["previous"].clone();
+    roll_back(&world).await;
+    let message = held(&world, "RolledBack").await;
+    assert!(
+        message.contains("`reeve plugin rollback chameleon --namespace reeve-system --undo`"),
+        "{message}"
+    );
+    assert!(is_of(&world, 1).await);
+    let now = status(&world).await;
+    assert_eq!((&now["lastGood"], now.get("previous")), (&first, None));
+    repairs(&world).await;
+    assert!(is_of(&world, 1).await);
+    if cache {
+        world.stop().await;
+        world.start();
+        world.settle().await;
+        held(&world, "RolledBack").await;
+        repairs(&world).await;
+        assert!(is_of(&world, 1).await);
+    }
+    annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    runs(&world).await;
+    assert!(is_of(&world, 2).await);
+    assert_eq!(status(&world).await["previous"], first);
+    // A newer version is not the one that was gone back from.
+    roll_back(&world).await;
+    held(&world, "RolledBack").await;
+    deliver(&world, echo(3)).await;
+    runs(&world).await;
+    assert!(is_of(&world, 3).await);
+    assert_eq!(status(&world).await["previous"], first);
+    // One that is held is not in the way.
+    roll_back(&world).await;
+    assert!(is_of(&world, 1).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_is_gone_back_from() {
+    check_rollback(fleet(echo(1)).await, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_stays_gone_back_from_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = stopped(folder.path(), echo(1)).await;
+    world.start();
+    world.settle().await;
+    check_rollback(world, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_may_be_nothing_to_go_back_to() {
+    let world = fleet(echo(1)).await;
+    roll_back(&world).await;
+    let message = held(&world, "RollbackFailed").await;
+    assert!(
+        message.contains("no version is known that ran before it"),
+        "{message}"
+    );
+    assert!(is_of(&world, 1).await);
+    annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    runs(&world).await;
+}
+
+/// A newer version that is refused keeps nobody from leaving the one that runs.
+#[tokio::test(start_paused = true)]
+async fn a_version_is_gone_back_from_while_a_newer_one_is_held() {
+    let world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    deliver(&world, config(&json!({"do": "trap"}))).await;
+    held(&world, "UpgradeBroken").await;
+    assert!(is_of(&world, 2).await);
+    roll_back(&world).await;
+    held(&world, "UpgradeBroken").await;
+    assert!(is_of(&world, 1).await);
+}
+
+/// Without a cache a restart loses the version that was gone back to. The one that was
+/// gone back from does not run for that.
+#[tokio::test(start_paused = true)]
+async fn a_restart_without_a_cache_loses_what_was_gone_back_to() {
+    let mut world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    roll_back(&world).await;
+    world.stop().await;
+    world.start();
+    world.settle().await;
+    for kind in ["Loaded", "Ready"] {
+        let found = world.plugin_condition("chameleon", kind).await;
+        assert_eq!(
+            (found.status.as_str(), found.reason.as_str()),
+            ("False", "RollbackFailed"),
+            "{found:?}"
+        );
+        assert!(found.message.contains("without --cache"), "{found:?}");
+    }
+    assert!(is_of(&world, 1).await);
+    annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    runs(&world).await;
+    assert!(is_of(&world, 2).await);
+}
