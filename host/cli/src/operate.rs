@@ -1,11 +1,14 @@
-//! `reeve reconcile`, `retry`, `suspend`, `resume`, `approve` and `release`.
+//! `reeve reconcile`, `retry`, `suspend`, `resume`, `approve`, `release` and `plugin
+//! rollback`.
 
 mod approve;
 mod outcome;
 mod release;
+mod rollback;
 
 pub(crate) use approve::{ApproveArgs, run as approve};
 pub(crate) use release::{ReleaseArgs, run as release};
+pub(crate) use rollback::{RollbackArgs, run as rollback};
 
 use crate::connection::ConnectionArgs;
 use crate::looking::select;

@@ -8,9 +8,10 @@ use crate::output;
 use crate::style::Painter;
 use anyhow::Context as _;
 use clap::Args;
-use reeve_agent::planner::{Action, Given, PlanError, Planner, Standing, UnitPlan};
+use reeve_agent::planner::{Action, Given, Opened, PlanError, Planner, Standing, UnitPlan};
 use reeve_api::SyncMode;
 use reeve_core::chain;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -193,6 +194,57 @@ async fn plans(args: &PlanArgs) -> anyhow::Result<Vec<PluginPlan>> {
     Ok(plans)
 }
 
+/// What the newest version of a plugin would do now, of as many units as are to be
+/// shown.
+pub(crate) struct Differing {
+    /// For people.
+    pub(crate) text: String,
+    /// For programs, as `reeve plan` has it.
+    pub(crate) json: Value,
+    /// Whether anything would be done.
+    pub(crate) differs: bool,
+    /// Units that were looked at, of so many.
+    pub(crate) looked: usize,
+    pub(crate) units: usize,
+}
+
+/// Plans units of a plugin until `most` of them differ.
+pub(crate) async fn differing(
+    look: &LookArgs,
+    name: &str,
+    most: usize,
+    verbose: bool,
+) -> anyhow::Result<Differing> {
+    let planner = look.planner().await?;
+    let opened = planner.open(name, None).await;
+    let opened = opened.map_err(|error: PlanError| anyhow::Error::new(error))?;
+    let primaries = opened.units();
+    let (mut units, mut shown) = (Vec::new(), 0);
+    for primary in &primaries {
+        if shown >= most {
+            break;
+        }
+        let unit = opened.plan(primary).await;
+        let settled = unit.planned && unit.changes.is_empty() && unit.effects.is_empty();
+        shown += usize::from(!settled);
+        units.push(unit);
+    }
+    let looked = units.len();
+    let plans = [PluginPlan {
+        plugin: name.to_owned(),
+        loaded: Some(loaded(&opened, units)),
+        error: None,
+    }];
+    let counts = Counts::of(&plans);
+    Ok(Differing {
+        text: text::of(&plans, counts, verbose, Painter::for_stdout()),
+        json: json::of(&plans, counts),
+        differs: counts.exit_code() != 0,
+        looked,
+        units: primaries.len(),
+    })
+}
+
 async fn plan(
     planner: &Planner,
     name: &str,
@@ -210,14 +262,18 @@ async fn plan(
     for primary in &primaries {
         units.push(opened.plan(primary).await);
     }
-    Ok(LoadedPlan {
+    Ok(loaded(&opened, units))
+}
+
+fn loaded(opened: &Opened<'_>, units: Vec<UnitPlan>) -> LoadedPlan {
+    LoadedPlan {
         version: opened.version().to_owned(),
         digest: opened.digest(),
         suspended: opened.is_suspended(),
         mode: opened.mode(),
         warnings: opened.warnings().to_vec(),
         units,
-    })
+    }
 }
 
 #[cfg(test)]

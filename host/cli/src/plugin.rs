@@ -2,6 +2,7 @@
 
 mod approve;
 mod describe;
+mod diff;
 mod grant;
 mod inspect;
 mod outside;
@@ -11,10 +12,11 @@ mod source;
 pub(crate) use describe::{Kinds, describe};
 pub(crate) use source::{from_file as read_plugin, read_config};
 
+use crate::operate;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Inspect, package, grant and approve plugins
+/// Inspect, package, grant and approve plugins, and change their versions
 #[derive(Args)]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
@@ -27,6 +29,8 @@ enum PluginCommand {
     Package(package::PackageArgs),
     Grant(grant::GrantArgs),
     Approve(approve::ApproveArgs),
+    Diff(diff::DiffArgs),
+    Rollback(operate::RollbackArgs),
 }
 
 pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
@@ -35,5 +39,7 @@ pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
         PluginCommand::Package(args) => package::run(&args),
         PluginCommand::Grant(args) => grant::run(args).await,
         PluginCommand::Approve(args) => approve::run(args).await,
+        PluginCommand::Diff(args) => diff::run(args).await,
+        PluginCommand::Rollback(args) => operate::rollback(args).await,
     }
 }

@@ -29,6 +29,10 @@ pub(super) enum Goal {
     Resumed,
     /// None of these tokens is held any more.
     Approved(Vec<String>),
+    /// The version with this token runs no more.
+    RolledBack(String),
+    /// The newest version is not kept from running any more.
+    GoneForward,
 }
 
 /// How far it is.
@@ -118,6 +122,7 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
                 left => Progress::Under(format!("{left} still waiting")),
             }
         }
+        Goal::RolledBack(_) | Goal::GoneForward => versions(goal, &status),
         Goal::Resumed | Goal::Handled { .. } => {
             let primary = match goal {
                 Goal::Handled { primary, .. } => primary.as_ref(),
@@ -125,6 +130,28 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
             };
             wellness(&status, units, primary)
         }
+    }
+}
+
+/// How far it is to run another version.
+fn versions(goal: &Goal, status: &reeve_api::PluginStatus) -> Progress {
+    let mut conditions = status.conditions.iter();
+    let Some(loaded) = conditions.find(|one| one.type_ == "Loaded") else {
+        return Progress::Under("it is being loaded".to_owned());
+    };
+    let digest = status.digest.clone().unwrap_or_default();
+    let runs = Progress::Well(format!("{digest} runs"));
+    let trouble = Progress::Trouble(vec![format!("{}: {}", loaded.reason, loaded.message)]);
+    let under = Progress::Under("not taken up yet".to_owned());
+    match (goal, loaded.reason.as_str()) {
+        (Goal::RolledBack(_), "RollbackFailed") => trouble,
+        (Goal::RolledBack(token), _) => match super::rollback::running(status) {
+            Some(running) if running != *token => runs,
+            _ => under,
+        },
+        (_, "RolledBack" | "RollbackFailed" | "Loading") => under,
+        (_, "Running") => runs,
+        _ => trouble,
     }
 }
 

@@ -7,17 +7,21 @@ use crate::output::print;
 use anyhow::Context as _;
 use clap::Args;
 use kube::api::{Api, Patch, PatchParams};
-use reeve_api::{APPROVE_ASKS_ANNOTATION, Plugin};
-use reeve_core::Asks;
+use reeve_agent::delivery::Package;
+use reeve_api::{
+    APPROVE_ASKS_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, Plugin, PluginStatus, ShadowStatus,
+};
+use reeve_core::{Asks, Digest, upgrade};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Let a held version do what it asks for beyond the one before
+/// Let a held version run
 ///
-/// A new version that asks for more than the one that ran before is held, and the
-/// old one goes on. This shows what it asks for, and approves just that: a version
-/// that asks for something else again is held again. Approving grants no rights;
-/// see `reeve plugin grant`.
+/// A new version that asks for more than the one that ran before is held, and so is one
+/// that would delete, change or break more than an upgrade may; the old one goes on.
+/// This shows what it asks for beyond, and what it would do as far as the agent has
+/// found, and approves just that version for it: another component or configuration is
+/// held again. Approving grants no rights; see `reeve plugin grant`.
 #[derive(Args)]
 pub(crate) struct ApproveArgs {
     /// Name of the plugin
@@ -38,33 +42,52 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
             "there is no Plugin {namespace}/{name}; the agent makes it when its ConfigMap is there"
         )
     })?;
-    let before = plugin.status.and_then(|status| status.asks);
+    let status = plugin.status.unwrap_or_default();
     let source = source::from_cluster(&client, namespace, name).await?;
     let manifest = describe(&source).await?.manifest(&source).await?;
     let asks = Asks::of(&manifest);
-    let more = match &before {
+    let more = match &status.asks {
         Some(before) => asks.beyond(before),
         None => Vec::new(),
     };
-    if more.is_empty() {
+    let upgrade = held_upgrade(&status, &source.package);
+    let mut text = String::new();
+    let mut annotations = serde_json::Map::new();
+    if !more.is_empty() {
+        for line in &more {
+            text.push_str("+ ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        annotations.insert(APPROVE_ASKS_ANNOTATION.to_owned(), json!(asks.token()));
+    }
+    if let Some((token, shadow)) = upgrade {
+        text.push_str(&format!(
+            "~ create {}, change {}, delete {} of {} objects; {} of {} units newly failing\n",
+            shadow.created,
+            shadow.changed,
+            shadow.deleted,
+            shadow.owned,
+            shadow.failing,
+            shadow.units
+        ));
+        for example in &shadow.examples {
+            text.push_str(&format!("  {example}\n"));
+        }
+        annotations.insert(APPROVE_UPGRADE_ANNOTATION.to_owned(), json!(token));
+    }
+    if annotations.is_empty() {
         print(format_args!(
-            "plugin {name} asks for nothing that needs an approval\n"
+            "plugin {name} has nothing that needs an approval\n"
         ))?;
         return Ok(ExitCode::SUCCESS);
-    }
-    let mut text = String::new();
-    for line in &more {
-        text.push_str("+ ");
-        text.push_str(line);
-        text.push('\n');
     }
     if args.dry_run {
         text.push_str("not approved: this is a dry run\n");
         print(text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let token = asks.token();
-    let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
+    let patch = json!({"metadata": {"annotations": annotations}});
     plugins
         .patch(name, &PatchParams::default(), &Patch::Merge(patch))
         .await
@@ -72,4 +95,17 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
     text.push_str("approved\n");
     print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the agent holds the version in the ConfigMap for, with what approves it.
+fn held_upgrade<'a>(
+    status: &'a PluginStatus,
+    package: &Package,
+) -> Option<(String, &'a ShadowStatus)> {
+    let shadow = status.shadow.as_ref()?;
+    let config = Digest::of(&package.config);
+    let is_this = shadow.digest == package.digest.to_string()
+        && shadow.config_digest == config.to_string()
+        && shadow.verdict == "Held";
+    is_this.then(|| (upgrade::token(&package.digest, &config), shadow))
 }

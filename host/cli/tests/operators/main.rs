@@ -9,6 +9,7 @@ mod operate;
 mod outside;
 mod pack;
 mod plan;
+mod upgrade;
 
 use reeve_it::{NAMESPACE, World};
 use reeve_sim::{Identity, Serving};
