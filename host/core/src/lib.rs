@@ -25,6 +25,7 @@ pub mod ownership;
 pub mod plan;
 pub mod projection;
 pub mod prune;
+pub mod recording;
 pub mod selector;
 pub mod sql;
 pub mod unit;

@@ -1,6 +1,6 @@
 //! What a plugin declares about itself, and the checks on it.
 
-use crate::kind::GroupVersionKind;
+use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::projection::{Projection, ProjectionError};
 use crate::selector::{Selector, SelectorError};
 use outside::{check_actions, check_sources};
@@ -128,6 +128,20 @@ pub enum Scope {
     Namespaces(Vec<String>),
     /// All namespaces, or no namespace for a cluster-scoped kind.
     Cluster,
+}
+
+impl ReadRule {
+    /// Whether a namespace may be read for a primary; none stands for all of them.
+    pub fn covers(&self, primary: &ObjectReference, namespace: Option<&str>) -> bool {
+        let names = self
+            .scope
+            .namespaces(primary.namespace.as_deref(), &primary.name);
+        match (names, namespace) {
+            (None, _) => true,
+            (Some(names), Some(namespace)) => names.contains(&namespace),
+            (Some(_), None) => false,
+        }
+    }
 }
 
 impl Scope {

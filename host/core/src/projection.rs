@@ -64,6 +64,27 @@ impl Projection {
         self.pointers.iter().map(text).collect()
     }
 
+    /// Whether whoever sees this much of an object can tell what `other` would show of
+    /// it: then `other`, applied to that, is `other` applied to the object.
+    pub fn covers(&self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        if other.is_default() {
+            return false;
+        }
+        let shown = |path: &[String]| {
+            if self.is_default() {
+                let (first, second) = (path[0].as_str(), path.get(1).map(String::as_str));
+                // All of the metadata is more than what is shown of it by default.
+                return first != "status"
+                    && (first != "metadata" || second.is_some_and(|field| field != "generation"));
+            }
+            self.pointers.iter().any(|own| path.starts_with(own))
+        };
+        other.pointers.iter().all(|path| shown(path))
+    }
+
     /// Bytes that it takes, roughly: its keys, and a place for each.
     pub fn weight(&self) -> usize {
         let keys = self.pointers.iter().flatten();
@@ -238,6 +259,34 @@ mod tests {
         assert_eq!(seen["spec"], object()["spec"]);
         let keys: Vec<_> = seen["metadata"].as_object().unwrap().keys().collect();
         assert_eq!(keys, ["labels", "name", "uid"]);
+    }
+
+    #[test]
+    fn a_projection_covers_what_can_be_told_from_what_it_shows() {
+        let of = |pointers: &[&str]| {
+            Projection::new(pointers.iter().map(|one| (*one).to_owned()).collect()).unwrap()
+        };
+        for (wide, narrow, expected) in [
+            (&[][..], &[][..], true),
+            (&[], &["/spec"], true),
+            (&[], &["/spec/owner/name", "/metadata/labels"], true),
+            (&[], &["/status"], false),
+            (&[], &["/metadata"], false),
+            (&[], &["/metadata/generation"], false),
+            (&["/spec"], &[], false),
+            (&["/spec"], &["/spec/owner"], true),
+            (&["/spec"], &["/spec", "/metadata/labels"], false),
+            (&["/spec/owner"], &["/spec"], false),
+            (&["/metadata"], &["/metadata/labels/c"], true),
+            (&["/spec/plugins"], &["/spec/plugins/0"], true),
+        ] {
+            let (wide, narrow) = (of(wide), of(narrow));
+            assert_eq!(wide.covers(&narrow), expected, "{wide:?} {narrow:?}");
+            if expected {
+                let shown = wide.apply(&object());
+                assert_eq!(narrow.apply(&shown), narrow.apply(&object()), "{narrow:?}");
+            }
+        }
     }
 
     #[test]
