@@ -14,6 +14,7 @@ mod isolation;
 mod load;
 mod memory;
 mod process;
+mod replay;
 mod scenarios;
 mod setup;
 mod world;
@@ -52,6 +53,9 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     }
     if wanted("scenarios") {
         scenarios::measure(&mut figures)?;
+    }
+    if wanted("replay") {
+        replay::measure(&mut figures).await?;
     }
     if wanted("embedded") {
         embedded::measure(&mut figures).await?;

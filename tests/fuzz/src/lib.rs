@@ -28,6 +28,7 @@ mod patches;
 mod plan;
 mod protobuf;
 mod quantities;
+mod recordings;
 mod requests;
 mod selectors;
 
@@ -42,6 +43,7 @@ pub use self::patches::patches;
 pub use self::plan::plan;
 pub use self::protobuf::protobuf;
 pub use self::quantities::quantities;
+pub use self::recordings::recordings;
 pub use self::requests::requests;
 pub use self::selectors::selectors;
 
@@ -61,6 +63,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("plan", plan),
     ("protobuf", protobuf),
     ("quantities", quantities),
+    ("recordings", recordings),
     ("requests", requests),
     ("selectors", selectors),
 ];

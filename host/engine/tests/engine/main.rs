@@ -12,5 +12,6 @@ mod compiler;
 mod guests;
 mod limits;
 mod load;
+mod replay;
 mod sharing;
 mod wasi;
