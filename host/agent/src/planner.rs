@@ -12,12 +12,14 @@ mod contributions;
 mod explain;
 mod open;
 mod plan;
+mod record;
 mod schemas;
 
 pub use call::{Call, Question, ReadReport};
 pub use explain::{Explanation, Writer};
 pub use open::{Given, Opened};
 pub use plan::{Action, EffectAct, EffectPlan, ObjectPlan, ProblemReport, Standing, UnitPlan};
+pub use record::RecordError;
 pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_bookkeeping};
 
 use crate::bounds::LimitBounds;

@@ -17,6 +17,7 @@ mod unseen;
 
 pub(crate) use absent::absences_of;
 pub(crate) use approval::Approved;
+pub(crate) use ask::seen;
 pub(crate) use end::{FINALIZER_MANAGER, is_held};
 pub(crate) use guarded::approve_command;
 pub(crate) use recreations::{Recreations, recreations_of};

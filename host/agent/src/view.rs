@@ -130,16 +130,7 @@ impl CallView {
 
     /// Whether a rule lets this namespace be read; none stands for all.
     fn covers(&self, rule: &ReadRule, namespace: Option<&str>) -> bool {
-        let primary = &self.primary;
-        match (
-            rule.scope
-                .namespaces(primary.namespace.as_deref(), &primary.name),
-            namespace,
-        ) {
-            (None, _) => true,
-            (Some(names), Some(namespace)) => names.contains(&namespace),
-            (Some(_), None) => false,
-        }
+        rule.covers(&self.primary, namespace)
     }
 
     fn lookup(&self, object: &ObjectReference) -> Result<Option<Arc<Object>>, ReadError> {

@@ -1,15 +1,17 @@
-//! What `reeve plan` and `reeve explain` share: a planner on the user's cluster.
+//! What `reeve plan`, `reeve explain` and `reeve record` share: a planner on the user's
+//! cluster, and how fields are told.
 
 use crate::bounds::LimitArgs;
 use crate::compile;
 use crate::connection::ConnectionArgs;
+use crate::style::Style;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use reeve_agent::planner::{Planner, PlannerConfig, Shown};
+use reeve_agent::planner::{FieldChange, Given, Planner, PlannerConfig, Shown};
 use reeve_core::ObjectReference;
 use reeve_engine::{Engine, EngineConfig};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,6 +49,24 @@ impl LookArgs {
             ..PlannerConfig::new(client, engine, namespace)
         }))
     }
+}
+
+/// A component and a configuration from files, in place of what is installed.
+pub(crate) fn given(
+    component: Option<&Path>,
+    config: Option<&Path>,
+) -> anyhow::Result<Option<Given>> {
+    let Some(path) = component else {
+        return Ok(None);
+    };
+    let component = std::fs::read(path)
+        .with_context(|| format!("cannot read the component {}", path.display()))?;
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the configuration {}", path.display()))
+    };
+    let config = config.map(read).transpose()?;
+    Ok(Some(Given { component, config }))
 }
 
 /// The units that somebody means by `alice`, `alice/notebook`, `Profile alice` or
@@ -120,6 +140,29 @@ pub(crate) fn in_text(side: &Shown) -> Option<String> {
             })
         }
     }
+}
+
+/// A field that differs, for people; none where there is nothing to tell.
+pub(crate) fn field_in_text(field: &FieldChange) -> Option<(Style, String)> {
+    let path = &field.path;
+    match (in_text(&field.old), in_text(&field.new)) {
+        (None, Some(new)) => Some((Style::Added, format!("+ {path}: {new}"))),
+        (Some(old), None) => Some((Style::Removed, format!("- {path}: {old}"))),
+        (Some(old), Some(new)) if old == new => {
+            Some((Style::Changed, format!("~ {path}: {new}, another value")))
+        }
+        (Some(old), Some(new)) => Some((Style::Changed, format!("~ {path}: {old} -> {new}"))),
+        (None, None) => None,
+    }
+}
+
+/// A field that differs, for programs.
+pub(crate) fn field_in_json(field: &FieldChange) -> Value {
+    json!({
+        "path": field.path,
+        "old": in_json(&field.old),
+        "new": in_json(&field.new),
+    })
 }
 
 /// One side of a field in JSON: `{}` where it is absent, `{"hidden": true}`, or

@@ -19,6 +19,8 @@ mod output;
 mod pack;
 mod plan;
 mod plugin;
+mod record;
+mod replay;
 mod run;
 mod settings;
 mod signal;
@@ -40,7 +42,7 @@ use std::process::ExitCode;
     after_help = "Authors of plugins begin with `reeve dev` and `reeve test`, operators with \
     `reeve run`, `reeve get` and `reeve plan`.\n\n\
     Exit codes: 0 success; 1 it ran and failed; 2 the command line, a file or \
-    the environment is unusable. `reeve plan` has its own.\nLogs go to standard error; set RUST_LOG to see more, for \
+    the environment is unusable. `reeve plan` and `reeve replay` have their own.\nLogs go to standard error; set RUST_LOG to see more, for \
     example RUST_LOG=reeve=debug."
 )]
 struct Cli {
@@ -55,6 +57,8 @@ enum Command {
     Cluster(cluster::ClusterArgs),
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Explain(explain::ExplainArgs),
     Get(get::GetArgs),
     Reconcile(operate::ReconcileArgs),
@@ -138,6 +142,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             test::run(args)
         }
         Command::Plan(args) => ask(plan::run(args)),
+        Command::Record(args) => ask(record::run(args)),
+        Command::Replay(args) => ask(replay::run(args)),
         Command::Explain(args) => ask(explain::run(args)),
         Command::Get(args) => ask(get::run(args)),
         Command::Reconcile(args) => ask(operate::reconcile(args)),
@@ -157,14 +163,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what is wrong with the command line, or shows the help that it asks for. Of
-/// `reeve plan`, exit code 2 means that there are changes.
+/// `reeve plan` and `reeve replay`, exit code 2 means that something differs.
 fn unusable(error: &clap::Error) -> ExitCode {
     // Where nobody reads it, the exit code has to do.
     let _ = error.print();
-    let plans = std::env::args_os()
+    let compares = std::env::args_os()
         .nth(1)
-        .is_some_and(|name| name == "plan");
-    ExitCode::from(match (error.use_stderr(), plans) {
+        .is_some_and(|name| name == "plan" || name == "replay");
+    ExitCode::from(match (error.use_stderr(), compares) {
         (false, _) => 0,
         (true, true) => 1,
         (true, false) => 2,

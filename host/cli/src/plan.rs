@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use crate::looking::{LookArgs, Output, print_json, select};
+use crate::looking::{LookArgs, Output, given, print_json, select};
 use crate::output;
 use crate::style::Painter;
 use anyhow::Context as _;
@@ -155,19 +155,7 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn plans(args: &PlanArgs) -> anyhow::Result<Vec<PluginPlan>> {
-    let given = match &args.component {
-        None => None,
-        Some(path) => {
-            let component = std::fs::read(path)
-                .with_context(|| format!("cannot read the component {}", path.display()))?;
-            let read = |path: &PathBuf| {
-                std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the configuration {}", path.display()))
-            };
-            let config = args.config.as_ref().map(read).transpose()?;
-            Some(Given { component, config })
-        }
-    };
+    let given = given(args.component.as_deref(), args.config.as_deref())?;
     let planner = args.look.planner().await?;
     let names = match &args.plugin {
         Some(name) => vec![name.clone()],

@@ -7,7 +7,7 @@ mod grant;
 mod inspect;
 mod outside;
 mod package;
-mod source;
+pub(crate) mod source;
 
 pub(crate) use describe::{Kinds, describe};
 pub(crate) use source::{from_file as read_plugin, read_config};

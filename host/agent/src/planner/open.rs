@@ -10,6 +10,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
 use crate::version::Artifact;
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
 use reeve_cluster::{Answer, Object};
@@ -37,6 +38,7 @@ pub struct Opened<'a> {
     pub(super) active: Arc<Active>,
     pub(super) state: PluginState,
     pub(super) schemas: Schemas,
+    component: Bytes,
     warnings: Vec<String>,
 }
 
@@ -56,6 +58,7 @@ impl Planner {
             problem: problem.into(),
         };
         let package = self.package(plugin, given).await?;
+        let component = package.component.clone();
         for watch in [&self.own.plugins, &self.own.units] {
             if let Err(problem) = self.seen(watch).await {
                 warnings.push(format!(
@@ -140,6 +143,7 @@ impl Planner {
             active,
             state,
             schemas: Schemas::default(),
+            component,
             warnings,
         })
     }
@@ -246,6 +250,11 @@ impl Opened<'_> {
     /// Digest of the component.
     pub fn digest(&self) -> String {
         self.active.component.digest().to_string()
+    }
+
+    /// The component, unpacked.
+    pub fn component_bytes(&self) -> &[u8] {
+        &self.component
     }
 
     /// Its field manager.

@@ -130,16 +130,21 @@ impl Runner {
     }
 }
 
-/// What a plugin is shown of a primary. One that is going is asked about as what it
-/// was: what the plugin wanted of it says how it ends.
+/// A primary as a plugin is shown it, as the bytes that cross.
 pub(super) fn shown(active: &Active, primary: &Object) -> Bytes {
+    Bytes::from(seen(active, primary).to_string())
+}
+
+/// A primary as a plugin is shown it.
+pub(crate) fn seen(active: &Active, primary: &Object) -> Value {
     let mut whole = primary.value();
+    // One that is going is asked about as what it was: what the plugin wanted of it
+    // says how it ends.
     if let Some(metadata) = whole.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("deletionTimestamp");
         metadata.remove("deletionGracePeriodSeconds");
     }
-    let seen = active.manifest.primary().projection.apply(&whole);
-    Bytes::from(seen.to_string())
+    active.manifest.primary().projection.apply(&whole)
 }
 
 pub(super) fn log_lines(unit: &UnitKey, lines: &[LogLine], dropped: bool) {

@@ -1,7 +1,7 @@
 //! A plan for programs.
 
 use super::{Counts, PluginPlan};
-use crate::looking::{in_json, reference};
+use crate::looking::{field_in_json, reference};
 use reeve_agent::planner::{Action, EffectAct, EffectPlan, ObjectPlan, Standing, UnitPlan};
 use serde_json::{Value, json};
 
@@ -81,17 +81,7 @@ fn effect(effect: &EffectPlan) -> Value {
 }
 
 fn change(change: &ObjectPlan) -> Value {
-    let fields: Vec<Value> = change
-        .fields
-        .iter()
-        .map(|field| {
-            json!({
-                "path": field.path,
-                "old": in_json(&field.old),
-                "new": in_json(&field.new),
-            })
-        })
-        .collect();
+    let fields: Vec<Value> = change.fields.iter().map(field_in_json).collect();
     json!({
         "object": reference(&change.object),
         "action": match change.action {

@@ -2,7 +2,7 @@
 
 use super::{Counts, LoadedPlan, PluginPlan};
 use crate::columns::counted;
-use crate::looking::in_text;
+use crate::looking::field_in_text;
 use crate::style::{Painter, Style};
 use reeve_agent::planner::{
     Action, EffectAct, EffectPlan, FieldChange, ObjectPlan, Standing, UnitPlan, is_bookkeeping,
@@ -191,17 +191,9 @@ impl Text {
     }
 
     fn field(&mut self, field: &FieldChange) {
-        let path = &field.path;
-        let (style, line) = match (in_text(&field.old), in_text(&field.new)) {
-            (None, Some(new)) => (Style::Added, format!("+ {path}: {new}")),
-            (Some(old), None) => (Style::Removed, format!("- {path}: {old}")),
-            (Some(old), Some(new)) if old == new => {
-                (Style::Changed, format!("~ {path}: {new}, another value"))
-            }
-            (Some(old), Some(new)) => (Style::Changed, format!("~ {path}: {old} -> {new}")),
-            (None, None) => return,
-        };
-        self.line(8, Some(style), &line);
+        if let Some((style, line)) = field_in_text(field) {
+            self.line(8, Some(style), &line);
+        }
     }
 
     fn summary(&mut self, counts: Counts, empty: bool) {

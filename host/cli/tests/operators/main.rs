@@ -9,6 +9,7 @@ mod operate;
 mod outside;
 mod pack;
 mod plan;
+mod record;
 mod upgrade;
 
 use reeve_it::{NAMESPACE, World};

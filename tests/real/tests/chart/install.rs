@@ -44,6 +44,7 @@ fn what_is_installed_works_and_goes_again() -> Result<()> {
     stage.kubectl(&["label", "profile", "ann", "quotas.statcan.gc.ca/pods=7"])?;
     stage.wait_for_pods("ann", "7")?;
 
+    a_call_is_recorded_and_made_again(&stage)?;
     the_policy_holds_without_the_agent(&stage)?;
     a_narrower_grant_takes_the_place_of_a_wider_one(&stage)?;
     an_upgrade_loses_nothing(&mut stage)?;
@@ -126,6 +127,27 @@ fn it_may_do_nothing_by_itself(stage: &Stage) -> Result<()> {
         AGENT,
     ];
     stage.kubectl(&ask).map(drop)
+}
+
+/// What the plugin was shown by a real server, as a file that needs none.
+fn a_call_is_recorded_and_made_again(stage: &Stage) -> Result<()> {
+    let path = |name: &str| stage.file(name).to_string_lossy().into_owned();
+    let (file, component) = (path("ann.json"), path("recorded.wasm"));
+    let quota = || stage.get("resourcequota", "ann", "quotas");
+    let before = quota()?;
+    let record = ["record", "quotas/ann", "--file", &file];
+    let said = stage.reeve(&[&record[..], &["--save-component", &component]].concat())?;
+    ensure!(
+        said.contains(" for Profile ann: 0 reads, 1 object\n"),
+        "{said}"
+    );
+    ensure!(quota()? == before, "recording wrote something");
+    let said = stage.reeve(&["replay", &file, "--component", &component])?;
+    ensure!(said.ends_with("\nequal in each byte: 1 object\n"), "{said}");
+    // It is the call for ann, with what she asks for.
+    let recording = fs::read_to_string(&file)?;
+    ensure!(recording.contains(r#""pods":"7""#), "{recording}");
+    Ok(())
 }
 
 /// A component of several hundred KB, in parts, each with a copy in an annotation.

@@ -351,6 +351,13 @@ impl Stage {
             "reeve plan".to_owned(),
             plan.unwrap_or_else(|error| format!("{error:#}")),
         ));
+        let unit = format!("{PLUGIN}/{PROFILE}");
+        let record = ["record", &unit, "--namespace", NAMESPACE, "--file", "-"];
+        let recording = self.cluster.reeve(&record);
+        all.push((
+            "reeve record".to_owned(),
+            recording.unwrap_or_else(|error| format!("{error:#}")),
+        ));
         let agent = self.agent()?;
         all.push(("the metrics".to_owned(), agent.ask("/metrics")?.1));
         all.push(("the agent's log".to_owned(), agent.log()?));
