@@ -5,6 +5,7 @@ mod describe;
 mod diff;
 mod grant;
 mod inspect;
+mod new;
 mod outside;
 mod package;
 pub(crate) mod source;
@@ -16,7 +17,7 @@ use crate::operate;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Inspect, package, grant and approve plugins, and change their versions
+/// Make, inspect, package, grant and approve plugins, and change their versions
 #[derive(Args)]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
@@ -25,6 +26,7 @@ pub(crate) struct PluginArgs {
 
 #[derive(Subcommand)]
 enum PluginCommand {
+    New(new::NewArgs),
     Inspect(inspect::InspectArgs),
     Package(package::PackageArgs),
     Grant(grant::GrantArgs),
@@ -35,6 +37,7 @@ enum PluginCommand {
 
 pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
     match args.command {
+        PluginCommand::New(args) => new::run(&args),
         PluginCommand::Inspect(args) => inspect::run(args).await,
         PluginCommand::Package(args) => package::run(&args),
         PluginCommand::Grant(args) => grant::run(args).await,

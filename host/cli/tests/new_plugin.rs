@@ -1,0 +1,137 @@
+//! `reeve plugin new`: what it makes builds, is free of warnings, passes its own tests and
+//! runs at once.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> &'static Path {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    root.unwrap_or(Path::new(""))
+}
+
+/// Runs a program in a folder, offline, with the target folder of this checkout: what it
+/// is built from is there already.
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
+fn ran<S: AsRef<OsStr>>(program: S, folder: &Path, arguments: &str) -> Output {
+    Command::new(program)
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .env("CARGO_TARGET_DIR", root().join("target"))
+        .env("CARGO_NET_OFFLINE", "true")
+        .output()
+        .unwrap()
+}
+
+fn reeve(folder: &Path, arguments: &str) -> Output {
+    ran(env!("CARGO_BIN_EXE_reeve"), folder, arguments)
+}
+
+/// Cargo, from the toolchain that compiled this.
+fn cargo(folder: &Path, arguments: &str) -> Output {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    ran(cargo, folder, arguments)
+}
+
+#[track_caller]
+fn succeeds(output: &Output, part: &str) {
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.contains(part), "{part}\n{out}\n{err}");
+}
+
+#[track_caller]
+fn fails(output: &Output, expected: &str) {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(err, format!("error: {expected}\n"));
+}
+
+/// A checkout with the SDK in it and nothing else, but for the versions of what it is
+/// built from, the lints and the profiles.
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
+fn checkout() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    // Cargo answers with resolved paths.
+    let place = folder.path().canonicalize().unwrap();
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (_, rest) = manifest.split_once("[workspace.package]").unwrap();
+    let manifest = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"plugins/*\"]\n\n[workspace.package]{rest}"
+    );
+    fs::write(place.join("Cargo.toml"), manifest).unwrap();
+    for file in ["Cargo.lock", "clippy.toml", "rust-toolchain.toml"] {
+        fs::copy(root().join(file), place.join(file)).unwrap();
+    }
+    std::os::unix::fs::symlink(root().join("sdk"), place.join("sdk")).unwrap();
+    (folder, place)
+}
+
+#[test]
+fn in_a_checkout_it_is_a_member_that_passes_everything() {
+    let (_folder, place) = checkout();
+    let said = reeve(&place, "plugin new greeting");
+    succeeds(
+        &said,
+        "made plugins/greeting\n\
+         test it with: reeve test plugins/greeting\n\
+         run it, and save src/lib.rs to swap it, with: reeve dev --plugins plugins\n",
+    );
+    succeeds(&cargo(&place, "fmt --all --check"), "");
+    succeeds(
+        &reeve(&place, "test plugins/greeting"),
+        "1 passed, 0 failed",
+    );
+    succeeds(
+        &cargo(&place, "clippy -p greeting --all-targets -- -D warnings"),
+        "",
+    );
+    succeeds(
+        &cargo(&place, "test -p greeting --lib"),
+        "1 passed; 0 failed",
+    );
+    succeeds(
+        &reeve(
+            &place,
+            "dev --plugins plugins --once --kubeconfig kubeconfig",
+        ),
+        "converged: 3 objects from 1 plugins",
+    );
+    let again = reeve(&place, "plugin new greeting");
+    fails(
+        &again,
+        "plugins/greeting is there already, and not empty; name another folder with --path",
+    );
+}
+
+#[test]
+fn elsewhere_it_is_told_where_the_sdk_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().canonicalize().unwrap();
+    fails(
+        &reeve(&place, "plugin new greeting"),
+        &format!(
+            "{}/greeting is in no checkout of Reeve; name the folder of the crate `reeve-sdk` \
+             with --sdk, or its version with --sdk-version",
+            place.display()
+        ),
+    );
+    assert!(!place.join("greeting").exists(), "nothing is left behind");
+    fs::create_dir(place.join("empty")).unwrap();
+    fails(
+        &reeve(&place, "plugin new greeting --sdk empty"),
+        "--sdk: empty is no crate `reeve-sdk`",
+    );
+    let sdk = root().join("sdk/rust");
+    let new = format!("plugin new greeting --path hello --sdk {}", sdk.display());
+    succeeds(&reeve(&place, &new), "made hello\n");
+    fs::copy(root().join("Cargo.lock"), place.join("hello/Cargo.lock")).unwrap();
+    succeeds(&reeve(&place, "test hello"), "1 passed, 0 failed");
+    let versioned = "plugin new other --sdk-version 0.1";
+    succeeds(&reeve(&place, versioned), "made other\n");
+    let manifest = fs::read_to_string(place.join("other/Cargo.toml")).unwrap();
+    assert!(manifest.contains("\nreeve-sdk = \"0.1\"\n"), "{manifest}");
+}
