@@ -77,15 +77,19 @@ pub(crate) async fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     let recording = opened.record(&primary, args.redact_secrets).await?;
     let text = recording.to_text()?;
     let file = args.file.clone().unwrap_or_else(|| file_name(&recording));
+    let to_stdout = file.as_os_str() == "-";
+    if to_stdout {
+        output::print(&text)?;
+    } else {
+        write(&file, text.as_bytes(), args.force, 0o600)?;
+    }
     if let Some(path) = &args.save_component {
         // Anybody may have what anybody may install.
         write(path, opened.component_bytes(), args.force, 0o644)?;
     }
-    if file.as_os_str() == "-" {
-        output::print(text)?;
+    if to_stdout {
         return Ok(ExitCode::SUCCESS);
     }
-    write(&file, text.as_bytes(), args.force, 0o600)?;
     let told = Told {
         file: &file,
         bytes: text.len(),

@@ -30,6 +30,7 @@ struct Shared {
 }
 
 /// An answer in the form in which it is given.
+#[derive(Clone)]
 enum Given {
     Told(Told),
     Object(Bytes),
@@ -301,10 +302,82 @@ enum Missing {
     Unrecorded(String),
 }
 
+impl Shared {
+    /// What follows from the recorded answer to another question about the same
+    /// objects, and that question: whoever was shown more of an object was shown this,
+    /// and one that is not there is not there in any part.
+    fn derived(&self, question: &Question) -> Option<(Question, Given)> {
+        self.told.iter().find_map(|(from, given)| {
+            let follows = follows(question, from, given)?;
+            Some((from.clone(), follows))
+        })
+    }
+}
+
+fn follows(question: &Question, from: &Question, given: &Given) -> Option<Given> {
+    let (fields, shown) = match (question, from) {
+        (
+            Question::Object { object, fields },
+            Question::Object {
+                object: other,
+                fields: shown,
+            },
+        ) if object == other => (fields, shown),
+        (
+            Question::List {
+                kind,
+                namespace,
+                selector,
+                fields,
+            },
+            Question::List {
+                kind: other,
+                namespace: place,
+                selector: labels,
+                fields: shown,
+            },
+        ) if (kind, namespace, selector) == (other, place, labels) => (fields, shown),
+        _ => return None,
+    };
+    // Why there is no answer does not depend on what of it was asked for, unless that
+    // was what made no sense.
+    match given {
+        Given::Told(Told::Object(None)) => return Some(given.clone()),
+        Given::Told(Told::Failed(failure)) => {
+            let same = failure.reason != ReadFailureKind::Invalid
+                && failure.reason != ReadFailureKind::Undeclared;
+            return same.then(|| given.clone());
+        }
+        _ => {}
+    }
+    let wanted = Projection::new(fields.clone()).ok()?;
+    let shown = Projection::new(shown.clone()).ok()?;
+    if !shown.covers(&wanted) {
+        return None;
+    }
+    let part = |bytes: &Bytes| {
+        let object = Body::new(&**bytes).json()?;
+        Some(Bytes::from(wanted.apply(&object).to_string()))
+    };
+    match given {
+        Given::Object(bytes) => part(bytes).map(Given::Object),
+        Given::Objects(found) => {
+            let parts: Option<Vec<Bytes>> = found.iter().map(part).collect();
+            parts.map(Given::Objects)
+        }
+        Given::Told(_) => None,
+    }
+}
+
 impl Shelf {
-    /// The recorded answer to a question.
-    fn look(&self, question: Question) -> Result<&Given, Missing> {
+    /// The answer to a question: the recorded one, or what follows from that.
+    fn look(&self, question: Question) -> Result<Given, Missing> {
         let given = self.shared.told.get(&question);
+        let derived = match (given, &self.manifest) {
+            // The recorded component asks what it asked.
+            (None, Some(_)) => self.shared.derived(&question),
+            _ => None,
+        };
         let may_ask = self.manifest.as_ref();
         let may_ask = may_ask.map(|manifest| declares(manifest, &self.primary, &question));
         let undeclared = matches!(given, Some(Given::Told(Told::Failed(failure)))
@@ -326,12 +399,16 @@ impl Shelf {
             }
             (Some(given), _) => {
                 asked.answered.insert(question);
-                Ok(given)
+                Ok(given.clone())
             }
             (None, _) => {
-                let text = question.to_string();
-                asked.unanswered.insert(question);
-                Err(Missing::Unrecorded(text))
+                let Some((from, given)) = derived else {
+                    let text = question.to_string();
+                    asked.unanswered.insert(question);
+                    return Err(Missing::Unrecorded(text));
+                };
+                asked.answered.extend([from, question]);
+                Ok(given)
             }
         }
     }
@@ -339,11 +416,11 @@ impl Shelf {
     fn read<T>(
         &self,
         question: Question,
-        give: impl FnOnce(&Given) -> Option<T>,
+        give: impl FnOnce(Given) -> Option<T>,
     ) -> Result<T, ReadError> {
         match self.look(question) {
             Ok(Given::Told(Told::Failed(failure))) => {
-                let text = failure.message.clone();
+                let text = failure.message;
                 Err(match failure.reason {
                     ReadFailureKind::Forbidden => ReadError::Forbidden(text),
                     ReadFailureKind::Undeclared => ReadError::Undeclared(text),
@@ -363,7 +440,7 @@ impl Shelf {
     fn source<T>(
         &self,
         question: Question,
-        give: impl FnOnce(&Given) -> Option<T>,
+        give: impl FnOnce(Given) -> Option<T>,
     ) -> Result<T, SourceError> {
         self.read(question, give).map_err(|error| match error {
             ReadError::Forbidden(text) => SourceError::Forbidden(text),
@@ -380,7 +457,7 @@ impl View for Shelf {
         projection: &[String],
     ) -> Result<Option<Bytes>, ReadError> {
         self.read(Question::object(object, projection), |given| match given {
-            Given::Object(bytes) => Some(Some(bytes.clone())),
+            Given::Object(bytes) => Some(Some(bytes)),
             Given::Told(Told::Object(None)) => Some(None),
             _ => None,
         })
@@ -388,21 +465,21 @@ impl View for Shelf {
 
     fn list(&self, query: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
         self.read(list_of(query), |given| match given {
-            Given::Objects(found) => Some(found.clone()),
+            Given::Objects(found) => Some(found),
             _ => None,
         })
     }
 
     fn list_keys(&self, query: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
         self.read(keys_of(query), |given| match given {
-            Given::Told(Told::Keys(keys)) => Some(keys.clone()),
+            Given::Told(Told::Keys(keys)) => Some(keys),
             _ => None,
         })
     }
 
     fn now(&self) -> u64 {
         let answer = self.read(Question::Time, |given| match given {
-            Given::Told(Told::Milliseconds(time)) => Some(*time),
+            Given::Told(Told::Milliseconds(time)) => Some(time),
             _ => None,
         });
         // There is no way to fail: whoever asks in vain is told the beginning of time,
@@ -414,7 +491,7 @@ impl View for Shelf {
         self.source(Question::Source(name.to_owned()), |given| match given {
             Given::Told(Told::Document { media_type, body }) => Some(Document {
                 body: Bytes::copy_from_slice(body.bytes()),
-                media_type: media_type.clone(),
+                media_type,
             }),
             _ => None,
         })
@@ -422,7 +499,7 @@ impl View for Shelf {
 
     fn source_age(&self, name: &str) -> Result<u64, SourceError> {
         self.source(Question::SourceAge(name.to_owned()), |given| match given {
-            Given::Told(Told::Seconds(seconds)) => Some(*seconds),
+            Given::Told(Told::Seconds(seconds)) => Some(seconds),
             _ => None,
         })
     }

@@ -1,6 +1,6 @@
 //! Calls that are taken down, and made again with nothing but the recording.
 
-use crate::guests::{World, bytes, chameleon, deed, engine, limits, request};
+use crate::guests::{World, bytes, chameleon, data, deed, engine, limits, request};
 use reeve_core::recording::{
     About, Answer, Body, CalledComponent, Difference, Input, Named, Question, RecordedFact,
     Recording, Told, compare,
@@ -292,6 +292,58 @@ async fn another_version_is_given_the_same() {
         replayed.unasked,
         [recording.input.reads[0].question.clone()]
     );
+}
+
+/// Who was shown more was shown less, too; and nothing is made up.
+#[tokio::test]
+async fn another_version_is_told_what_follows_from_what_was_recorded() {
+    let get = |name: &str, projection: &[&str]| {
+        json!({
+            "do": "get", "kind": "Secret.v1", "namespace": "default", "name": name,
+            "projection": projection,
+        })
+    };
+    let list = |selector: &str| json!({"do": "list", "kind": "Secret.v1", "selector": selector});
+    let config = |what: &Value| json!({"reads": ["Secret.v1"], "reconcile": what});
+    let other = other_chameleon().await;
+    for (recorded, asked, expected) in [
+        (
+            get("one", &[]),
+            get("one", &["/data"]),
+            Some("{\"a\":\"eA==\"}"),
+        ),
+        (
+            get("one", &["/data"]),
+            get("one", &["/data/a"]),
+            Some("{\"a\":\"eA==\"}"),
+        ),
+        (get("absent", &["/data"]), get("absent", &[]), Some("")),
+        (get("one", &["/data"]), get("one", &[]), None),
+        (get("one", &["/data"]), get("one", &["/type"]), None),
+        (get("one", &[]), get("one", &["/status"]), None),
+        (get("one", &[]), get("two", &["/data"]), None),
+        (list("a=b"), list("a=c"), None),
+        (list("a=b"), get("one", &[]), None),
+    ] {
+        let mut recording = record(request(&config(&recorded)), world(), &limits()).await;
+        recording.input.config = Body::new(config(&asked).to_string());
+        let replayed = Replay::new(recording).with(&other).await.unwrap();
+        let case = format!("{recorded} {asked}");
+        let Some(expected) = expected else {
+            assert!(
+                matches!(&replayed.obstacles[..], [Obstacle::Unanswered(_)]),
+                "{case}"
+            );
+            continue;
+        };
+        assert_eq!(replayed.obstacles, [], "{case}");
+        assert_eq!(replayed.unasked, [], "{case}");
+        let Some(Answer::Outcome(outcome)) = replayed.answer else {
+            panic!("{case}");
+        };
+        let told = data(&outcome).to_string().replace('\\', "");
+        assert!(told.contains(expected), "{case}: {told}");
+    }
 }
 
 /// That one version had not declared a read says nothing about the next.

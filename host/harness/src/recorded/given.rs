@@ -215,19 +215,17 @@ fn clean(object: &mut Value) {
 }
 
 fn merge(known: &mut Value, more: Value) {
-    match (known, more) {
-        (Value::Object(known), Value::Object(more)) => {
-            for (field, value) in more {
-                match known.get_mut(&field) {
-                    Some(known) => merge(known, value),
-                    None => {
-                        known.insert(field, value);
-                    }
+    // All is of one state of the cluster, so that what both have is the same, and lists
+    // are shown whole or not at all.
+    if let (Value::Object(known), Value::Object(more)) = (known, more) {
+        for (field, value) in more {
+            match known.get_mut(&field) {
+                Some(known) => merge(known, value),
+                None => {
+                    known.insert(field, value);
                 }
             }
         }
-        // Both are of one state of the cluster, so that what both have is the same.
-        (_, _) => {}
     }
 }
 

@@ -4,5 +4,6 @@
 
 mod input;
 mod played;
+mod recorded;
 mod support;
 mod updated;
