@@ -93,6 +93,9 @@ fn a_tenant_has_what_it_asks_for_outside() -> Result<()> {
 
     let seen = stage.everything()?;
     stage.canaries.are_not_in(&seen)?;
+    let recorded = seen.iter().find(|(what, _)| what == "reeve record");
+    let recorded = recorded.map_or("", |(_, text)| text.as_str());
+    ensure!(recorded.contains("\"kind\": \"Recording\""), "{recorded}");
     ensure!(
         Canaries::of(&[password.as_str()])
             .are_not_in(&stage.secrets()?)
