@@ -163,6 +163,7 @@ async fn apply(
             body: object,
             manager: "bench",
             force: true,
+            strict: true,
             dry_run: false,
             identity: None,
         })

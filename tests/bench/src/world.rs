@@ -15,6 +15,7 @@ use reeve_cluster::{Cluster, Delete, Resource};
 use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::ownership::{Owner, plugin_selector};
 use reeve_core::selector::Selector;
+use reeve_core::waves::Propagation;
 use reeve_core::{Desired, GroupVersionKind, Manifest, ObjectReference, UnitKey};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_test_support::samples;
@@ -223,6 +224,7 @@ impl World {
                     name: &reference.name,
                     uid: None,
                     resource_version: None,
+                    propagation: Propagation::Background,
                     dry_run: false,
                     identity: None,
                 })

@@ -37,6 +37,7 @@ impl Wanted {
                 body: &self.body,
                 manager: &field_manager(&self.plugin),
                 force: false,
+                strict: true,
                 dry_run: false,
                 identity: Some(&Identity::service_account(NAMESPACE, &self.plugin)),
             })
@@ -81,6 +82,7 @@ pub(super) async fn apply(admin: &Cluster, object: &Value) -> Result<()> {
             body: object,
             manager: "bench",
             force: true,
+            strict: true,
             dry_run: false,
             identity: None,
         })

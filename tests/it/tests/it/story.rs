@@ -259,8 +259,8 @@ fn components_are_small() {
         ("models", 750_000, 190_000),
         ("network", 250_000, 90_000),
         ("notebook", 250_000, 90_000),
-        // Seven packs and four parts in one.
-        ("packs", 310_000, 105_000),
+        // Seven packs, four parts and three languages of patches in one: to be made smaller.
+        ("packs", 375_000, 125_000),
         ("quotas", 150_000, 60_000),
         ("rbac", 250_000, 90_000),
         ("s3proxy", 250_000, 90_000),

@@ -3,8 +3,8 @@
 //!
 //! Elsewhere: outages of the API server (`story`), of etcd and of the agent's token, and
 //! definitions that go and come back (`bad_input`), agents that are stopped or killed
-//! (`ha`, `crashes`). Clocks jump, and an API server has too much to do, on the embedded
-//! cluster alone.
+//! (`ha`, `crashes`). On the embedded cluster alone clocks jump, and an API server has too
+//! much to do.
 
 mod stage;
 
