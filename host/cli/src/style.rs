@@ -1,5 +1,6 @@
 //! Colours, where somebody sees them.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 /// How text is emphasised.
@@ -48,6 +49,14 @@ impl Painter {
             Style::Faint => "2",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// Adds a line to a text, so far to the right.
+    pub(crate) fn line(self, out: &mut String, indent: usize, style: Option<Style>, line: &str) {
+        let painted = style.map(|style| self.paint(style, line));
+        let line = painted.as_deref().unwrap_or(line);
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{:indent$}{line}", "");
     }
 }
 

@@ -33,10 +33,7 @@ struct Text {
 
 impl Text {
     fn line(&mut self, indent: usize, style: Option<Style>, line: &str) {
-        let painted = style.map(|style| self.painter.paint(style, line));
-        let line = painted.as_deref().unwrap_or(line);
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.out, "{:indent$}{line}", "");
+        self.painter.line(&mut self.out, indent, style, line);
     }
 
     fn plugin(&mut self, plan: &PluginPlan) {

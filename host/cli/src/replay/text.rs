@@ -7,7 +7,6 @@ use crate::style::{Painter, Style};
 use reeve_core::fields::FieldChange;
 use reeve_core::recording::{Difference, Extent};
 use reeve_engine::Obstacle;
-use std::fmt::Write as _;
 
 /// The text of a replay. `verbose` adds what was logged, and what was not read.
 pub(super) fn of(compared: &Compared, verbose: bool, painter: Painter) -> String {
@@ -43,10 +42,7 @@ struct Text {
 
 impl Text {
     fn line(&mut self, indent: usize, style: Option<Style>, line: &str) {
-        let painted = style.map(|style| self.painter.paint(style, line));
-        let line = painted.as_deref().unwrap_or(line);
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.out, "{:indent$}{line}", "");
+        self.painter.line(&mut self.out, indent, style, line);
     }
 
     fn heading(&mut self, compared: &Compared) {
