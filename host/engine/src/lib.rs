@@ -38,6 +38,7 @@ mod meter;
 mod outside;
 mod record;
 mod replay;
+mod run_clock;
 mod settings;
 mod state;
 mod ticker;

@@ -3,6 +3,7 @@
 use crate::called::Usage;
 use crate::fault::FaultKind;
 use crate::limits::Limits;
+use crate::run_clock::RunClock;
 use crate::settings;
 use std::time::{Duration, Instant};
 use wasmtime::{CallHook, ResourceLimiter};
@@ -23,10 +24,7 @@ impl From<FaultKind> for Breach {
 pub(crate) struct Meter {
     limits: Limits,
     started: Instant,
-    /// This thread's processor time when the guest last took over; none while the
-    /// host has control.
-    running_since: Option<Duration>,
-    run_time: Duration,
+    run_clock: RunClock,
     memory_bytes: u64,
     host_calls: u64,
     host_call_bytes: u64,
@@ -42,8 +40,7 @@ impl Meter {
         Self {
             limits,
             started: Instant::now(),
-            running_since: None,
-            run_time: Duration::ZERO,
+            run_clock: RunClock::default(),
             memory_bytes: 0,
             host_calls: 0,
             host_call_bytes: 0,
@@ -58,30 +55,20 @@ impl Meter {
     /// too, so a guest that waits for its turn is not charged for it.
     pub(crate) fn cross(&mut self, hook: CallHook) -> Result<(), Breach> {
         match hook {
-            CallHook::CallingWasm => self.resume(),
-            CallHook::ReturningFromWasm | CallHook::CallingHost => self.pause(),
+            CallHook::CallingWasm => self.run_clock.resume(),
+            CallHook::ReturningFromWasm | CallHook::CallingHost => self.run_clock.pause(),
             CallHook::ReturningFromHost => {
                 self.check_host_calls()?;
                 self.check_wall_time()?;
-                self.resume();
+                self.run_clock.resume();
             }
         }
         Ok(())
     }
 
-    fn resume(&mut self) {
-        self.running_since = Some(thread_time());
-    }
-
-    fn pause(&mut self) {
-        if let Some(since) = self.running_since.take() {
-            self.run_time += thread_time().saturating_sub(since);
-        }
-    }
-
     /// Called at each epoch that ends while the guest runs.
     pub(crate) fn check_time(&self) -> Result<(), Breach> {
-        if self.run_time >= self.limits.run_time {
+        if self.run_clock.total() >= self.limits.run_time {
             return Err(Breach(FaultKind::Deadline {
                 limit: self.limits.run_time,
             }));
@@ -171,7 +158,7 @@ impl Meter {
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             wall: self.started.elapsed(),
-            run_time: self.run_time,
+            run_time: self.run_clock.total(),
             memory_bytes: self.memory_bytes,
             host_calls: self.host_calls,
             host_call_bytes: self.host_call_bytes,
@@ -198,14 +185,6 @@ impl Meter {
         self.memory_bytes = wanted;
         Ok(true)
     }
-}
-
-/// Processor time that this thread has had. A guest is charged for what it
-/// computes, not for a busy or throttled machine. It changes threads only where
-/// it yields, which is while the host has control.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// All memories and tables of all instances in the store share one allowance.
@@ -339,13 +318,13 @@ mod tests {
     fn run_time_counts_only_while_the_guest_has_control() {
         let mut meter = meter();
         meter.cross(CallHook::CallingWasm).unwrap();
-        assert!(meter.running_since.is_some());
+        assert!(meter.run_clock.runs());
         meter.cross(CallHook::CallingHost).unwrap();
-        assert!(meter.running_since.is_none());
+        assert!(!meter.run_clock.runs());
         meter.cross(CallHook::ReturningFromHost).unwrap();
-        assert!(meter.running_since.is_some());
+        assert!(meter.run_clock.runs());
         meter.cross(CallHook::ReturningFromWasm).unwrap();
-        assert!(meter.running_since.is_none());
+        assert!(!meter.run_clock.runs());
         let limit = Duration::ZERO;
         check(
             &[|meter| Ok(meter.check_time()?)],
