@@ -4,12 +4,11 @@ use super::Controller;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, EventReport, Report, UnitReport};
+use crate::secret_names::unit_spec;
 use crate::status::{AgentStatus, PluginReport, UnitSummary};
 use crate::sync_status;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{
-    ConditionType, PrimaryReference, Reason, UnitSpec, UnitStatus, condition, set_condition,
-};
+use reeve_api::{ConditionType, Reason, UnitStatus, condition, set_condition};
 use reeve_cluster::WatchState;
 use reeve_core::UnitKey;
 use reeve_core::outcome::ConditionStatus;
@@ -296,22 +295,14 @@ pub(super) fn unit_report(
     uid: Option<&str>,
     digest: Option<String>,
 ) -> UnitReport {
-    let primary = &unit.primary;
     UnitReport {
-        spec: UnitSpec {
-            plugin: unit.plugin.to_string(),
-            primary: PrimaryReference {
-                api_version: primary.kind.api_version(),
-                kind: primary.kind.kind.clone(),
-                namespace: primary.namespace.clone(),
-                name: primary.name.clone(),
-                uid: uid.unwrap_or_default().to_owned(),
-            },
-        },
+        spec: unit_spec(unit, uid),
         status: UnitStatus {
             digest,
             failures: state.failures,
             actions: state.effects.write(),
+            // Those are the reporter's to say.
+            secrets: Vec::new(),
             sync: sync_status::write(
                 &state.sync,
                 state.blocked_since.as_ref().map(|(_, since)| *since),

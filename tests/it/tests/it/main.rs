@@ -32,6 +32,7 @@ mod policy_object;
 mod replicas;
 mod restart;
 mod schemas;
+mod secrets;
 mod sources;
 mod story;
 mod swap;
