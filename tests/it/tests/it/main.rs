@@ -23,6 +23,7 @@ mod immutable;
 mod inputs;
 mod left;
 mod life;
+mod logged;
 mod lost;
 mod namespaces;
 mod noops;
