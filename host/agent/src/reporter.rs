@@ -215,12 +215,12 @@ impl Reports {
         }
     }
 
-    /// Forgets all names of the units whose `Unit` objects have names that begin so.
-    pub(crate) fn forget_names(&self, prefix: &str) {
+    /// Forgets all names that such `Unit` objects have.
+    pub(crate) fn forget_names(&self, which: impl Fn(&str) -> bool) {
         let objects: Vec<String> = {
             let pending = self.0.pending.lock();
             let objects = pending.names.objects();
-            let ours = objects.filter(|object| object.starts_with(prefix));
+            let ours = objects.filter(|object| which(object));
             ours.cloned().collect()
         };
         for object in objects {

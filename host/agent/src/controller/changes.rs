@@ -1,7 +1,7 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
 use super::load_job::Words;
-use super::reporting::{unit_object_name, unit_object_prefix};
+use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
@@ -335,7 +335,8 @@ impl Controller {
         plugin.reported = None;
         if plugin.config_map.is_none() {
             self.state.plugins.remove(name);
-            self.reports.forget_names(&unit_object_prefix(name));
+            self.reports
+                .forget_names(|object| is_unit_object_of(name, object));
         } else {
             self.mark_stale(name);
             self.start_load(name);

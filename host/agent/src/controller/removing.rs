@@ -1,7 +1,7 @@
 //! What a plugin leaves when it is removed: its objects, and primaries that wait for
 //! it.
 
-use super::reporting::unit_object_prefix;
+use super::reporting::is_unit_object_of;
 use super::{Controller, Done, JobFor, jitter};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
@@ -187,7 +187,8 @@ impl Controller {
                     tracing::info!(plugin = %name, "what the plugin had is removed");
                     plugin.places.clear();
                     plugin.contributions.kinds.clear();
-                    self.reports.forget_names(&unit_object_prefix(name));
+                    self.reports
+                        .forget_names(|object| is_unit_object_of(name, object));
                 }
                 removing.removed = removed;
             }

@@ -173,10 +173,17 @@ impl Controller {
     }
 }
 
-pub(super) const UNIT_LABEL_LENGTH: usize = 20;
+const UNIT_LABEL_LENGTH: usize = 20;
 
 pub(crate) fn unit_object_prefix(plugin: &str) -> String {
     format!("{}-", plugin_label(plugin).to_lowercase())
+}
+
+/// Whether a `Unit` object has a name as those of a plugin have it. Names of others may
+/// begin alike.
+pub(crate) fn is_unit_object_of(plugin: &str, object: &str) -> bool {
+    let prefix = unit_object_prefix(plugin);
+    object.starts_with(&prefix) && object.len() == prefix.len() + UNIT_LABEL_LENGTH
 }
 
 /// Name of a unit's `Unit` object.

@@ -58,6 +58,8 @@ impl Names {
             written: BTreeSet::new(),
             bare: false,
         });
+        // The primary may be another of its name.
+        kept.spec.clone_from(spec);
         kept.names.extend(names.iter().cloned());
         names.is_subset(&kept.written)
     }
