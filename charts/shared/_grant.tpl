@@ -31,8 +31,13 @@ primaries, or with `cluster` everywhere.
 {{- $agents = append $agents (merge (dict "verbs" $looks) .) -}}
 {{- end -}}
 {{- range $rules.writes -}}
+{{- /* Nobody may list Secrets: the account that writes them gets them by name. */ -}}
+{{- if and (eq .group "") (eq .resource "secrets") -}}
+{{- $account = append $account (merge (dict "verbs" (list "create" "delete" "get" "patch")) .) -}}
+{{- else -}}
 {{- $account = append $account (merge (dict "verbs" (list "create" "delete" "patch")) .) -}}
 {{- $agents = append $agents (merge (dict "verbs" $looks) .) -}}
+{{- end -}}
 {{- end -}}
 {{- if $rules.secrets -}}
 {{- $account = append $account (dict "group" "" "resource" "secrets" "verbs" (list "create" "get" "patch")) -}}

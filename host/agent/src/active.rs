@@ -124,6 +124,22 @@ impl Active {
         })
     }
 
+    /// The Secrets that it owns, if it writes any: nobody may watch them, so they are read
+    /// by their names.
+    pub(crate) fn secrets(&self) -> Option<&WatchHandle> {
+        let mut owned = self.watches.owned.iter();
+        owned.find(|watch| matches!(watch.spec().scope, WatchScope::Named { .. }))
+    }
+
+    /// As whom an object that it may own is read; none for the agent itself.
+    pub(crate) fn reader(&self, kind: &GroupVersionKind) -> Option<&Identity> {
+        let watch = self.secrets().filter(|_| kind.is_secret())?;
+        match &watch.spec().scope {
+            WatchScope::Named { identity } => identity.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The resource of a kind of the manifest.
     pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.resources.get(kind)
@@ -141,18 +157,33 @@ pub(crate) struct WatchPlan {
 
 impl WatchPlan {
     /// The watches of a plugin. Each kind of the manifest must be in `resources`;
-    /// a kind that is not is left out.
+    /// a kind that is not is left out. Secrets that it owns are read as `reader`, or by
+    /// the agent itself.
     pub(crate) fn of(
         plugin: &str,
         manifest: &Manifest,
         resources: &HashMap<GroupVersionKind, Resource>,
         contributes: &BTreeSet<String>,
+        reader: Option<&Identity>,
     ) -> Option<Self> {
         let primary = manifest.primary();
         let selector = plugin_selector(plugin);
         let mut owned: Vec<WatchSpec> = Vec::new();
         let mut contributed: Vec<WatchSpec> = Vec::new();
         for write in &manifest.writes {
+            if write.kind.is_secret() {
+                let spec = WatchSpec {
+                    resource: resources.get(&write.kind)?.clone(),
+                    scope: WatchScope::Named {
+                        identity: reader.cloned(),
+                    },
+                    selector: selector.clone(),
+                };
+                if !owned.contains(&spec) {
+                    owned.push(spec);
+                }
+                continue;
+            }
             if contributes.contains(&write.kind.to_string()) {
                 let everything = Selector::default();
                 let resource = resources.get(&write.kind)?;
@@ -216,9 +247,7 @@ fn specs(
     namespaces
         .into_iter()
         .flat_map(|namespace| {
-            // A name alone selects an object only where its namespace is known.
-            let by_name = !names.is_empty() && (namespace.is_some() || !resource.namespaced);
-            if by_name {
+            if !names.is_empty() {
                 names
                     .iter()
                     .map(|name| {

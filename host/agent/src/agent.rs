@@ -152,6 +152,7 @@ impl Agent {
                 effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
                 secrets: Secrets::new(cluster.clone(), namespace.clone()),
                 sources,
+                impersonates: true,
             },
             runner: Runner {
                 executor: Executor {
@@ -170,6 +171,7 @@ impl Agent {
                 rehearsal: None,
                 namespace: namespace.clone(),
                 effects,
+                reports: reports.clone(),
             },
             reports: reports.clone(),
             clock,

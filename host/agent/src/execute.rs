@@ -216,8 +216,12 @@ impl Executor {
         let Some(resource) = active.resource(&reference.kind) else {
             return Err(undeclared(reference));
         };
+        let (namespace, reader) = (
+            reference.namespace.as_deref(),
+            active.reader(&reference.kind),
+        );
         self.cluster
-            .get(resource, reference.namespace.as_deref(), &reference.name)
+            .get_as(resource, namespace, &reference.name, reader)
             .await
             .map_err(|error| {
                 Problem::passing(

@@ -7,7 +7,7 @@ use crate::effects::Effects;
 use crate::plugin::PluginState;
 use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
-use reeve_api::APPROVE_PLAN_ANNOTATION;
+use reeve_api::{APPROVE_PLAN_ANNOTATION, UnitStatus};
 use reeve_cluster::{Object, Snapshot, WatchSpec};
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
@@ -68,7 +68,7 @@ impl PluginState {
     /// Takes up how far syncs were from the `Unit` objects of a namespace, for units
     /// of which nothing is known yet.
     pub(crate) fn resume_syncs(&mut self, snapshot: &Snapshot, units: &WatchSpec, namespace: &str) {
-        self.find_effects(snapshot, units);
+        self.find_remembered(snapshot, units);
         let keys: Vec<UnitKey> = self
             .units
             .keys()
@@ -111,9 +111,9 @@ impl PluginState {
         }
     }
 
-    /// Finds units of which nothing is left but outside effects that are to be taken
-    /// away.
-    fn find_effects(&mut self, snapshot: &Snapshot, units: &WatchSpec) {
+    /// Finds units of which nothing is left but outside effects or Secrets that are to be
+    /// taken away.
+    fn find_remembered(&mut self, snapshot: &Snapshot, units: &WatchSpec) {
         let Some(active) = self.active.clone() else {
             return;
         };
@@ -128,11 +128,13 @@ impl PluginState {
                 continue;
             };
             let primary = unit.spec.primary;
-            let has_effects = unit.status.is_some_and(|status| !status.actions.is_empty());
+            let remembers =
+                |status: UnitStatus| !status.actions.is_empty() || !status.secrets.is_empty();
+            let has_something = unit.status.is_some_and(remembers);
             let ours = unit.spec.plugin == *self.name
                 && primary.kind == kind.kind
                 && primary.api_version == kind.api_version();
-            if ours && has_effects {
+            if ours && has_something {
                 let reference = ObjectReference::new(kind.clone(), primary.namespace, primary.name);
                 let unit = self.unit(&reference);
                 self.ensure_unit(&unit);

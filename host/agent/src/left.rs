@@ -6,8 +6,11 @@
 //! running version does not cover are looked into from time to time: what is
 //! there is named, until somebody has deleted it.
 
+use crate::active::Active;
 use crate::load::Loader;
 use crate::problem::chain;
+use crate::secret_names::{self, Remembered};
+use crate::secrets;
 use reeve_api::{Reason, WrittenKind};
 use reeve_cluster::object::Manager;
 use reeve_cluster::{List, ListError, Object, ResolveError, Resource};
@@ -77,7 +80,7 @@ impl Place {
     }
 
     /// Whether an object is in this place.
-    fn holds(&self, object: &ObjectReference) -> bool {
+    pub(crate) fn holds(&self, object: &ObjectReference) -> bool {
         self.kind.same_kind(&object.kind)
             && (self.namespace.is_none() || self.namespace == object.namespace)
     }
@@ -165,17 +168,60 @@ impl Loader {
     pub(crate) async fn left(
         &self,
         plugin: &str,
-        manifest: &Manifest,
+        active: &Active,
         places: &BTreeSet<Place>,
     ) -> Vec<Left> {
-        let covered = Place::of(manifest);
+        let covered = Place::of(&active.manifest);
         let mut left = Vec::new();
         for place in places {
-            if !covered.iter().any(|wider| wider.covers(place)) {
-                left.extend(self.left_in(plugin, place, &covered).await);
+            if covered.iter().any(|wider| wider.covers(place)) {
+                continue;
             }
+            left.extend(match place.kind.is_secret() {
+                true => self.secrets_left_in(active, place, &covered).await,
+                false => self.left_in(plugin, place, &covered).await,
+            });
         }
         left
+    }
+
+    /// Nobody may list Secrets; those that units remember are looked for one by one, with
+    /// what the plugin's account is still granted. One that cannot be seen may be there.
+    async fn secrets_left_in(
+        &self,
+        active: &Active,
+        place: &Place,
+        covered: &BTreeSet<Place>,
+    ) -> Option<Left> {
+        let resource = secrets::resource();
+        let manager = field_manager(&active.plugin);
+        let remembered = secret_names::of_plugin(&self.store, &self.namespace, &active.plugin);
+        let secrets = remembered.iter().flat_map(Remembered::references);
+        let secrets = secrets.filter(|secret| {
+            place.holds(secret) && !covered.iter().any(|wider| wider.holds(secret))
+        });
+        let (mut objects, mut more) = (Vec::new(), false);
+        for secret in secrets {
+            if objects.len() > MAX_NAMED {
+                more = true;
+                break;
+            }
+            let namespace = secret.namespace.as_deref();
+            let reader = Some(&active.identity);
+            let live = self
+                .cluster
+                .get_as(&resource, namespace, &secret.name, reader);
+            let may_be_ours = match live.await {
+                Ok(live) => live.is_some_and(|live| live.manager_fields(&manager).is_some()),
+                Err(_) => true,
+            };
+            objects.extend(may_be_ours.then_some(secret));
+        }
+        (!objects.is_empty()).then(|| Left {
+            place: place.clone(),
+            resource,
+            found: Found::Objects(objects, more),
+        })
     }
 
     async fn left_in(

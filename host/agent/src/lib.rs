@@ -47,6 +47,7 @@ mod reporter;
 mod request;
 mod rights;
 mod run;
+mod secret_names;
 mod secrets;
 mod sources;
 mod status;

@@ -16,6 +16,7 @@ use crate::granted::Granted;
 use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
+use crate::secret_names::{self, Remembered};
 use crate::secrets::Secrets;
 use crate::sources::Sources;
 use crate::version::Artifact;
@@ -24,7 +25,8 @@ use bytes::Bytes;
 use checks::{check_outside, check_scopes};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
-    AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchState,
+    AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchScope,
+    WatchState,
 };
 use reeve_core::grant;
 use reeve_core::ownership::field_manager;
@@ -56,6 +58,8 @@ pub(crate) struct Loader {
     pub(crate) secrets: Secrets,
     /// Their outside documents.
     pub(crate) sources: Sources,
+    /// Whether the Secrets that they own are read as their accounts; else as whoever asks.
+    pub(crate) impersonates: bool,
 }
 
 /// Calls of one plugin that wait for the outside at once: enough to hide what a
@@ -148,7 +152,7 @@ impl Loader {
             ungranted,
             may_hold: self.may_hold(&active).await,
             outdated: false,
-            left: self.left(plugin, &active.manifest, places).await,
+            left: self.left(plugin, &active, places).await,
         };
         Ok((active, standing))
     }
@@ -216,6 +220,7 @@ impl Loader {
                 &prepared.manifest,
                 &prepared.resources,
                 &prepared.contributes,
+                self.impersonates.then_some(&prepared.identity),
             )
             .await?;
         // First, so that a change while they are read is seen as one.
@@ -269,7 +274,7 @@ impl Loader {
             ungranted,
             may_hold: self.may_hold(active).await,
             outdated: self.has_other_schemas(active).await,
-            left: self.left(plugin, &active.manifest, places).await,
+            left: self.left(plugin, active, places).await,
         })
     }
 
@@ -374,14 +379,24 @@ impl Loader {
         manifest: &Manifest,
         resources: &HashMap<GroupVersionKind, Resource>,
         contributes: &BTreeSet<String>,
+        reader: Option<&Identity>,
     ) -> Result<Watches, Problem> {
-        let Some(plan) = WatchPlan::of(plugin, manifest, resources, contributes) else {
+        let plan = WatchPlan::of(plugin, manifest, resources, contributes, reader);
+        let Some(plan) = plan else {
             return Err(Problem::passing(
                 Reason::KindNotServed,
                 "a kind of the manifest has gone while the plugin was loaded",
             ));
         };
         let open = |spec: &reeve_cluster::WatchSpec| self.store.watch(spec.clone());
+        let own = |spec: &reeve_cluster::WatchSpec| match &spec.scope {
+            WatchScope::Named { .. } => {
+                let remembered = secret_names::of_plugin(&self.store, &self.namespace, plugin);
+                let names = remembered.iter().map(Remembered::held);
+                self.store.watch_names(spec.clone(), names)
+            }
+            _ => open(spec),
+        };
         let watches = Watches {
             primary: open(&plan.primary),
             reads: plan
@@ -389,7 +404,7 @@ impl Loader {
                 .iter()
                 .map(|specs| specs.iter().map(open).collect())
                 .collect(),
-            owned: plan.owned.iter().map(open).collect(),
+            owned: plan.owned.iter().map(own).collect(),
             contributed: plan.contributed.iter().map(open).collect(),
         };
         for (handle, spec) in watches.all().zip(plan.all()) {

@@ -33,6 +33,7 @@ use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::reporter::Reports;
 use crate::run::Runner;
 use crate::secrets::Secrets;
 use crate::sources::{SourceFeed, Sources};
@@ -151,6 +152,7 @@ impl Planner {
                 effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
                 secrets: Secrets::new(cluster.clone(), namespace.as_str().into()),
                 sources,
+                impersonates: false,
             },
             runner: Runner {
                 executor: Executor {
@@ -169,6 +171,7 @@ impl Planner {
                 rehearsal: None,
                 namespace: namespace.as_str().into(),
                 effects: EffectFeed::Outside,
+                reports: Reports::default(),
             },
             own,
         }

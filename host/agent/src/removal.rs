@@ -9,9 +9,10 @@ use crate::journal::{Deed, Journal};
 use crate::left::Place;
 use crate::problem::{Problem, chain};
 use crate::run::FINALIZER_MANAGER;
+use crate::secrets;
 use reeve_api::{DeletionPolicy, Operation, Reason};
 use reeve_cluster::{
-    Apply, Cluster, Delete, Identity, List, ListError, Object, ResolveError, Resource,
+    Apply, Cluster, Delete, Identity, List, ListError, Object, ReadError, ResolveError, Resource,
     SetFinalizers,
 };
 use reeve_core::ownership::{
@@ -42,6 +43,8 @@ pub(crate) struct Remover {
     pub(crate) policy: DeletionPolicy,
     /// Where it may have objects.
     pub(crate) places: BTreeSet<Place>,
+    /// Secrets that it may have, which nobody may list.
+    pub(crate) secrets: BTreeSet<ObjectReference>,
     /// Kinds to whose objects it may have contributed.
     pub(crate) contributes: BTreeSet<GroupVersionKind>,
     /// For which objects it ran; none when that is not known.
@@ -182,11 +185,7 @@ impl Remover {
     ) -> Result<(), Problem> {
         let namespace = reference.namespace.as_deref();
         let resource = listed.resource();
-        let live = self.cluster.get(resource, namespace, &reference.name).await;
-        let live = live.map_err(|error| {
-            let message = format!("{reference} cannot be read: {}", chain(&error));
-            Problem::passing(Reason::ApplyFailed, message)
-        })?;
+        let live = self.live(resource, reference).await?;
         let Some(live) = live.filter(|live| self.is_ours(live) && live.uid() == listed.uid())
         else {
             return Ok(());
@@ -225,10 +224,38 @@ impl Remover {
                 .is_some()
     }
 
+    /// An object as it is now.
+    async fn live(
+        &self,
+        resource: &Resource,
+        reference: &ObjectReference,
+    ) -> Result<Option<Object>, Problem> {
+        // Who wrote a Secret may see it; the agent itself may see none.
+        let reader = reference.kind.is_secret().then_some(&self.identity);
+        let (namespace, name) = (reference.namespace.as_deref(), &reference.name);
+        let live = self.cluster.get_as(resource, namespace, name, reader);
+        live.await.map_err(|error| {
+            let reason = match error {
+                ReadError::Forbidden { .. } => Reason::Forbidden,
+                _ => Reason::ApplyFailed,
+            };
+            let message = format!("{reference} cannot be read: {}", chain(&error));
+            Problem::passing(reason, message)
+        })
+    }
+
     async fn owned_in(&self, place: &Place) -> Result<Vec<Object>, Problem> {
         let selector = plugin_selector(&self.plugin).to_string();
         let (kind, namespace) = place.parts();
-        let mut found = self.list(kind, namespace, &selector).await?;
+        let mut found = Vec::new();
+        if kind.is_secret() {
+            let secrets = self.secrets.iter().filter(|secret| place.holds(secret));
+            for secret in secrets {
+                found.extend(self.live(&secrets::resource(), secret).await?);
+            }
+        } else {
+            found = self.list(kind, namespace, &selector).await?;
+        }
         found.retain(|object| self.is_ours(object));
         Ok(found)
     }

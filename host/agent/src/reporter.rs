@@ -4,10 +4,14 @@
 //! that fails is tried again unless a newer one has taken its place, later each
 //! time, while the others go on. Reporting never holds up reconciling.
 
+mod names;
+
 use crate::problem::chain;
+use crate::secret_names::Remembered;
 use k8s_openapi::jiff::Timestamp;
+use names::{Names, Writing};
 use parking_lot::Mutex;
-use reeve_api::{PluginSpec, PluginStatus, UnitSpec, UnitStatus};
+use reeve_api::{KeptSecret, PluginSpec, PluginStatus, UnitSpec, UnitStatus};
 use reeve_cluster::{
     Apply, Cluster, Create, Delete, Event, EventKind, Recorder, Resource, WriteError,
 };
@@ -15,7 +19,7 @@ use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use reeve_core::waves::Propagation;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
@@ -69,6 +73,8 @@ struct Shared {
     arrived: Notify,
     /// One who waits for the end of a write.
     done: Notify,
+    /// Those who wait until names are remembered.
+    remembered: Notify,
 }
 
 /// Attempts at one report that did not succeed.
@@ -95,6 +101,8 @@ struct Pending {
     /// What was last said of each unit that something is said of: one for each
     /// `Unit` object that should exist.
     units: HashMap<String, Box<UnitReport>>,
+    /// Secrets that units have.
+    names: Names,
 }
 
 impl Reports {
@@ -123,6 +131,8 @@ impl Reports {
         pending.reports.clear();
         pending.failed.clear();
         pending.units.clear();
+        drop(pending);
+        self.0.remembered.notify_waiters();
     }
 
     /// Takes reports in again.
@@ -140,16 +150,88 @@ impl Reports {
     /// Says again what was last said of a unit, whose `Unit` object is gone. Where
     /// the agent itself deleted it, there is nothing to say.
     pub(crate) fn repeat_unit(&self, name: &str) {
-        let said = self.0.pending.lock().units.get(name).cloned();
-        if let Some(report) = said {
-            self.put(About::Unit(name.to_owned()), Report::Unit(Some(report)));
+        let (said, remembers) = {
+            let mut pending = self.0.pending.lock();
+            let said = pending.units.get(name).cloned();
+            // Whoever reports has seen to it.
+            let muted = pending.muted;
+            (said, pending.names.lost(name, muted))
+        };
+        if said.is_some() || remembers {
+            self.put(About::Unit(name.to_owned()), Report::Unit(said));
+        }
+    }
+
+    /// Takes up which Secrets a `Unit` object remembers. While somebody else reports, that
+    /// is what there is to know; else what was told of it here is newer.
+    pub(crate) fn recall(&self, found: Remembered) {
+        let mut pending = self.0.pending.lock();
+        let anew = pending.muted;
+        pending.names.recall(found, anew);
+    }
+
+    /// Has the names of Secrets written down, and says whether they are; not when somebody
+    /// else is the one who reports.
+    pub(crate) async fn remember(
+        &self,
+        object: &str,
+        spec: &UnitSpec,
+        names: &BTreeSet<KeptSecret>,
+    ) -> bool {
+        let mut asked = false;
+        loop {
+            let written = self.0.remembered.notified();
+            tokio::pin!(written);
+            written.as_mut().enable();
+            {
+                let mut pending = self.0.pending.lock();
+                if pending.muted {
+                    return false;
+                }
+                let there = match asked {
+                    false => pending.names.add(object, spec, names),
+                    true => pending.names.has_written(object, names),
+                };
+                if there {
+                    return true;
+                }
+                if !asked {
+                    asked = true;
+                    pending.say_again(object);
+                    self.0.arrived.notify_one();
+                }
+            }
+            written.await;
+        }
+    }
+
+    /// Forgets the names of all Secrets of a unit but these.
+    pub(crate) fn keep_names(&self, object: &str, names: &BTreeSet<KeptSecret>) {
+        let mut pending = self.0.pending.lock();
+        if !pending.muted && pending.names.retain(object, names) {
+            pending.say_again(object);
+            drop(pending);
+            self.0.arrived.notify_one();
+        }
+    }
+
+    /// Forgets all names that such `Unit` objects have.
+    pub(crate) fn forget_names(&self, which: impl Fn(&str) -> bool) {
+        let objects: Vec<String> = {
+            let pending = self.0.pending.lock();
+            let objects = pending.names.objects();
+            let ours = objects.filter(|object| which(object));
+            ours.cloned().collect()
+        };
+        for object in objects {
+            self.keep_names(&object, &BTreeSet::new());
         }
     }
 
     /// How many units something is said of, and how many reports are not written.
     pub(crate) fn len(&self) -> usize {
         let pending = self.0.pending.lock();
-        pending.units.len() + pending.reports.len()
+        pending.units.len() + pending.reports.len() + pending.names.len()
     }
 
     /// Whether everything has been written.
@@ -217,6 +299,13 @@ impl Reports {
 }
 
 impl Pending {
+    /// Has a `Unit` object written with what was last said, unless it is to be anyway.
+    fn say_again(&mut self, object: &str) {
+        let said = self.units.get(object).cloned();
+        let about = About::Unit(object.to_owned());
+        self.reports.entry(about).or_insert(Report::Unit(said));
+    }
+
     fn attempts(&self, about: &About) -> u32 {
         self.failed.get(about).map_or(0, |failed| failed.attempts)
     }
@@ -300,8 +389,33 @@ impl Reporter {
     async fn write(&self, about: &About, report: &Report) -> Result<(), WriteError> {
         match (about, report) {
             (About::Plugin(name), Report::Plugin(status)) => self.write_plugin(name, status).await,
-            (About::Unit(name), Report::Unit(Some(report))) => self.write_unit(name, report).await,
-            (About::Unit(name), Report::Unit(None)) => {
+            (About::Unit(name), Report::Unit(said)) => {
+                let said = said.as_deref();
+                self.write_about_unit(name, said).await
+            }
+            (_, Report::Event(report)) => self.write_event(report).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings a `Unit` object to what is said and remembered of the unit.
+    async fn write_about_unit(
+        &self,
+        name: &str,
+        said: Option<&UnitReport>,
+    ) -> Result<(), WriteError> {
+        let (writing, names) = self.reports.0.pending.lock().names.writing(name, said);
+        match writing {
+            Writing::Nothing => Ok(()),
+            Writing::Write(report) => {
+                self.write_unit(name, &report).await?;
+                let mut pending = self.reports.0.pending.lock();
+                pending.names.written(name, names, said.is_none());
+                drop(pending);
+                self.reports.0.remembered.notify_waiters();
+                Ok(())
+            }
+            Writing::Delete => {
                 let delete = Delete {
                     resource: &self.units,
                     namespace: Some(&self.namespace),
@@ -314,8 +428,6 @@ impl Reporter {
                 };
                 self.cluster.delete(delete).await.map(drop)
             }
-            (_, Report::Event(report)) => self.write_event(report).await,
-            _ => Ok(()),
         }
     }
 

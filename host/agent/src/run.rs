@@ -11,6 +11,7 @@ mod observe;
 mod owned;
 mod recreations;
 mod rehearsal;
+mod secrets;
 mod sync;
 mod texts;
 mod unseen;
@@ -32,6 +33,7 @@ use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
+use crate::reporter::Reports;
 use effects::unapproved;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
@@ -61,6 +63,8 @@ pub(crate) struct Runner {
     pub(crate) namespace: Arc<str>,
     /// Who makes outside effects.
     pub(crate) effects: EffectFeed,
+    /// Who writes down which Secrets units have.
+    pub(crate) reports: Reports,
 }
 
 /// One run that is to be made.
@@ -178,7 +182,7 @@ impl Ran {
 impl Runner {
     /// Makes a run.
     pub(crate) async fn run(&self, mut run: Run) -> Ran {
-        match self.executor.settle().await {
+        match self.executor.settle(&run.active).await {
             Ok(written) => run.owned.extend(written),
             Err(unsettled) => {
                 return Ran {
@@ -283,7 +287,7 @@ impl Runner {
         let Run { unit, active, .. } = run;
         let mut ran = Ran::empty();
         let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
-        let mut looked = match self.look(active, unit, &candidates) {
+        let mut looked = match self.look(active, unit, &candidates).await {
             Ok(looked) => looked,
             Err(problem) => return Ran::failed(problem),
         };

@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One primary of one plugin that somebody should know about. It exists only
-/// while the unit is not ready or its plugin has something to say about it, so
-/// that nothing grows with the number of healthy units.
+/// while the unit is not ready, its plugin has something to say about it, or there is
+/// something to remember of it that the cluster does not show (outside effects, names of
+/// Secrets; one that does nothing but remember has no conditions), so that nothing else
+/// grows with the number of healthy units.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "reeve.dev",
@@ -72,6 +74,10 @@ pub struct UnitStatus {
     /// taken away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionStatus>,
+    /// Secrets that the unit has, or may have, in the cluster. Nobody may list Secrets, so
+    /// their names are remembered, before they are made and until they are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<KeptSecret>,
     /// `Ready`, and what the plugin reports.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -186,8 +192,10 @@ pub struct ActionStatus {
     pub secrets: Vec<KeptSecret>,
 }
 
-/// Names a generated Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Names a Secret.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptSecret {
     /// Its namespace.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A user of the API server, as impersonation and access reviews name one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// Name of the user.
     pub user: String,

@@ -38,6 +38,7 @@ pub use read::ReadError;
 pub use resource::Resource;
 pub use review::{AccessCheck, ReviewError};
 pub use store::{
-    Answer, Change, ObjectChange, Snapshot, Store, WatchHandle, WatchScope, WatchSpec, WatchState,
+    Answer, Change, ObjectChange, ObjectName, REREAD, Snapshot, Store, WatchHandle, WatchScope,
+    WatchSpec, WatchState,
 };
 pub use write::{Apply, Create, SetFinalizers, SetManagers, WriteError};

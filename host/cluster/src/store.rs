@@ -6,7 +6,9 @@
 
 mod change;
 mod handle;
+mod named;
 mod objects;
+mod poller;
 mod reflector;
 mod shared;
 mod snapshot;
@@ -18,6 +20,7 @@ mod wire;
 
 pub use change::{Change, ObjectChange};
 pub use handle::WatchHandle;
+pub use named::{ObjectName, REREAD};
 pub use snapshot::{Answer, Snapshot};
 pub use spec::{WatchScope, WatchSpec};
 pub use state::WatchState;
@@ -26,6 +29,7 @@ use crate::cluster::Cluster;
 use crate::object::Object;
 use reeve_core::ObjectReference;
 use shared::Shared;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -58,7 +62,17 @@ impl Store {
     /// objects leave the store, without a [`Change`]. Must be called within a
     /// tokio runtime.
     pub fn watch(&self, spec: WatchSpec) -> WatchHandle {
-        Shared::watch(&self.shared, spec)
+        Shared::watch(&self.shared, spec, [])
+    }
+
+    /// As [`Store::watch`], for a [`WatchScope::Named`]: it is synced when these names
+    /// have been read. Each is held by somebody, as [`WatchHandle::set_names`] has it.
+    pub fn watch_names(
+        &self,
+        spec: WatchSpec,
+        names: impl IntoIterator<Item = (String, BTreeSet<ObjectName>)>,
+    ) -> WatchHandle {
+        Shared::watch(&self.shared, spec, names)
     }
 
     /// The store as it is now: one version of it, which never changes again.

@@ -234,7 +234,7 @@ mod tests {
                 projection: vec!["/metadata/labels".into()],
             }),
             reads: vec![RawRead {
-                kind: GroupVersionKind::new("", "v1", "Secret"),
+                kind: GroupVersionKind::new("", "v1", "Event"),
                 scope: Scope::Namespaces(vec!["a".into(), "b".into()]),
                 names: vec!["x".into()],
                 selector: String::new(),
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!(
             asks(&|_| {}).lines(),
             [
-                "read Secret named x in namespace a",
-                "read Secret named x in namespace b",
+                "read Event named x in namespace a",
+                "read Event named x in namespace b",
                 "see /metadata/labels of each Profile.kubeflow.org where team=a",
                 "write ResourceQuota in the namespace named like the primary",
             ]
@@ -292,13 +292,13 @@ mod tests {
             ),
             (
                 &|m| m.reads[0].names.clear(),
-                &["read Secret in namespace a", "read Secret in namespace b"],
+                &["read Event in namespace a", "read Event in namespace b"],
             ),
             (
                 &|m| m.reads[0].names.push("y".into()),
                 &[
-                    "read Secret named y in namespace a",
-                    "read Secret named y in namespace b",
+                    "read Event named y in namespace a",
+                    "read Event named y in namespace b",
                 ],
             ),
             (&|m| m.reads[0].selector = "app=web".into(), &[]),

@@ -18,7 +18,10 @@ pub use base::agent_base;
 pub use cautions::cautions;
 pub use holding::{holding, holding_policy, holding_rules};
 pub use objects::{objects, secrets};
-pub use rules::{Rule, SECRET_VERBS, Served, WRITE_VERBS, account_rules, agent_rules, in_words};
+pub use rules::{
+    Rule, SECRET_VERBS, Served, WRITE_SECRET_VERBS, WRITE_VERBS, account_rules, agent_rules,
+    in_words,
+};
 
 use crate::ownership::plugin_label;
 use serde_json::{Value, json};

@@ -40,6 +40,12 @@ impl GroupVersionKind {
         Some(Self::new(group, version, kind))
     }
 
+    /// Whether this is the kind of Secrets. No right to list or watch them is ever asked
+    /// for, but by name.
+    pub fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.kind == "Secret"
+    }
+
     /// The value of an object's `apiVersion` field.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

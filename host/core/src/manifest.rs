@@ -241,6 +241,16 @@ pub enum ManifestError {
         /// How many there may be.
         limit: usize,
     },
+    /// Secrets that are not named.
+    #[error(
+        "{field}: Secrets are shown one by one, and no plugin may watch those that it does not name; {advice}"
+    )]
+    Secrets {
+        /// Which entry of the manifest.
+        field: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The same kind and scope is declared twice.
     #[error("{field}: {kind} is declared twice for one scope; remove one of the entries")]
     Duplicate {
@@ -260,6 +270,12 @@ impl TryFrom<RawManifest> for Manifest {
         };
         sizes::check(&raw.reads, &raw.writes)?;
         check_kind("role.controller.kind", &primary.kind)?;
+        if primary.kind.is_secret() {
+            return Err(ManifestError::Secrets {
+                field: "role.controller.kind".to_owned(),
+                advice: "run for objects of another kind that say which Secrets they mean",
+            });
+        }
         let role = Role::Controller(PrimaryRule {
             kind: primary.kind,
             selector: parse_selector("role.controller.selector", &primary.selector)?,
@@ -276,6 +292,12 @@ impl TryFrom<RawManifest> for Manifest {
             check_kind(&format!("{field}.kind"), &read.kind)?;
             check_scope(&field, &read.scope)?;
             check_names(&field, &read.names)?;
+            if read.kind.is_secret() && read.names.is_empty() {
+                return Err(ManifestError::Secrets {
+                    field,
+                    advice: "list the names of those that are read in `names`, for example from the configuration",
+                });
+            }
             reads.push(ReadRule {
                 selector: parse_selector(&format!("{field}.selector"), &read.selector)?,
                 kind: read.kind,
@@ -488,7 +510,7 @@ mod tests {
     #[test]
     fn each_error_names_its_entry() {
         type Spoil = fn(&mut RawManifest);
-        let cases: [(Spoil, &str); 9] = [
+        let cases: [(Spoil, &str); 11] = [
             (
                 |m| {
                     m.reads.push(RawRead {
@@ -499,6 +521,21 @@ mod tests {
                     });
                 },
                 "reads[0].names[1]: `a,b` is not the name of one object",
+            ),
+            (
+                |m| {
+                    m.reads.push(RawRead {
+                        kind: GroupVersionKind::new("", "v1", "Secret"),
+                        scope: Scope::Namespaces(vec!["a".into()]),
+                        names: vec![],
+                        selector: "a=b".into(),
+                    });
+                },
+                "reads[0]: Secrets are shown one by one",
+            ),
+            (
+                |m| m.primary.as_mut().unwrap().kind = secret_kind().clone(),
+                "role.controller.kind: Secrets are shown one by one",
             ),
             (|m| m.primary = None, "role: this version"),
             (

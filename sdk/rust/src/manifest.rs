@@ -125,7 +125,8 @@ pub struct ReadRule {
 }
 
 impl ReadRule {
-    /// Reads all objects of this kind in this scope.
+    /// Reads all objects of this kind in this scope. Secrets must be [named](Self::names):
+    /// the host refuses a manifest that reads others.
     pub fn new(kind: Kind, scope: Scope) -> Self {
         Self {
             kind,
@@ -135,7 +136,7 @@ impl ReadRule {
         }
     }
 
-    /// Only objects with one of these names.
+    /// Only objects with one of these names; nothing is granted on others.
     pub fn names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.names = names.into_iter().map(Into::into).collect();
         self

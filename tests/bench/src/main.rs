@@ -10,6 +10,7 @@ mod converge;
 mod embedded;
 mod figure;
 mod fleet;
+mod impersonation;
 mod isolation;
 mod load;
 mod memory;
@@ -62,6 +63,9 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     }
     if wanted("memory") {
         memory::measure(&mut figures).await?;
+    }
+    if wanted("impersonation") {
+        impersonation::measure(&mut figures).await?;
     }
     if wanted("converge") {
         converge::measure(&mut figures).await?;

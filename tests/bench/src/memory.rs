@@ -1,4 +1,5 @@
-//! Resident memory of an agent with many registrations of one component.
+//! Resident memory of an agent with many registrations of one component, and with many
+//! components.
 //!
 //! The agent and the API server are processes of their own, so that the figure is
 //! the agent's alone.
@@ -20,20 +21,48 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let bytes = plugin("limitranges")?;
-    for count in [1, 10, 100] {
-        let resident = resident(count, &bytes).await?;
-        let what = format!("agent resident, {count} registrations of limitranges");
-        if count == 100 {
-            // A thousand are to stay below 150 MiB.
-            figures.limited(&what, resident, "MiB", 150.0);
-        } else {
-            figures.plain(&what, resident, "MiB");
+    let same = |_| bytes.to_vec();
+    let baseline = resident(0, same).await?;
+    figures.plain("agent resident, without plugins", baseline, "MiB");
+    for count in [1, 10, 100, 1_000] {
+        let more = resident(count, same).await? - baseline;
+        let what = format!("more with {count} registrations of limitranges");
+        match count {
+            1_000 => figures.limited(&what, more, "MiB", 150.0),
+            _ => figures.plain(&what, more, "MiB"),
         }
     }
+    let more = resident(100, |number| distinct(&bytes, number)).await? - baseline;
+    let what = "more with 100 components of 190 KB";
+    figures.limited(what, more, "MiB", 50.0);
     Ok(())
 }
 
-async fn resident(count: usize, component: &[u8]) -> Result<f64> {
+/// How large components are where each is another.
+const DISTINCT_BYTES: usize = 190 << 10;
+
+/// A component that does the same and is another one, of the usual size: a custom section
+/// in it has its number, and the rest of its bytes.
+fn distinct(component: &[u8], number: usize) -> Vec<u8> {
+    let mut section = vec![5];
+    section.extend(b"bench");
+    section.extend(number.to_le_bytes());
+    // The section's id and its length.
+    let room = DISTINCT_BYTES.saturating_sub(component.len() + section.len() + 6);
+    section.extend(std::iter::repeat_n(b'.', room));
+    let mut bytes = component.to_vec();
+    bytes.push(0);
+    let mut length = section.len();
+    while length >= 0x80 {
+        bytes.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.extend(section);
+    bytes
+}
+
+async fn resident(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<f64> {
     let cluster = ClusterProcess::start()?;
     let client = cluster.client().await?;
     for crd in reeve_api::crds() {
@@ -42,7 +71,8 @@ async fn resident(count: usize, component: &[u8]) -> Result<f64> {
     apply(&client, &samples::profile_crd()).await?;
     apply(&client, &samples::namespace(NAMESPACE)).await?;
     for number in 0..count {
-        install(&client, &format!("plugin-{number}"), component).await?;
+        let name = format!("plugin-{number}");
+        install(&client, &name, &component(number)).await?;
     }
     let agent = Process::start(
         reeve()?
@@ -50,14 +80,15 @@ async fn resident(count: usize, component: &[u8]) -> Result<f64> {
             .arg(cluster.kubeconfig())
             .env("RUST_LOG", "error"),
     )?;
-    for _ in 0..600 {
+    // Each component is compiled, one after the other, in a process of its own.
+    for _ in 0..6_000 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if ready(&client).await? == count {
             tokio::time::sleep(Duration::from_secs(2)).await;
             return Ok(agent.resident()? / MIB);
         }
     }
-    bail!("{count} plugins were not ready within a minute")
+    bail!("{count} plugins were not ready within ten minutes")
 }
 
 async fn install(client: &kube::Client, name: &str, component: &[u8]) -> Result<()> {

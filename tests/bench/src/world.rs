@@ -5,7 +5,7 @@ mod list;
 mod wanted;
 
 pub(crate) use list::{Listed, api_resource, list};
-pub(crate) use wanted::Wanted;
+pub(crate) use wanted::{Wanted, apply};
 
 use crate::setup::{Empty, request, spread};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -23,7 +23,6 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use wanted::apply;
 
 /// Namespace of the agent and its plugins.
 pub(crate) const NAMESPACE: &str = "reeve-system";

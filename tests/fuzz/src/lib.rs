@@ -24,6 +24,7 @@ mod host_calls;
 mod manifest;
 mod outcome;
 mod ownership;
+mod package;
 mod patches;
 mod plan;
 mod protobuf;
@@ -39,6 +40,7 @@ pub use self::host_calls::host_calls;
 pub use self::manifest::manifest;
 pub use self::outcome::outcome;
 pub use self::ownership::ownership;
+pub use self::package::package;
 pub use self::patches::patches;
 pub use self::plan::plan;
 pub use self::protobuf::protobuf;
@@ -59,6 +61,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifest", manifest),
     ("outcome", outcome),
     ("ownership", ownership),
+    ("package", package),
     ("patches", patches),
     ("plan", plan),
     ("protobuf", protobuf),

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 /// The input is a manifest as JSON: `primary`, `reads`, `writes`, `sources` and
 /// `actions`, a kind being a list of its three parts.
 ///
-/// What is accepted can be granted, by rules without wildcards, and projects any
-/// object to a part of it that projects to itself.
+/// What is accepted can be granted, by rules without wildcards of which none shows all
+/// Secrets, and projects any object to a part of it that projects to itself.
 pub fn manifest(input: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Value>(input) else {
         return;
@@ -35,6 +35,9 @@ pub fn manifest(input: &[u8]) {
             assert!(!rule.group.contains('*'), "{rule:?}");
             assert!(rule.resource != "*" && rule.verb != "*", "{rule:?}");
             assert_ne!(rule.namespace.as_deref(), Some(""), "{rule:?}");
+            let shows_all = rule.name.is_none() && matches!(rule.verb, "list" | "watch");
+            let of_secrets = rule.group.is_empty() && rule.resource == "secrets";
+            assert!(!(shows_all && of_secrets), "{rule:?}");
         }
     }
     let object = json!({

@@ -61,7 +61,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reeve-test-support", &[]),
     (
         "reeve-fuzz",
-        &["reeve-core", "reeve-engine", "reeve-sim", "reeve-ssa"],
+        &[
+            "reeve-agent",
+            "reeve-core",
+            "reeve-engine",
+            "reeve-sim",
+            "reeve-ssa",
+        ],
     ),
     ("reeve-real", &[]),
     ("reeve-tidy", &[]),

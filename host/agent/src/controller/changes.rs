@@ -1,7 +1,7 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
 use super::load_job::Words;
-use super::reporting::unit_object_name;
+use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::approved_plan;
@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::reads::{Read, Side};
 use crate::request::Ask;
 use crate::run::is_held;
+use crate::secret_names::Remembered;
 use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -42,7 +43,10 @@ impl Controller {
         } else if change.watch == *self.own.units.spec() {
             let name = change.reference.name.clone();
             self.on_approval(change.new.as_deref(), change.old.as_deref());
-            if change.new.is_some() {
+            if let Some(unit) = &change.new {
+                if let Some(remembered) = Remembered::of(unit) {
+                    self.recall(remembered);
+                }
                 self.state.unit_objects.insert(name);
             } else {
                 self.state.unit_objects.remove(&name);
@@ -59,6 +63,19 @@ impl Controller {
                 Route::Read => self.on_read(&change),
             }
         }
+    }
+
+    /// Takes up which Secrets a unit has. Who follows has them read, to know of them when
+    /// it leads.
+    fn recall(&self, remembered: Remembered) {
+        let plugin = self.state.plugins.get(&remembered.unit.plugin);
+        let active = plugin.and_then(|plugin| plugin.active.as_ref());
+        let watch = active.and_then(|active| active.secrets());
+        if let Some(watch) = watch.filter(|_| !self.leads()) {
+            let (holder, names) = remembered.held();
+            watch.set_names(&holder, &names);
+        }
+        self.reports.recall(remembered);
     }
 
     /// Takes in what a person has approved of a unit.
@@ -318,6 +335,8 @@ impl Controller {
         plugin.reported = None;
         if plugin.config_map.is_none() {
             self.state.plugins.remove(name);
+            self.reports
+                .forget_names(|object| is_unit_object_of(name, object));
         } else {
             self.mark_stale(name);
             self.start_load(name);

@@ -1,7 +1,7 @@
 //! Loading plugins, putting them to work, and stopping them.
 
 use super::load_job::Load;
-use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
+use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
@@ -287,12 +287,9 @@ impl Controller {
 
     /// Deletes the `Unit` objects of a plugin, all but these.
     pub(super) fn drop_unit_objects(&mut self, name: &Arc<str>, keep: &BTreeSet<String>) {
-        let prefix = unit_object_prefix(name);
-        let surplus = self.state.unit_objects.iter().filter(|object| {
-            let ours =
-                object.starts_with(&prefix) && object.len() == prefix.len() + UNIT_LABEL_LENGTH;
-            ours && !keep.contains(*object)
-        });
+        let objects = self.state.unit_objects.iter();
+        let surplus =
+            objects.filter(|object| is_unit_object_of(name, object) && !keep.contains(*object));
         for object in surplus {
             self.reports
                 .put(About::Unit(object.clone()), Report::Unit(None));

@@ -1,10 +1,12 @@
 //! What a plugin leaves when it is removed: its objects, and primaries that wait for
 //! it.
 
+use super::reporting::is_unit_object_of;
 use super::{Controller, Done, JobFor, jitter};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::removal::{Removed, Remover};
+use crate::secret_names::{self, Remembered};
 use reeve_api::{DeletionPolicy, PLUGIN_CONFIG_MAP_LABEL, Reason, SyncMode};
 use reeve_cluster::Identity;
 use reeve_core::GroupVersionKind;
@@ -138,6 +140,10 @@ impl Controller {
             identity: Identity::service_account(&self.loader.namespace, account.unwrap_or(name)),
             policy: plugin.deletion_policy(),
             places: plugin.places.clone(),
+            secrets: secret_names::of_plugin(&self.runner.store, &self.loader.namespace, name)
+                .iter()
+                .flat_map(Remembered::references)
+                .collect(),
             contributes: contributes.filter_map(|kind| parse_kind(kind)).collect(),
             primary_kind: plugin.primary_kind.clone(),
         };
@@ -181,6 +187,8 @@ impl Controller {
                     tracing::info!(plugin = %name, "what the plugin had is removed");
                     plugin.places.clear();
                     plugin.contributions.kinds.clear();
+                    self.reports
+                        .forget_names(|object| is_unit_object_of(name, object));
                 }
                 removing.removed = removed;
             }

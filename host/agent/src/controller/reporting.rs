@@ -4,12 +4,11 @@ use super::Controller;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, EventReport, Report, UnitReport};
+use crate::secret_names::unit_spec;
 use crate::status::{AgentStatus, PluginReport, UnitSummary};
 use crate::sync_status;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{
-    ConditionType, PrimaryReference, Reason, UnitSpec, UnitStatus, condition, set_condition,
-};
+use reeve_api::{ConditionType, Reason, UnitStatus, condition, set_condition};
 use reeve_cluster::WatchState;
 use reeve_core::UnitKey;
 use reeve_core::outcome::ConditionStatus;
@@ -174,10 +173,17 @@ impl Controller {
     }
 }
 
-pub(super) const UNIT_LABEL_LENGTH: usize = 20;
+const UNIT_LABEL_LENGTH: usize = 20;
 
 pub(crate) fn unit_object_prefix(plugin: &str) -> String {
     format!("{}-", plugin_label(plugin).to_lowercase())
+}
+
+/// Whether a `Unit` object has a name as those of a plugin have it. Names of others may
+/// begin alike.
+pub(crate) fn is_unit_object_of(plugin: &str, object: &str) -> bool {
+    let prefix = unit_object_prefix(plugin);
+    object.starts_with(&prefix) && object.len() == prefix.len() + UNIT_LABEL_LENGTH
 }
 
 /// Name of a unit's `Unit` object.
@@ -296,22 +302,14 @@ pub(super) fn unit_report(
     uid: Option<&str>,
     digest: Option<String>,
 ) -> UnitReport {
-    let primary = &unit.primary;
     UnitReport {
-        spec: UnitSpec {
-            plugin: unit.plugin.to_string(),
-            primary: PrimaryReference {
-                api_version: primary.kind.api_version(),
-                kind: primary.kind.kind.clone(),
-                namespace: primary.namespace.clone(),
-                name: primary.name.clone(),
-                uid: uid.unwrap_or_default().to_owned(),
-            },
-        },
+        spec: unit_spec(unit, uid),
         status: UnitStatus {
             digest,
             failures: state.failures,
             actions: state.effects.write(),
+            // Those are the reporter's to say.
+            secrets: Vec::new(),
             sync: sync_status::write(
                 &state.sync,
                 state.blocked_since.as_ref().map(|(_, since)| *since),

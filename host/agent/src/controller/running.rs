@@ -10,11 +10,14 @@ use crate::plugin::Health;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::run::Ran;
+use crate::secret_names::{kept_secret, object_name};
 use reeve_api::Reason;
+use reeve_cluster::{Answer, ObjectName};
 use reeve_core::UnitKey;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
 use reeve_core::ownership::unit_label;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -325,6 +328,26 @@ impl Controller {
         if let Some(desired) = ran.desired {
             state.desired = desired;
         }
+        let name = unit_object_name(unit);
+        if let Some(watch) = plugin.active.as_ref().and_then(|active| active.secrets()) {
+            let label = unit_label(unit);
+            let owned = plugin.owned.get(&label).into_iter().flatten();
+            let has = state.desired.iter().chain(owned);
+            let has = has.filter(|one| one.kind.is_secret());
+            let mut names: BTreeSet<ObjectName> = has.map(object_name).collect();
+            // What nobody wants any more stays known until it is seen to be gone.
+            let snapshot = self.runner.store.snapshot();
+            let held = watch.names_of(&label);
+            names.extend(held.into_iter().filter(|one| {
+                let found = snapshot.get_in(watch.spec(), one.namespace.as_deref(), &one.name);
+                !matches!(found, Answer::Absent)
+            }));
+            // What is left of a unit that is gone goes with its owner.
+            names.retain(|_| !gone);
+            watch.set_names(&label, &names);
+            let kept = names.iter().map(kept_secret).collect();
+            self.reports.keep_names(&name, &kept);
+        }
         ran.events
             .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {
@@ -342,7 +365,6 @@ impl Controller {
             }
             state.events = ran.events;
         }
-        let name = unit_object_name(unit);
         let says_something = !ran.problems.is_empty()
             || !ran.conditions.is_empty()
             || state.fight.is_some()

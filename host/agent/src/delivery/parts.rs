@@ -154,7 +154,7 @@ fn short(digest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PackOptions, pack, unpack};
+    use super::super::{MAX_COMPONENT_BYTES, PackOptions, pack, unpack};
     use super::*;
     use reeve_api::Reason;
 
@@ -176,6 +176,24 @@ mod tests {
 
     fn data(map: &mut ConfigMap) -> &mut std::collections::BTreeMap<String, String> {
         map.data.as_mut().unwrap()
+    }
+
+    /// Parts that are too many bytes together are not even joined: that their digest is
+    /// another is not found out.
+    #[test]
+    fn what_is_too_large_is_so_before_it_is_unpacked() {
+        let mut maps = packed();
+        let more = MAX_COMPONENT_BYTES / 3;
+        for (part, fits) in [(0, true), (1, true), (2, false)] {
+            let binary = maps[part].binary_data.as_mut().unwrap();
+            binary.get_mut(ZSTD).unwrap().0.resize(more + 1, 0);
+            let error = unpack("quotas", &maps).unwrap_err();
+            let expected = match fits {
+                true => Reason::DecompressionFailed,
+                false => Reason::TooLarge,
+            };
+            assert_eq!(error.reason(), expected, "{error}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! would be asked about what was true before its own last write.
 
 use super::Executor;
+use crate::active::Active;
 use crate::problem::{Problem, chain};
 use parking_lot::Mutex;
 use reeve_api::Reason;
@@ -115,18 +116,18 @@ impl Executor {
     /// # Errors
     ///
     /// While it is not known of one of them: the unit must not run then.
-    pub(crate) async fn settle(&self) -> Result<Vec<ObjectReference>, Unsettled> {
+    pub(crate) async fn settle(&self, active: &Active) -> Result<Vec<ObjectReference>, Unsettled> {
         let writes = self.lost.0.lock().clone();
         let mut settled = Vec::new();
         for write in writes {
-            self.settle_one(&write).await?;
+            self.settle_one(active, &write).await?;
             self.lost.forget(&write);
             settled.push(write.object);
         }
         Ok(settled)
     }
 
-    async fn settle_one(&self, write: &LostWrite) -> Result<(), Unsettled> {
+    async fn settle_one(&self, active: &Active, write: &LostWrite) -> Result<(), Unsettled> {
         let LostWrite {
             resource,
             object,
@@ -136,8 +137,11 @@ impl Executor {
         let namespace = object.namespace.as_deref();
         // The answer is of no earlier time than this.
         let left = LATE.saturating_sub(at.elapsed());
-        let live = self.cluster.get(resource, namespace, &object.name).await;
-        let live = match live {
+        let reader = active.reader(&object.kind);
+        let live = self
+            .cluster
+            .get_as(resource, namespace, &object.name, reader);
+        let live = match live.await {
             Ok(live) => live,
             // It is gone with its kind.
             Err(ReadError::NotServed { .. }) => None,

@@ -127,12 +127,14 @@ impl Loader {
             if allowed {
                 continue;
             }
-            // Only writes: a list that is partly granted is not granted.
+            // Only writes, and what finds out what was written: a list that is partly
+            // granted is not granted, and neither is what is read by its name.
             let verbs: &[&str] = match rule.resource.as_str() {
-                "secrets" if rule.group.is_empty() => &grant::SECRET_VERBS,
+                "secrets" if rule.group.is_empty() => &grant::WRITE_SECRET_VERBS,
                 _ => &grant::WRITE_VERBS,
             };
             let may_be_local = rule.namespace.is_none()
+                && rule.name.is_none()
                 && verbs.contains(&rule.verb)
                 && local.contains(&(rule.group.clone(), rule.resource.clone()));
             if may_be_local {
@@ -165,12 +167,7 @@ fn local_resources(
     let places = || {
         let writes = manifest.writes.iter().map(|rule| (&rule.kind, &rule.scope));
         let secrets = manifest.actions.iter().flat_map(|action| &action.secrets);
-        let reads = manifest.reads.iter().map(|rule| (&rule.kind, &rule.scope));
-        // A Secret that is read is read everywhere that is declared.
-        let reads = reads.filter(|(kind, _)| *kind == secret_kind());
-        writes
-            .chain(secrets.map(|scope| (secret_kind(), scope)))
-            .chain(reads.map(|(kind, _)| (kind, &Scope::Cluster)))
+        writes.chain(secrets.map(|scope| (secret_kind(), scope)))
     };
     let written = |local: bool| {
         let rules = places().filter(move |(_, scope)| {

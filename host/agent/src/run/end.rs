@@ -221,7 +221,7 @@ impl Runner {
         let hooks = last.wanted.iter();
         candidates.extend(hooks.map(|one| one.stamped.reference.clone()));
         for _ in 0..MAX_ROUNDS {
-            let looked = self.look(active, unit, &candidates)?;
+            let looked = self.look(active, unit, &candidates).await?;
             let (wanted, sequence) = (&last.wanted, &last.sequence);
             let end = reeve_core::plan::end;
             let mut plan = looked.with_situation(&owner, wanted, sequence, &sync, end);
@@ -260,6 +260,8 @@ impl Runner {
                 ran.sync = Some(sync);
                 return Ok(done);
             }
+            let uid = primary.uid();
+            self.remember_secrets(run, uid, wanted, &plan).await?;
             let work = Work {
                 active,
                 owner: &owner,

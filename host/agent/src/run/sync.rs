@@ -137,6 +137,16 @@ impl Runner {
             sync = sync.retried();
         }
         let contributing = contributing(&wanted);
+        if let Some(object) = contributing.iter().find(|object| object.kind.is_secret()) {
+            let message = format!(
+                "{object}: nobody may watch Secrets, so what is contributed to one would not be \
+                 looked after; apply a Secret of its own"
+            );
+            let problem = Problem::lasting(Reason::OutcomeRefused, message);
+            ran.problems.push(problem);
+            ran.sync = Some(sync);
+            return;
+        }
         let unwatched = contributing.iter().map(|object| object.kind.to_string());
         ran.contributes = unwatched
             .filter(|kind| !active.contributes.contains(kind))
@@ -161,7 +171,7 @@ impl Runner {
         let mut sent: BTreeSet<usize> = BTreeSet::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
-            let looked = match self.look(active, unit, &candidates) {
+            let looked = match self.look(active, unit, &candidates).await {
                 Ok(looked) => looked,
                 Err(problem) => {
                     ran.problems = vec![problem];
@@ -253,6 +263,12 @@ impl Runner {
                 }
                 holds_primary = true;
             }
+            let remembered = self.remember_secrets(run, primary.uid(), &wanted, &plan);
+            if let Err(problem) = remembered.await {
+                ran.problems.insert(0, problem);
+                ran.sync = Some(sync);
+                return;
+            }
             let contributed = contributed(&wanted, &plan);
             let recreations = Recreations::new(run, self);
             let work = Work {
@@ -283,12 +299,13 @@ impl Runner {
     }
 
     /// Looks at what a unit has and wants. That all of it can be seen is part of it.
-    pub(super) fn look(
+    pub(super) async fn look(
         &self,
         active: &Active,
         unit: &UnitKey,
         candidates: &BTreeSet<ObjectReference>,
     ) -> Result<Observation, Problem> {
+        self.read_secrets(active, unit, candidates).await;
         let snapshot = self.store.snapshot();
         unseen::check(active, &snapshot, candidates)?;
         let now = self.clock.now();

@@ -118,7 +118,8 @@ pub(super) async fn run(args: UnitsArgs) -> anyhow::Result<()> {
     }
     let units: Api<Unit> = Api::namespaced(client.clone(), namespace);
     let units = units.list(&everything).await.context(WHERE)?.items;
-    let mut rows: Vec<Row> = units.iter().map(Row::of).collect();
+    let reported = units.iter().filter(|unit| says_something(unit));
+    let mut rows: Vec<Row> = reported.map(Row::of).collect();
     rows.retain(|row| args.plugin.as_ref().is_none_or(|name| row.plugin == *name));
     if args.all {
         for plugin in &plugins {
@@ -144,6 +145,12 @@ pub(super) async fn run(args: UnitsArgs) -> anyhow::Result<()> {
         text.push_str(&format!("no plugins in namespace {namespace}\n"));
     }
     output::print(text)
+}
+
+/// Whether something is reported of a unit; else its object only remembers names.
+fn says_something(unit: &Unit) -> bool {
+    let status = unit.status.as_ref();
+    status.is_none_or(|status| status.secrets.is_empty() || !status.conditions.is_empty())
 }
 
 /// Adds the primaries of a plugin of which nothing is reported.

@@ -1,8 +1,10 @@
 //! A share in a watch.
 
+use super::named::ObjectName;
 use super::shared::Shared;
 use super::spec::WatchSpec;
 use super::state::WatchState;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -46,6 +48,39 @@ impl WatchHandle {
         if synced.await.is_err() {
             // Its sender is gone only with the runtime that would wake us.
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Of a watch of names ([`crate::WatchScope::Named`]); any other has none.
+impl WatchHandle {
+    /// Makes these the names of a holder, in the place of those that it had. A name that
+    /// nobody holds any more leaves the store with its object.
+    pub fn set_names(&self, holder: &str, names: &BTreeSet<ObjectName>) {
+        let Lease { shared, spec, id } = &*self.lease;
+        shared.set_names(spec, *id, holder, names);
+    }
+
+    /// The names of a holder.
+    pub fn names_of(&self, holder: &str) -> BTreeSet<ObjectName> {
+        let Lease { shared, spec, id } = &*self.lease;
+        shared.names_of(spec, *id, holder)
+    }
+
+    /// Waits until it is known of each of these names, as far as they are held, what
+    /// there is or that it may not be read. What was refused before is asked for once
+    /// more. Bound it with a timeout where somebody waits for the end.
+    pub async fn read_names(&self, mut names: BTreeSet<ObjectName>) {
+        let Lease { shared, spec, id } = &*self.lease;
+        let mut again = true;
+        while let Some(mut reads) = shared.unread(spec, *id, &mut names, again) {
+            if names.is_empty() {
+                return;
+            }
+            again = false;
+            if reads.changed().await.is_err() {
+                return;
+            }
         }
     }
 }

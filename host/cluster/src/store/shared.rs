@@ -1,21 +1,26 @@
 //! The store's one lock, and everything that changes what is behind it.
 
+mod names;
+
 use super::change::Change;
 use super::handle::{Lease, WatchHandle};
+use super::named::{Names, ObjectName, REREAD_GOING};
 use super::objects::{Name, Objects};
+use super::poller::Poller;
 use super::reflector::Reflector;
 use super::snapshot::Snapshot;
-use super::spec::WatchSpec;
+use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::table::Table;
 use crate::cluster::Cluster;
 use crate::object::Object;
 use parking_lot::Mutex;
 use reeve_core::ObjectReference;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// What the handles and the watches of a store share.
 pub(super) struct Shared {
@@ -47,6 +52,10 @@ struct Running {
     /// Uids of objects known to be gone although the watch has not said so, with
     /// the number of lists begun before that: those lists may still hold them.
     gone: HashMap<Box<str>, u64>,
+    /// What is read by name, where that is so.
+    names: Names,
+    /// Counts answers to reading a name.
+    reads: watch::Sender<u64>,
 }
 
 /// A list that is under way.
@@ -80,12 +89,24 @@ impl Shared {
         (inner.table.objects(), gone.sum())
     }
 
-    /// A share in the watch of a spec, which is started if there is none.
-    pub(super) fn watch(this: &Arc<Self>, spec: WatchSpec) -> WatchHandle {
+    /// A share in the watch of a spec, which is started if there is none, and is given
+    /// these names by their holders.
+    pub(super) fn watch(
+        this: &Arc<Self>,
+        spec: WatchSpec,
+        names: impl IntoIterator<Item = (String, BTreeSet<ObjectName>)>,
+    ) -> WatchHandle {
+        let now = Instant::now();
         let mut inner = this.inner.lock();
-        if let Some(running) = inner.watches.get(&spec)
+        if let Some(running) = inner.watches.get_mut(&spec)
             && let Some(lease) = running.lease.upgrade()
         {
+            for (holder, mut more) in names {
+                more.extend(running.names.of(&holder));
+                // Nothing is taken away, so nothing goes.
+                running.names.set(&holder, &more, now);
+                running.refresh.send_modify(|count| *count += 1);
+            }
             let state = running.state.subscribe();
             return WatchHandle { lease, state };
         }
@@ -100,19 +121,31 @@ impl Shared {
             id,
         });
         let (sender, state) = watch::channel(WatchState::Syncing);
-        let reflector = Reflector::new(this.clone(), spec.clone(), id);
         let refresh = watch::Sender::new(0);
-        let task = reflector.run(refresh.subscribe());
+        let mut known = Names::default();
+        for (holder, names) in names {
+            known.set(&holder, &names, now);
+        }
+        let task = if let WatchScope::Named { identity } = &spec.scope {
+            let identity = identity.clone();
+            let poller = Poller::new(this.clone(), spec.clone(), id, identity);
+            tokio::spawn(poller.run(refresh.subscribe()))
+        } else {
+            let reflector = Reflector::new(this.clone(), spec.clone(), id);
+            tokio::spawn(reflector.run(refresh.subscribe()))
+        };
         let running = Running {
             id,
             lease: Arc::downgrade(&lease),
             state: sender,
-            task: tokio::spawn(task).abort_handle(),
+            task: task.abort_handle(),
             lists: 0,
             fresh_from: 0,
             listed: 0,
             refresh,
             gone: HashMap::new(),
+            names: known,
+            reads: watch::Sender::new(0),
         };
         inner.table.add(&spec);
         if let Some(replaced) = inner.watches.insert(spec, running) {
@@ -142,12 +175,14 @@ impl Shared {
                 continue;
             };
             running.fresh_from = running.lists + 1;
+            running.names.doubt(Instant::now());
             let id = running.id;
             running.refresh.send_modify(|count| *count += 1);
             states.push(running.state.subscribe());
             self.set_state_locked(&mut inner, &spec, id, WatchState::Syncing);
             if let Some(view) = inner.table.view_mut(&spec) {
                 view.complete = false;
+                view.names.clear();
             }
         }
         states
@@ -277,6 +312,10 @@ impl Shared {
     pub(super) fn observe(&self, object: &Arc<Object>) {
         let mut inner = self.inner.lock();
         for spec in inner.specs_of(|spec| spec.resource == *object.resource()) {
+            let going = object.is_deleting();
+            if !inner.hears_of(&spec, object.namespace(), object.name(), going) {
+                continue;
+            }
             let Some(view) = inner.table.view_mut(&spec) else {
                 continue;
             };
@@ -297,13 +336,17 @@ impl Shared {
         };
         let mut inner = self.inner.lock();
         for spec in inner.specs_of(|spec| spec.resource.kind == reference.kind) {
+            if !inner.hears_of(&spec, name.namespace, name.name, false) {
+                continue;
+            }
             let Some(view) = inner.table.view_mut(&spec) else {
                 continue;
             };
             let change = view.delete(name, uid);
             // An event from before the deletion, or a list that is under way, may
             // yet bring it.
-            let may_come = change.is_some() || !view.complete;
+            let listed = !matches!(spec.scope, WatchScope::Named { .. });
+            let may_come = listed && (change.is_some() || !view.complete);
             if may_come && let Some(running) = inner.watches.get_mut(&spec) {
                 running.gone.insert(uid.into(), running.lists);
             }
@@ -324,6 +367,31 @@ impl Inner {
             self.table.version += 1;
             let _ = consumer.send(change);
         }
+    }
+
+    /// Notes that something becomes known of an object, and returns whether a watch is to
+    /// hear of it. One of names hears of those alone. `going` says whether the object is
+    /// being deleted.
+    fn hears_of(
+        &mut self,
+        spec: &WatchSpec,
+        namespace: Option<&str>,
+        name: &str,
+        going: bool,
+    ) -> bool {
+        if !matches!(spec.scope, WatchScope::Named { .. }) {
+            return true;
+        }
+        let name = ObjectName::new(namespace, name);
+        let Some(running) = self.watches.get_mut(spec) else {
+            return false;
+        };
+        running.names.told(&name);
+        if going {
+            running.names.hasten(&name, Instant::now() + REREAD_GOING);
+            running.refresh.send_modify(|count| *count += 1);
+        }
+        running.names.holds(&name)
     }
 
     fn running(&mut self, spec: &WatchSpec, id: u64) -> Option<&mut Running> {
@@ -369,7 +437,7 @@ mod tests {
         let object = Arc::new(Object::parse(&resource, json).unwrap());
         let mut listed = Objects::default();
         listed.put(object.clone());
-        let handle = Shared::watch(&shared, WatchSpec::all(resource.clone()));
+        let handle = Shared::watch(&shared, WatchSpec::all(resource.clone()), []);
         let (spec, id) = (handle.spec().clone(), handle.lease.id);
         let listing = || {
             shared

@@ -53,6 +53,10 @@ impl Snapshot {
                 namespace: namespace.map(str::to_owned),
                 name: name.to_owned(),
             }),
+            namespace.map(|_| WatchScope::Object {
+                namespace: None,
+                name: name.to_owned(),
+            }),
             namespace.map(|namespace| WatchScope::Namespace(namespace.to_owned())),
             Some(WatchScope::All),
         ];
@@ -95,7 +99,8 @@ impl Snapshot {
     }
 
     /// An object by its name, as one watch sees it. Behind a selector, `Absent`
-    /// means absent or not selected. A watch of a single object tells of no other.
+    /// means absent or not selected. A watch of one name tells of no other, and one of
+    /// names that it is given of none that it has not read.
     pub fn get_in(
         &self,
         watch: &WatchSpec,
@@ -108,9 +113,13 @@ impl Snapshot {
             return Answer::NotWatched;
         }
         self.ask_watch(watch, namespace, |view| {
-            match view.objects.get(Name { namespace, name }) {
-                Some(object) => Answer::Found(object.clone()),
-                None => Answer::Absent,
+            match (
+                view.objects.get(Name { namespace, name }),
+                view.read(namespace, name),
+            ) {
+                (_, Err(state)) => Answer::NotSynced(state),
+                (Some(object), Ok(())) => Answer::Found(object.clone()),
+                (None, Ok(())) => Answer::Absent,
             }
         })
     }

@@ -1,5 +1,6 @@
 //! What is watched.
 
+use crate::identity::Identity;
 use crate::object::Object;
 use crate::resource::Resource;
 use reeve_core::selector::Selector;
@@ -23,12 +24,20 @@ pub enum WatchScope {
     All,
     /// One namespace.
     Namespace(String),
-    /// A single object, which needs no more than rights on its name.
+    /// Objects of one name, which needs no more than rights on that name.
     Object {
-        /// Its namespace; none for a cluster-scoped kind.
+        /// Their namespace; none for the one object of a cluster-scoped kind, and for
+        /// those of all namespaces.
         namespace: Option<String>,
-        /// Its name.
+        /// Their name.
         name: String,
+    },
+    /// The objects that [`crate::WatchHandle::set_names`] names. They are not watched,
+    /// which takes rights that cannot be given by name where names are not known before:
+    /// each is read by itself, and again within [`crate::REREAD`].
+    Named {
+        /// As whom they are read; none for the agent itself.
+        identity: Option<Identity>,
     },
 }
 
@@ -36,7 +45,7 @@ impl WatchScope {
     /// The namespace within which it stays.
     pub fn namespace(&self) -> Option<&str> {
         match self {
-            Self::All => None,
+            Self::All | Self::Named { .. } => None,
             Self::Namespace(namespace) => Some(namespace),
             Self::Object { namespace, .. } => namespace.as_deref(),
         }
@@ -44,10 +53,11 @@ impl WatchScope {
 
     fn contains(&self, object: &Object) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Named { .. } => true,
             Self::Namespace(namespace) => object.namespace() == Some(namespace),
             Self::Object { namespace, name } => {
-                object.namespace() == namespace.as_deref() && object.name() == name
+                let within = namespace.as_deref();
+                (within.is_none() || object.namespace() == within) && object.name() == name
             }
         }
     }
@@ -84,6 +94,7 @@ impl fmt::Display for WatchSpec {
                 namespace: None,
                 name,
             } => write!(f, " {name}")?,
+            WatchScope::Named { .. } => f.write_str(" by name")?,
         }
         if !self.selector.is_empty() {
             write!(f, " ({})", self.selector)?;

@@ -1,8 +1,9 @@
 //! What one watch sees, and which news is news to it.
 
 use super::change::{Change, ObjectChange};
+use super::named::{ObjectName, Outcome};
 use super::objects::{Name, Objects};
-use super::spec::WatchSpec;
+use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use crate::object::Object;
 use std::collections::HashSet;
@@ -19,6 +20,8 @@ pub(super) struct View {
     /// Whether a list was once complete and nothing has cast doubt on it since.
     pub(super) complete: bool,
     pub(super) objects: Objects,
+    /// What came of reading the names of a [`WatchScope::Named`].
+    pub(super) names: imbl::HashMap<Arc<ObjectName>, Outcome>,
     /// The version up to which lists, events and bookmarks have told everything; none
     /// where versions are no numbers.
     reached: Option<u128>,
@@ -31,7 +34,22 @@ impl View {
             state: WatchState::Syncing,
             complete: false,
             objects: Objects::default(),
+            names: imbl::HashMap::new(),
             reached: None,
+        }
+    }
+
+    /// Whether the watch can tell of an object of this name; else, why not.
+    pub(super) fn read(&self, namespace: Option<&str>, name: &str) -> Result<(), WatchState> {
+        if !matches!(self.spec.scope, WatchScope::Named { .. }) {
+            return Ok(());
+        }
+        match self.names.get(&ObjectName::new(namespace, name)) {
+            Some(Outcome::Read) => Ok(()),
+            Some(Outcome::Refused(message)) => Err(WatchState::Forbidden {
+                message: message.clone(),
+            }),
+            None => Err(WatchState::Syncing),
         }
     }
 
@@ -70,6 +88,23 @@ impl View {
         }
         self.objects.remove(name);
         self.change(Some(old), None)
+    }
+
+    /// Removes the object of this name: there is none.
+    pub(super) fn lose(&mut self, name: &ObjectName) -> Option<Change> {
+        let name = Name {
+            namespace: name.namespace.as_deref(),
+            name: &name.name,
+        };
+        let old = self.objects.get(name)?.clone();
+        self.objects.remove(name);
+        self.change(Some(old), None)
+    }
+
+    /// Forgets a name that nobody names any more.
+    pub(super) fn unname(&mut self, name: &ObjectName) -> Option<Change> {
+        self.names.remove(name);
+        self.lose(name)
     }
 
     /// Removes the object of this name if it has this uid.

@@ -1,6 +1,5 @@
 //! What a manifest asks for that amounts to more than it seems.
 
-use crate::kind::GroupVersionKind;
 use crate::manifest::{Manifest, Scope};
 
 /// Kinds whose writing gives more than the kind itself: group, kind, and why.
@@ -72,27 +71,23 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
         if let Some((_, _, why)) = row {
             cautions.push(format!("whoever writes {} {why}", write.kind));
         }
-        if is_secret(&write.kind) {
+        if write.kind.is_secret() {
             cautions.push(format!(
-                "to see the Secrets that it writes{}, the agent is granted to read Secrets there",
+                "whoever writes Secrets may get and overwrite any of which it knows the name{}: RBAC cannot name what is yet to be made",
                 place(&write.scope)
             ));
         }
     }
     for read in &manifest.reads {
-        let by_name = !read.names.is_empty() && matches!(read.scope, Scope::Namespaces(_));
-        if is_secret(&read.kind) && !by_name {
+        if read.kind.is_secret() && !matches!(read.scope, Scope::Namespaces(_)) {
             cautions.push(format!(
-                "it reads every Secret{}: name those that it needs, and their namespaces",
+                "it reads the Secrets {}{}, wherever there is one of that name",
+                read.names.join(", "),
                 place(&read.scope)
             ));
         }
     }
     cautions
-}
-
-fn is_secret(kind: &GroupVersionKind) -> bool {
-    kind.group.is_empty() && kind.kind == "Secret"
 }
 
 fn place(scope: &Scope) -> String {
@@ -107,6 +102,7 @@ fn place(scope: &Scope) -> String {
 mod tests {
     use super::super::rules::tests::manifest;
     use super::*;
+    use crate::kind::GroupVersionKind;
     use crate::manifest::{ReadRule, WriteRule};
     use crate::selector::Selector;
 
@@ -132,7 +128,9 @@ mod tests {
             (
                 "",
                 "Secret",
-                Some("to see the Secrets that it writes in all namespaces"),
+                Some(
+                    "whoever writes Secrets may get and overwrite any of which it knows the name in all namespaces",
+                ),
             ),
         ] {
             let mut manifest = manifest(Scope::PrimaryNamespace);
@@ -163,8 +161,8 @@ mod tests {
         let here = || Scope::Namespaces(vec!["a".into()]);
         assert_eq!(read(&["x"], here()), Vec::<String>::new());
         assert_eq!(
-            read(&[], here()),
-            ["it reads every Secret in a: name those that it needs, and their namespaces"]
+            read(&["x", "y"], Scope::PrimaryNamespace),
+            ["it reads the Secrets x, y in all namespaces, wherever there is one of that name"]
         );
         assert_eq!(read(&["x"], Scope::Cluster).len(), 1);
     }

@@ -32,6 +32,9 @@ pub struct Rule {
 pub const WRITE_VERBS: [&str; 3] = ["create", "delete", "patch"];
 /// What a generated Secret needs: it is looked for, made, and mended.
 pub const SECRET_VERBS: [&str; 3] = ["create", "get", "patch"];
+/// What writing Secrets needs. They are not watched, so each is read by its name: that
+/// gives away nothing that an apply, which answers with the whole object, does not.
+pub const WRITE_SECRET_VERBS: [&str; 4] = ["create", "delete", "get", "patch"];
 /// What being shown objects needs.
 pub(super) const READ_VERBS: [&str; 3] = ["get", "list", "watch"];
 
@@ -40,19 +43,19 @@ pub(super) const READ_VERBS: [&str; 3] = ["get", "list", "watch"];
 /// `served` tells how the cluster serves a kind. A scope whose namespaces are not
 /// known before primaries exist is granted in all namespaces: RBAC cannot say less,
 /// and the host and the [policy](super::admission_policy) are the narrower layers.
+/// Names are granted as names everywhere: the API server takes a list or watch with
+/// `fieldSelector=metadata.name=x` for a request for that name.
 pub fn account_rules(
     manifest: &Manifest,
     served: impl Fn(&GroupVersionKind) -> Served,
 ) -> BTreeSet<Rule> {
     let mut rules = Rules::reading(manifest, &served);
     for write in &manifest.writes {
-        rules.add(
-            &served(&write.kind),
-            &write.kind,
-            &write.scope,
-            &[],
-            &WRITE_VERBS,
-        );
+        let verbs: &[_] = match write.kind.is_secret() {
+            true => &WRITE_SECRET_VERBS,
+            false => &WRITE_VERBS,
+        };
+        rules.add(&served(&write.kind), &write.kind, &write.scope, &[], verbs);
     }
     for scope in manifest.actions.iter().flat_map(|action| &action.secrets) {
         let kind = secret_kind();
@@ -61,13 +64,14 @@ pub fn account_rules(
     rules.minimal()
 }
 
-/// Rules of the agent's account: to watch what the plugin reads and owns.
+/// Rules of the agent's account: to watch what the plugin reads and owns. Secrets that it
+/// owns are read by its own account, one by one.
 pub fn agent_rules(
     manifest: &Manifest,
     served: impl Fn(&GroupVersionKind) -> Served,
 ) -> BTreeSet<Rule> {
     let mut rules = Rules::reading(manifest, &served);
-    for write in &manifest.writes {
+    for write in manifest.writes.iter().filter(|one| !one.kind.is_secret()) {
         rules.add(
             &served(&write.kind),
             &write.kind,
@@ -113,13 +117,9 @@ impl Rules {
             }
         };
         for namespace in namespaces {
-            // A name alone selects an object only where its namespace is known; the
-            // watch of such a read is one over all names.
-            let by_name = !names.is_empty() && (namespace.is_some() || !served.namespaced);
-            let names: Vec<Option<String>> = if by_name {
-                names.iter().cloned().map(Some).collect()
-            } else {
-                vec![None]
+            let names: Vec<Option<String>> = match names {
+                [] => vec![None],
+                names => names.iter().cloned().map(Some).collect(),
             };
             for name in names {
                 for verb in verbs {
@@ -147,7 +147,11 @@ impl Rules {
                 name: None,
                 ..rule.clone()
             };
-            [everywhere, every_name]
+            let name_everywhere = Rule {
+                namespace: None,
+                ..rule.clone()
+            };
+            [everywhere, every_name, name_everywhere]
                 .iter()
                 .any(|wider| wider != rule && self.0.contains(wider))
         };
@@ -254,22 +258,66 @@ pub(super) mod tests {
                 vec![read("Node", Scope::Cluster, &["n"])],
                 vec!["get, list, watch nodes/n cluster-wide", profiles, quotas],
             ),
-            // Where it is not known in which namespace, the watch is over all.
+            // Where it is not known in which namespace, the name is granted in all.
             (
                 vec![read("Secret", Scope::NamespaceNamedLikePrimary, &["x"])],
-                vec![profiles, quotas, "get, list, watch secrets cluster-wide"],
+                vec![profiles, quotas, "get, list, watch secrets/x cluster-wide"],
             ),
             // What is granted everywhere is not granted again.
             (
                 vec![
-                    read("Secret", one(), &["x"]),
-                    read("Secret", Scope::Cluster, &[]),
+                    read("Secret", one(), &["x", "y"]),
+                    read("Secret", Scope::Cluster, &["x"]),
                 ],
-                vec![profiles, quotas, "get, list, watch secrets cluster-wide"],
+                vec![
+                    profiles,
+                    quotas,
+                    "get, list, watch secrets/x cluster-wide",
+                    "get, list, watch secrets/y in namespace a",
+                ],
+            ),
+            (
+                vec![
+                    read("Event", one(), &["x"]),
+                    read("Event", Scope::Cluster, &[]),
+                ],
+                vec!["get, list, watch events cluster-wide", profiles, quotas],
             ),
         ] {
             let rules = account_rules(&reading(one(), reads), served);
             assert_eq!(in_words(&rules), expected);
+        }
+    }
+
+    /// Whatever a plugin does with Secrets, nobody may list or watch more than names.
+    #[test]
+    fn nobody_may_list_secrets() {
+        let scopes = [
+            Scope::PrimaryNamespace,
+            Scope::NamespaceNamedLikePrimary,
+            Scope::Namespaces(vec!["a".into(), "b".into()]),
+            Scope::Cluster,
+        ];
+        for scope in scopes {
+            let mut manifest = reading(
+                scope.clone(),
+                vec![read("Secret", scope.clone(), &["x", "y"])],
+            );
+            manifest.writes.push(WriteRule {
+                kind: GroupVersionKind::new("", "v1", "Secret"),
+                scope: scope.clone(),
+            });
+            let of_secrets = |rules: BTreeSet<Rule>| -> Vec<Rule> {
+                let secrets = rules.into_iter().filter(|rule| rule.resource == "secrets");
+                secrets.collect()
+            };
+            let account = of_secrets(account_rules(&manifest, served));
+            let unnamed = account.iter().filter(|rule| rule.name.is_none());
+            let verbs: BTreeSet<_> = unnamed.map(|rule| rule.verb).collect();
+            assert_eq!(verbs, WRITE_SECRET_VERBS.into(), "{scope:?}");
+            let agent = of_secrets(agent_rules(&manifest, served));
+            assert!(agent.iter().all(|rule| rule.name.is_some()), "{scope:?}");
+            assert!(!agent.is_empty(), "what is read is watched by name");
         }
     }
 }

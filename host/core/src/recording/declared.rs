@@ -44,7 +44,7 @@ mod tests {
     use crate::manifest::{RawManifest, RawPrimary, RawRead, RawSource, Scope};
 
     fn kind() -> GroupVersionKind {
-        GroupVersionKind::new("", "v1", "Secret")
+        GroupVersionKind::new("", "v1", "Event")
     }
 
     fn read(scope: Scope, names: &[&str], selector: &str) -> RawRead {

@@ -273,3 +273,122 @@ mod sys {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{self, ErrorKind};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Output};
+
+    /// What a component that took over its compiler might try.
+    const ATTEMPTS: [&str; 7] = [
+        "open a file",
+        "make a file",
+        "list a folder",
+        "connect",
+        "listen",
+        "reach a local socket",
+        "start a program",
+    ];
+
+    /// By which a test is told that it is the child, and what to try.
+    const ATTEMPT: &str = "REEVE_TEST_ATTEMPT";
+    const LAYER: &str = "REEVE_TEST_LAYER";
+
+    fn attempt(what: &str) -> io::Result<()> {
+        match what {
+            "open a file" => File::open("/etc/passwd").map(drop),
+            "make a file" => File::create(std::env::temp_dir().join("reeve-confined")).map(drop),
+            "list a folder" => std::fs::read_dir("/").map(drop),
+            // Nobody listens at the port for discarding, which is an answer too.
+            "connect" => match TcpStream::connect(("127.0.0.1", 9)) {
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
+                other => other.map(drop),
+            },
+            "listen" => TcpListener::bind(("127.0.0.1", 0)).map(drop),
+            "reach a local socket" => UnixStream::pair().map(drop),
+            "start a program" => Command::new("/bin/true").status().map(drop),
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Not a test of its own: what the others start this program for.
+    #[test]
+    #[ignore = "the other tests start it"]
+    fn try_it() {
+        let Ok(what) = std::env::var(ATTEMPT) else {
+            return;
+        };
+        match std::env::var(LAYER).unwrap().as_str() {
+            "none" => {}
+            "landlock" => {
+                sys::landlock().unwrap();
+            }
+            "seccomp" => {
+                sys::seccomp().unwrap();
+            }
+            _ => {
+                confine(&CompileLimits::default()).unwrap();
+            }
+        }
+        let tried = attempt(&what);
+        let kind = tried.err().map(|error| error.kind());
+        println!("tried: {kind:?}");
+        // Whatever the harness does after this is forbidden as well.
+        std::process::exit(match kind {
+            None => 0,
+            Some(ErrorKind::PermissionDenied) => 10,
+            Some(_) => 11,
+        });
+    }
+
+    fn tried_within(layer: &str, what: &str) -> Output {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["compiler::confine::tests::try_it", "--exact", "--ignored"])
+            .args(["--nocapture", "--test-threads=1"])
+            .envs([(LAYER, layer), (ATTEMPT, what)])
+            .output()
+            .unwrap()
+    }
+
+    fn code_within(layer: &str, what: &str) -> (Option<i32>, Option<i32>) {
+        let output = tried_within(layer, what);
+        (output.status.code(), output.status.signal())
+    }
+
+    /// Each attempt ends a compiler at once; without what confines it each would succeed.
+    #[test]
+    fn what_a_compiler_does_not_need_ends_it() {
+        let killed = Some(libc::SIGSYS);
+        for what in ATTEMPTS {
+            assert_eq!(code_within("none", what), (Some(0), None), "{what}");
+            assert_eq!(code_within("seccomp", what), (None, killed), "{what}");
+            assert_eq!(code_within("all", what), (None, killed), "{what}");
+        }
+    }
+
+    /// Landlock holds by itself: files, and where the kernel is new enough TCP.
+    #[test]
+    fn landlock_refuses_files_without_seccomp() {
+        let files = ["open a file", "make a file", "list a folder"];
+        let network = ["connect", "listen"];
+        // In a thread of its own, which alone is restricted.
+        let landlock = std::thread::spawn(|| sys::landlock().unwrap());
+        let refused: Vec<&str> = match landlock.join().unwrap() {
+            Landlock::None => {
+                eprintln!("SKIPPED: this kernel has no Landlock");
+                return;
+            }
+            Landlock::Files => files.to_vec(),
+            Landlock::FilesAndNetwork => [files.as_slice(), &network].concat(),
+        };
+        for what in refused {
+            assert_eq!(code_within("landlock", what), (Some(10), None), "{what}");
+        }
+    }
+}

@@ -331,6 +331,16 @@ mod tests {
         assert_eq!(answer.unwrap(), b"code");
     }
 
+    /// No environment of ours, and no folder.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_compiler_is_given_nothing() {
+        assert!(std::env::vars_os().count() > 0);
+        let script = "cat >/dev/null; echo \"[$(cat /proc/$$/environ)] in $(pwd -P)\" >&2; exit 3";
+        let error = compiled_by(script, &limits()).unwrap_err().to_string();
+        assert!(error.contains("it ended with code 3: [] in /;"), "{error}");
+    }
+
     #[test]
     fn a_compiler_that_does_not_end_is_ended() {
         let short = CompileLimits {

@@ -61,7 +61,7 @@ fn reference(object: &Value) -> Result<ObjectReference> {
 }
 
 /// Applies an object that somebody installs.
-pub(super) async fn apply(admin: &Cluster, object: &Value) -> Result<()> {
+pub(crate) async fn apply(admin: &Cluster, object: &Value) -> Result<()> {
     let reference = reference(object)?;
     let mut attempts = 0;
     let resource = loop {

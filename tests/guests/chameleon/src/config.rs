@@ -167,6 +167,10 @@ pub(crate) enum Deed {
     ReadSource { name: String },
     /// Returns the order of a hash map's entries, which depends on its seed.
     HashSeed,
+    /// Returns the bits of what is no number, from several operations.
+    NanBits,
+    /// Returns how often it was called, as far as it remembers.
+    CountCalls,
 }
 
 #[derive(Clone, Copy, Deserialize)]

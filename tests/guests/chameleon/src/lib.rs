@@ -42,6 +42,7 @@
 #![cfg(target_arch = "wasm32")]
 
 mod answers;
+mod chance;
 mod config;
 mod floods;
 mod memory;
@@ -186,6 +187,8 @@ fn carry_out(
             reads::source(&name).map(|found| answers::texts(&place, vec![found]))
         }
         Deed::HashSeed => Ok(answers::texts(&place, vec![reads::hash_order()])),
+        Deed::NanBits => Ok(answers::texts(&place, chance::nan_bits())),
+        Deed::CountCalls => Ok(answers::number(&place, chance::count())),
     }
 }
 

@@ -3,6 +3,7 @@
 //! RBAC and the admission policy refuse without the agent is shown against a real
 //! API server, with the chart.)
 
+use crate::logged::Log;
 use reeve_core::grant::{ACCOUNT_ANNOTATION, Subject, agent_base};
 use reeve_it::{NAMESPACE, World, config_map_reference, core_reference, guest, plugin_reference};
 use serde_json::{Value, json};
@@ -362,6 +363,7 @@ async fn with_every_right_the_manifest_still_holds() {
     let ready = world.plugin_condition("chameleon", "Ready").await;
     assert_eq!(ready.status, "True", "{ready:?}");
 
+    let log = Log::kept();
     let attempts = attempts();
     let name = |number: usize| format!("attempt-{number}");
     for (number, (deed, ..)) in attempts.iter().enumerate() {
@@ -381,6 +383,10 @@ async fn with_every_right_the_manifest_still_holds() {
             .await;
         assert_eq!(ready.reason, *reason, "{deed}: {ready:?}");
         assert!(ready.message.contains(text), "{deed}: {ready:?}");
+        let (plugin, primary) = ("plugin=chameleon ", format!("{} ", name(number)));
+        let reason = format!("reason={reason} ");
+        let logged = log.has(&[plugin, &primary, &reason, text]);
+        assert!(logged, "{deed} is not in the log");
         let like = core_reference("ConfigMap", &name(number), "");
         assert_eq!(world.list(&like).await, Vec::<Value>::new(), "{deed}");
     }

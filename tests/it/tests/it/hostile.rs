@@ -97,9 +97,41 @@ refused! {
     a_memory_that_grows: Graft::on_plugin().with(
         "(module (memory 1) (func $f (loop (drop (memory.grow (i32.const 16))) br 0)) (start $f))")
         => "MetadataFailed", ["more than its memory limit of 64 MiB"];
+    a_forged_handle: Graft::on_plugin().component(&handles("(call $drop (i32.const 12345))"))
+        => "MetadataFailed", ["metadata: the plugin trapped: ", "unknown handle index 12345"];
+    a_handle_that_is_given_up_twice: Graft::on_plugin().component(&handles(
+        "(local $one i32) (local.set $one (call $new (i32.const 7)))
+         (call $drop (local.get $one)) (call $drop (local.get $one))"))
+        => "MetadataFailed", ["metadata: the plugin trapped: ", "unknown handle index"];
+    a_handle_of_another_kind: Graft::on_plugin().component(&handles(
+        "(call $drop-other (call $new (i32.const 7)))"))
+        => "MetadataFailed", ["metadata: the plugin trapped: ", "handle index", "wrong type"];
     data_beyond_its_memory: Graft::on_plugin()
         .with(r#"(module (memory 1) (data (i32.const 65536) "too far"))"#)
         => "MetadataFailed", ["metadata: the plugin trapped: ", "out of bounds memory access"];
+}
+
+/// A component that does this with handles when it starts.
+fn handles(body: &str) -> String {
+    format!(
+        r#"(component
+            (type $one (resource (rep i32)))
+            (type $other (resource (rep i32)))
+            (core func $new (canon resource.new $one))
+            (core func $drop (canon resource.drop $one))
+            (core func $drop-other (canon resource.drop $other))
+            (core module $module
+                (import "" "new" (func $new (param i32) (result i32)))
+                (import "" "drop" (func $drop (param i32)))
+                (import "" "drop-other" (func $drop-other (param i32)))
+                (func $start {body})
+                (start $start))
+            (core instance $handles
+                (export "new" (func $new))
+                (export "drop" (func $drop))
+                (export "drop-other" (func $drop-other)))
+            (core instance (instantiate $module (with "" (instance $handles)))))"#
+    )
 }
 
 /// Nothing in it is against a rule, so it runs: what is never called costs nothing.

@@ -238,6 +238,33 @@ async fn who_has_nothing_to_do_is_hardly_asked_about() {
     assert_eq!(requests.writes(), 0);
 }
 
+/// What is asked about rights follows from kinds and places, never from how many objects
+/// there are.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_units_cost_as_many_reviews_as_ten() {
+    let mut asked = Vec::new();
+    for count in [10, 1_000] {
+        let mut world = World::new().await;
+        for number in 0..count {
+            world.tenant(&format!("tenant-{number}"), &[]).await;
+        }
+        world.install("quotas", &component(), None).await;
+        world.server.reset_requests();
+        world.start();
+        world.settle().await;
+        let everywhere =
+            json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": ""}});
+        let made = world.list(&everywhere).await;
+        assert_eq!(made.len(), count);
+        let requests = world.server.requests();
+        let reviews = "subjectaccessreviews.authorization.k8s.io";
+        asked.push(requests.count(Verb::Create, reviews));
+    }
+    // A question for each verb on each of two kinds.
+    assert!((5..=10).contains(&asked[0]), "{asked:?}");
+    assert_eq!(asked[0], asked[1]);
+}
+
 /// A read that is not granted is not served, whatever else the plugin declares.
 #[tokio::test(start_paused = true)]
 async fn a_declared_write_is_no_way_to_read() {

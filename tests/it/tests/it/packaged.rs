@@ -86,6 +86,47 @@ async fn a_version_in_parts_takes_effect_as_a_whole() {
     assert!(world.get(&quota).await.is_some(), "it still works");
 }
 
+/// Nobody changes a part under a version that runs; the parts of the version before can go.
+#[tokio::test(start_paused = true)]
+async fn parts_are_immutable_and_those_of_before_can_go() {
+    let world = World::started().await;
+    world.allow("quotas").await;
+    world.tenant("alice", &[]).await;
+    for map in packed(b"one.").iter().chain(&packed(b"two.")) {
+        world.apply(map).await;
+    }
+    world.settle().await;
+    let second = Digest::of(&quotas(b"two.")).to_string();
+    assert_eq!(running(&world, "quotas").await, second);
+    let mut parts = packed(b"one.");
+    let own = parts.pop().unwrap();
+    assert!(
+        own["immutable"].is_null(),
+        "a version replaces the one before"
+    );
+    for part in &parts {
+        assert_eq!(part["immutable"], json!(true));
+        let name = part["metadata"]["name"].as_str().unwrap();
+        let patch = json!({"binaryData": {"plugin.wasm.zst": "AAAA"}});
+        let params = kube::api::PatchParams::default();
+        let patch = kube::api::Patch::Merge(patch);
+        let changed = world.api(part).patch(name, &params, &patch).await;
+        let error = changed.unwrap_err().to_string();
+        assert!(error.contains("immutable"), "{error}");
+        world.delete(part).await;
+    }
+    world.settle().await;
+    check(&world, "Loaded", "True", "Running", "").await;
+    assert_eq!(running(&world, "quotas").await, second);
+    // What ran before is delivered anew.
+    for map in packed(b"one.") {
+        world.apply(&map).await;
+    }
+    world.settle().await;
+    let first = Digest::of(&quotas(b"one.")).to_string();
+    assert_eq!(running(&world, "quotas").await, first);
+}
+
 /// One component, two plugins: each with its own configuration and account.
 #[tokio::test(start_paused = true)]
 async fn a_second_instance_follows_the_component() {

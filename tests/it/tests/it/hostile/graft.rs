@@ -9,11 +9,13 @@
 pub(super) struct Graft {
     bytes: Vec<u8>,
     modules: u32,
+    components: u32,
 }
 
 const CORE_MODULE: u8 = 1;
 const CORE_INSTANCE: u8 = 2;
 const COMPONENT: u8 = 4;
+const INSTANCE: u8 = 5;
 const TYPE: u8 = 7;
 const IMPORT: u8 = 10;
 
@@ -34,14 +36,19 @@ impl Graft {
     }
 
     fn on(bytes: Vec<u8>) -> Self {
-        let mut modules = 0;
+        let (mut modules, mut components) = (0, 0);
         let mut at = EMPTY.len();
         while at < bytes.len() {
             modules += u32::from(bytes[at] == CORE_MODULE);
+            components += u32::from(bytes[at] == COMPONENT);
             let (size, start) = number(&bytes, at + 1);
             at = start + size;
         }
-        Self { bytes, modules }
+        Self {
+            bytes,
+            modules,
+            components,
+        }
     }
 
     /// Adds a core module and this many instances of it.
@@ -57,6 +64,16 @@ impl Graft {
     /// Adds a core module and an instance of it.
     pub(super) fn with(self, module: &str) -> Vec<u8> {
         self.instances(module, 1)
+    }
+
+    /// Adds a component, and an instance of it.
+    pub(super) fn component(self, text: &str) -> Vec<u8> {
+        let component = wat::parse_str(text).unwrap();
+        let index = self.components;
+        let instantiate = [&[0][..], &encoded(index as usize), &[0]].concat();
+        self.section(COMPONENT, &component)
+            .section(INSTANCE, &vector(1, |_| instantiate.clone()))
+            .bytes
     }
 
     /// Adds imports of interfaces without functions.

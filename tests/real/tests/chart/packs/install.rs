@@ -12,7 +12,7 @@ use reeve_test_support::component;
 use serde_json::{Value, json};
 
 use super::CHART;
-use crate::stage::{NAMESPACE, Stage};
+use crate::stage::{AGENT, NAMESPACE, Stage};
 
 /// Names the folder with the definitions that projects publish, a file
 /// `<plural>.<group>.yaml` each.
@@ -119,6 +119,7 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
     )?;
     // It fails while something is not.
     eventually("all is well", || stage.reeve(&["pack", "status"]))?;
+    nobody_may_list_secrets(&stage)?;
     packs_are_changed_from_the_command_line(&stage)?;
 
     // Uninstalled, the platform stays.
@@ -140,6 +141,45 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
         stage.get("clusterrole", "", role)?.is_none(),
         "its rights stay"
     );
+    Ok(())
+}
+
+/// With exactly the rights of the chart, with which a part reads Secrets and another makes
+/// them. The names of those that were made are remembered.
+fn nobody_may_list_secrets(stage: &Stage) -> Result<()> {
+    let accounts = PARTS.map(|part| format!("system:serviceaccount:{NAMESPACE}:{part}"));
+    for user in accounts.iter().map(String::as_str).chain([AGENT]) {
+        for verb in ["list", "watch", "deletecollection"] {
+            let ask = ["auth", "can-i", verb, "secrets", "-A", "--as", user];
+            // kubectl fails where the answer is no.
+            ensure!(stage.kubectl(&ask).is_err(), "{user} may {verb} Secrets");
+        }
+    }
+    let get = [
+        "auth",
+        "can-i",
+        "get",
+        "secrets",
+        "-n",
+        "temporalf",
+        "--as",
+        AGENT,
+    ];
+    ensure!(stage.kubectl(&get).is_err(), "the agent may get Secrets");
+    let units: Value =
+        serde_json::from_str(&stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?)?;
+    let units = units["items"].as_array().context("no Units")?;
+    let remembered = units
+        .iter()
+        .filter_map(|unit| unit["status"]["secrets"].as_array())
+        .flatten();
+    let mut names = 0;
+    for secret in remembered {
+        let text = |field: &str| secret[field].as_str().unwrap_or_default();
+        exists(stage, "secret", text("namespace"), text("name"))?;
+        names += 1;
+    }
+    ensure!(names > 0, "no Secret is remembered");
     Ok(())
 }
 

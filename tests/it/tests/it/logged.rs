@@ -1,0 +1,73 @@
+//! What the agent writes to its log, for tests that look at it.
+
+use parking_lot::Mutex;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// The log of this thread, from warnings on, for as long as it lives: a line an event, with
+/// its fields as `name=value`.
+pub(crate) struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    _guard: DefaultGuard,
+}
+
+impl Log {
+    /// Begins to keep what is logged.
+    pub(crate) fn kept() -> Self {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let keeper = Keeper(lines.clone());
+        Self {
+            lines,
+            _guard: tracing::subscriber::set_default(keeper),
+        }
+    }
+
+    /// Whether there is a line with all of these texts.
+    pub(crate) fn has(&self, texts: &[&str]) -> bool {
+        let lines = self.lines.lock();
+        let mut lines = lines.iter();
+        lines.any(|line| texts.iter().all(|text| line.contains(text)))
+    }
+}
+
+struct Keeper(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        write!(self.0, "{field}={value} ").unwrap();
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Keeper {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
