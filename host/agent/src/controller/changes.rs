@@ -318,6 +318,7 @@ impl Controller {
         plugin.reported = None;
         if plugin.config_map.is_none() {
             self.state.plugins.remove(name);
+            self.drop_unit_objects(name, &BTreeSet::new());
         } else {
             self.mark_stale(name);
             self.start_load(name);

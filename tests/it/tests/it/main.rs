@@ -33,6 +33,7 @@ mod replicas;
 mod restart;
 mod schemas;
 mod sources;
+mod stopped;
 mod story;
 mod swap;
 mod told;
