@@ -17,7 +17,7 @@ mod running;
 
 pub use footprint::Footprint;
 pub(crate) use removing::{Removing, parse_kind};
-pub(crate) use reporting::{unit_object_name, unit_object_prefix};
+pub(crate) use reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 
 use crate::active::{Active, LoadKey};
 use crate::clock::Clock;

@@ -18,6 +18,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
 use crate::version::VersionId;
+use crate::written::Written;
 use policy::UpgradeRules;
 use reeve_api::{APPROVE_UPGRADE_ANNOTATION, PluginSpec, Reason, ShadowMode, ShadowStatus};
 use reeve_cluster::{Object, Snapshot, WatchSpec};
@@ -184,7 +185,7 @@ impl Gates {
     /// Finds the units of a new version. Takes a while for a large fleet, and so is
     /// done aside.
     async fn fleet(&self, upgrade: &Upgrade<'_>) -> Result<Arc<Fleet>, Problem> {
-        let (store, namespace) = (self.runner.store.clone(), self.runner.namespace.clone());
+        let store = self.runner.store.clone();
         let (plugin, new) = (upgrade.plugin.clone(), upgrade.new.clone());
         let (spec, contributes) = (upgrade.spec.clone(), upgrade.contributes.clone());
         let units = self.units.clone();
@@ -198,7 +199,8 @@ impl Gates {
             state.contributions.record(contributes);
             state.active = Some(new.clone());
             state.take_stock(&new, &snapshot, &primaries);
-            state.resume_syncs(&snapshot, &units, &namespace);
+            let written = Written::seen(&plugin, &snapshot, &units);
+            state.resume_syncs(&written.unwrap_or_default());
             let mut units: Vec<(UnitKey, Arc<Object>)> = primaries
                 .into_iter()
                 .filter(|primary| !primary.is_deleting())

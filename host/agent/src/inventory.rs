@@ -2,16 +2,16 @@
 //! follow from it.
 
 use crate::active::Active;
-use crate::controller::{unit_object_name, unit_object_prefix};
 use crate::effects::Effects;
 use crate::plugin::PluginState;
 use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
-use reeve_api::{APPROVE_PLAN_ANNOTATION, UnitStatus};
-use reeve_cluster::{Object, Snapshot, WatchSpec};
+use crate::written::Written;
+use reeve_api::APPROVE_PLAN_ANNOTATION;
+use reeve_cluster::{Object, Snapshot};
+use reeve_core::UnitKey;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
-use reeve_core::{ObjectReference, UnitKey};
 use std::sync::Arc;
 
 /// The plan that a person has approved on a `Unit`.
@@ -65,26 +65,31 @@ impl PluginState {
         self.find_contributions(active, snapshot);
     }
 
-    /// Takes up how far syncs were from the `Unit` objects of a namespace, for units
-    /// of which nothing is known yet.
-    pub(crate) fn resume_syncs(&mut self, snapshot: &Snapshot, units: &WatchSpec, namespace: &str) {
-        self.find_remembered(snapshot, units);
+    /// Takes up how far syncs were from what is written in `Unit` objects, for units of
+    /// which nothing is known yet. Those of which nothing is left but outside effects or
+    /// Secrets that are to be taken away are units, too.
+    pub(crate) fn resume_syncs(&mut self, written: &Written) {
+        if let Some(active) = self.active.clone() {
+            for primary in written.remembered(&active.manifest.primary().kind) {
+                let unit = self.unit(&primary);
+                // Who may make a Unit may write anything into it.
+                if written.of(&unit).is_some() {
+                    self.ensure_unit(&unit);
+                }
+            }
+        }
         let keys: Vec<UnitKey> = self
             .units
             .keys()
             .map(|primary| self.unit(primary))
             .collect();
         for unit in keys {
-            let object = snapshot.get_in(units, Some(namespace), &unit_object_name(&unit));
-            let object = object.found();
-            if let (Some(object), Some(state)) = (&object, self.units.get_mut(&*unit.primary)) {
-                state.approved_plan = approved_plan(object);
-            }
-            let found = object.and_then(|object| {
-                let unit: reeve_api::Unit = serde_json::from_value(object.value()).ok()?;
-                unit.status
-            });
-            let (Some(status), Some(state)) = (found, self.units.get_mut(&*unit.primary)) else {
+            let found = written.of(&unit);
+            let Some((found, state)) = found.zip(self.units.get_mut(&*unit.primary)) else {
+                continue;
+            };
+            state.approved_plan.clone_from(&found.approved);
+            let Some(status) = &found.status else {
                 continue;
             };
             if state.effects.is_empty() {
@@ -108,37 +113,6 @@ impl PluginState {
             state.sync = Sync::default();
             state.effects = Effects::default();
             state.blocked_since = None;
-        }
-    }
-
-    /// Finds units of which nothing is left but outside effects or Secrets that are to be
-    /// taken away.
-    fn find_remembered(&mut self, snapshot: &Snapshot, units: &WatchSpec) {
-        let Some(active) = self.active.clone() else {
-            return;
-        };
-        let kind = &active.manifest.primary().kind;
-        let prefix = unit_object_prefix(&self.name);
-        let found = snapshot.list_in(units, None, &Selector::default());
-        for object in found.found().unwrap_or_default() {
-            if !object.name().starts_with(&prefix) {
-                continue;
-            }
-            let Ok(unit) = serde_json::from_value::<reeve_api::Unit>(object.value()) else {
-                continue;
-            };
-            let primary = unit.spec.primary;
-            let remembers =
-                |status: UnitStatus| !status.actions.is_empty() || !status.secrets.is_empty();
-            let has_something = unit.status.is_some_and(remembers);
-            let ours = unit.spec.plugin == *self.name
-                && primary.kind == kind.kind
-                && primary.api_version == kind.api_version();
-            if ours && has_something {
-                let reference = ObjectReference::new(kind.clone(), primary.namespace, primary.name);
-                let unit = self.unit(&reference);
-                self.ensure_unit(&unit);
-            }
         }
     }
 

@@ -228,6 +228,12 @@ impl Journal {
         }
     }
 
+    /// Forgets which entries there are: others have written some since, and they count
+    /// towards the bound as well.
+    pub(crate) fn learn_anew(&self) {
+        *self.0.names.lock() = None;
+    }
+
     /// How many entries are known.
     pub(crate) fn len(&self) -> usize {
         self.0.names.lock().as_ref().map_or(0, BTreeSet::len)

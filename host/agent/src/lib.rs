@@ -55,6 +55,7 @@ mod strangers;
 mod sync_status;
 mod version;
 mod view;
+mod written;
 
 pub use agent::{Agent, AgentConfig};
 pub use bounds::{BoundError, LimitBounds};

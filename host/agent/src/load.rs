@@ -144,13 +144,12 @@ impl Loader {
         let prepared = self.prepare(plugin, artifact, policy, contributes).await?;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
-        self.check_account(plugin, &prepared.account).await?;
-        self.check_not_own(&prepared.account).await?;
+        self.check_consent(plugin, &prepared.account).await?;
         let ungranted = self.check_grants(plugin, &prepared).await?;
         let active = self.open(plugin, prepared).await?;
         let standing = Standing {
             ungranted,
-            may_hold: self.may_hold(&active).await,
+            may_hold: self.may_hold(&active).await?,
             outdated: false,
             left: self.left(plugin, &active, places).await,
         };
@@ -272,7 +271,7 @@ impl Loader {
         let ungranted = self.check_rules(plugin, asks).await?;
         Ok(Standing {
             ungranted,
-            may_hold: self.may_hold(active).await,
+            may_hold: self.may_hold(active).await?,
             outdated: self.has_other_schemas(active).await,
             left: self.left(plugin, active, places).await,
         })
@@ -300,10 +299,11 @@ impl Loader {
     }
 
     /// Whether the plugin's account may put a finalizer on any primary. Not to be told
-    /// is as good as not.
-    async fn may_hold(&self, active: &Active) -> bool {
+    /// is neither yes nor no: who took it for no would let primaries go that wait for
+    /// their units.
+    async fn may_hold(&self, active: &Active) -> Result<bool, Problem> {
         let Some(resource) = active.resource(&active.manifest.primary().kind) else {
-            return false;
+            return Ok(false);
         };
         let check = AccessCheck {
             verb: "patch",
@@ -313,7 +313,7 @@ impl Loader {
             name: None,
         };
         let allowed = self.cluster.allowed(&active.identity, check).await;
-        allowed.unwrap_or(false)
+        allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))
     }
 
     /// Asks whether a prepared version is granted what it asks for.

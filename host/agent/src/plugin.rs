@@ -102,6 +102,8 @@ pub(crate) struct PluginState {
     pub(crate) contributions: Contributions,
     /// Objects of no unit, since their primaries are of another kind.
     pub(crate) strangers: Strangers,
+    /// How many units had outside effects when it stopped.
+    pub(crate) effects_left: usize,
     /// What keeps it from deleting a cluster.
     pub(crate) guard: Arc<Mutex<Guard>>,
     /// Held deletions that a person has approved.
@@ -156,6 +158,7 @@ impl PluginState {
             owned: HashMap::new(),
             strangers: Strangers::default(),
             owned_count: 0,
+            effects_left: 0,
             contributions: Contributions::default(),
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),
             approvals: Arc::default(),

@@ -104,12 +104,15 @@ impl Remover {
             for (id, objects) in &units {
                 self.remove(id, objects, &mut removed).await?;
             }
-            if removed.left == 0 {
-                self.give_up_contributions().await?;
-            }
         }
         if removed.left == 0 {
+            let given_up = match self.policy {
+                DeletionPolicy::Delete => self.give_up_contributions().await,
+                DeletionPolicy::Retain => Ok(()),
+            };
+            // No primary waits for fields of an object that is not its unit's.
             self.let_primaries_go().await?;
+            given_up?;
         }
         Ok(removed)
     }
@@ -260,18 +263,37 @@ impl Remover {
         Ok(found)
     }
 
+    /// The namespaces in which the plugin may have contributed to objects of a kind: its
+    /// account may see no others. None stands for all.
+    fn contributed_in(&self, kind: &GroupVersionKind) -> BTreeSet<Option<String>> {
+        let mut namespaces = BTreeSet::new();
+        for place in &self.places {
+            let (written, namespace) = place.parts();
+            if written.same_kind(kind) {
+                namespaces.insert(namespace.map(str::to_owned));
+            }
+        }
+        match namespaces.is_empty() || namespaces.contains(&None) {
+            true => BTreeSet::from([None]),
+            false => namespaces,
+        }
+    }
+
     /// Gives up what the plugin has contributed to objects of others.
     async fn give_up_contributions(&self) -> Result<(), Problem> {
         let prefix = contributor_prefix(&self.plugin);
+        let mut objects = Vec::new();
         for kind in &self.contributes {
-            for object in self.list(kind, None, "").await? {
-                let managers = object.managers().into_iter();
-                let ours = managers.filter(|one| {
-                    one.operation == "Apply" && one.manager.starts_with(prefix.as_str())
-                });
-                for manager in ours.map(|one| one.manager).collect::<BTreeSet<_>>() {
-                    self.give_up(&object, &manager).await?;
-                }
+            for namespace in self.contributed_in(kind) {
+                objects.extend(self.list(kind, namespace.as_deref(), "").await?);
+            }
+        }
+        for object in objects {
+            let managers = object.managers().into_iter();
+            let ours = managers
+                .filter(|one| one.operation == "Apply" && one.manager.starts_with(prefix.as_str()));
+            for manager in ours.map(|one| one.manager).collect::<BTreeSet<_>>() {
+                self.give_up(&object, &manager).await?;
             }
         }
         Ok(())

@@ -228,6 +228,20 @@ impl Reports {
         }
     }
 
+    /// What was last said of a unit.
+    pub(crate) fn said(&self, name: &str) -> Option<UnitReport> {
+        let pending = self.0.pending.lock();
+        pending.units.get(name).map(|report| (**report).clone())
+    }
+
+    /// What was last said of each unit whose `Unit` object has such a name.
+    pub(crate) fn said_where(&self, named: impl Fn(&str) -> bool) -> Vec<(String, UnitReport)> {
+        let pending = self.0.pending.lock();
+        let said = pending.units.iter().filter(|(name, _)| named(name));
+        said.map(|(name, report)| (name.clone(), (**report).clone()))
+            .collect()
+    }
+
     /// How many units something is said of, and how many reports are not written.
     pub(crate) fn len(&self) -> usize {
         let pending = self.0.pending.lock();

@@ -95,15 +95,52 @@ fn options(request: &Delete<'_>) -> Value {
     options
 }
 
-/// The answer is a `Status` when the object is gone, and else the object, marked.
+/// The answer is a `Status` when the object is gone, or the object as it was: of
+/// Services, ServiceAccounts and ResourceQuotas, for example. One that is still there
+/// is marked.
 fn outcome(body: &[u8]) -> Deletion {
     #[derive(serde::Deserialize)]
-    struct Answer<'a> {
-        #[serde(borrow)]
-        kind: Option<std::borrow::Cow<'a, str>>,
+    struct Answer {
+        metadata: Option<Metadata>,
     }
-    match serde_json::from_slice::<Answer<'_>>(body) {
-        Ok(Answer { kind: Some(kind) }) if kind != "Status" => Deletion::Pending,
-        _ => Deletion::Gone,
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        deletion_timestamp: Option<serde::de::IgnoredAny>,
+    }
+    let answer = serde_json::from_slice::<Answer>(body).ok();
+    let metadata = answer.and_then(|answer| answer.metadata);
+    match metadata.and_then(|metadata| metadata.deletion_timestamp) {
+        Some(_) => Deletion::Pending,
+        None => Deletion::Gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_not_marked_is_gone() {
+        for (answer, expected) in [
+            (
+                json!({"kind": "Status", "metadata": {}, "status": "Success"}),
+                Deletion::Gone,
+            ),
+            (
+                json!({"kind": "Service", "metadata": {"name": "a"}}),
+                Deletion::Gone,
+            ),
+            (
+                json!({"kind": "Service", "metadata": {"deletionTimestamp": null}}),
+                Deletion::Gone,
+            ),
+            (
+                json!({"kind": "Pod", "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+                Deletion::Pending,
+            ),
+        ] {
+            assert_eq!(outcome(answer.to_string().as_bytes()), expected, "{answer}");
+        }
     }
 }

@@ -337,6 +337,7 @@ impl Controller {
             self.state.plugins.remove(name);
             self.reports
                 .forget_names(|object| is_unit_object_of(name, object));
+            self.drop_unit_objects(name, &BTreeSet::new());
         } else {
             self.mark_stale(name);
             self.start_load(name);

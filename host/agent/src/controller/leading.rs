@@ -6,7 +6,8 @@
 //!
 //! 1. what is left of an earlier term is ended, and its end awaited;
 //! 2. every watch lists anew, which is a consistent read: what the leader before
-//!    has written is in it. A watch that cannot is not answered from;
+//!    has written is in it. A watch that cannot is not answered from; without the
+//!    agent's own nothing goes on;
 //! 3. the fence is armed for the term; from here on writes get through;
 //! 4. every unit runs, since only running it tells whether it is in place.
 //!
@@ -16,6 +17,7 @@
 
 use super::Controller;
 use super::reporting::unit_object_name;
+use crate::written::{Written, has_effects, is_durable};
 use reeve_cluster::Role;
 use reeve_core::UnitKey;
 use std::collections::BTreeSet;
@@ -24,7 +26,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The watches of a new leader have this long to list anew. It is several times
-/// what a list of all objects takes; units whose watches need longer say so.
+/// what a list of all objects takes; units whose watches need longer say so. For the
+/// agent's own, which say what was done, it waits for as long as they take.
 const TAKEOVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the agent does at the moment.
@@ -96,7 +99,7 @@ impl Controller {
                 let patience = TAKEOVER_PATIENCE.as_secs();
                 tracing::warn!(
                     patience,
-                    "not everything could be read anew; leading without it"
+                    "not everything could be read anew; leading without what is not the agent's own"
                 );
             }
             term
@@ -124,6 +127,14 @@ impl Controller {
         else {
             return;
         };
+        // What was done outside, and which hooks have run, is known from these alone:
+        // whoever leads without them does it again. However long that takes.
+        let snapshot = self.runner.store.snapshot();
+        let units = self.own.units.spec().clone();
+        let written = |name: &str| Written::seen(name, &snapshot, &units);
+        if !self.synced() || written("").is_none() {
+            return;
+        }
         // Lost again, if it cannot be armed: the election will say so.
         if self.state.runs > 0 || self.fence.arm(term).is_err() {
             return;
@@ -131,6 +142,7 @@ impl Controller {
         self.state.part = Part::Leads { term };
         tracing::info!(term, "leading");
         self.reports.unmute();
+        self.runner.executor.journal.learn_anew();
         let names: Vec<Arc<str>> = self.state.plugins.keys().cloned().collect();
         for name in names {
             let Some(plugin) = self.state.plugins.get_mut(&name) else {
@@ -139,17 +151,23 @@ impl Controller {
             plugin.renew_guard();
             plugin.be_quiet();
             // What this replica knew may be of an earlier term.
-            let snapshot = self.runner.store.snapshot();
             plugin.forget_syncs();
-            plugin.resume_syncs(&snapshot, self.own.units.spec(), &self.loader.namespace);
+            let written = written(&name).unwrap_or_default();
+            plugin.resume_syncs(&written);
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
-            let keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+            let mut keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+            keep.extend(match plugin.active {
+                Some(_) => written.names(has_effects),
+                // It may run again.
+                None => written.names(is_durable),
+            });
             self.drop_unit_objects(&name, &keep);
             for unit in units {
                 self.state.queue.add(unit);
             }
             self.mark_stale(&name);
         }
+        self.drop_forgotten_unit_objects();
     }
 
     /// Stops taking units; `ended` is told when those that run have ended.

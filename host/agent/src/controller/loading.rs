@@ -1,7 +1,9 @@
 //! Loading plugins, putting them to work, and stopping them.
 
 use super::load_job::Load;
-use super::reporting::{is_unit_object_of, unit_object_name};
+use super::reporting::{
+    UNIT_LABEL_LENGTH, is_unit_object_of, unit_object_name, unit_object_prefix,
+};
 use super::{Controller, Done, JobFor, Loaded, Route, jitter};
 use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
@@ -12,6 +14,7 @@ use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
 use crate::version::VersionId;
+use crate::written::{Written, has_effects, is_durable, is_ours};
 use reeve_api::{Reason, ShadowStatus};
 use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
@@ -42,6 +45,7 @@ impl Controller {
             self.on_change(change);
         }
         self.resume_reports();
+        self.drop_forgotten_unit_objects();
         let waiting: Vec<(Arc<str>, bool)> = self
             .state
             .plugins
@@ -233,6 +237,7 @@ impl Controller {
         }
         let snapshot = self.runner.store.snapshot();
         let everything = reeve_core::selector::Selector::default();
+        let written = self.written(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
@@ -264,17 +269,19 @@ impl Controller {
             .chain(&active.watches.contributed);
         let others_seen = others.all(|watch| list(watch).is_some());
         let primaries = list(&active.watches.primary).filter(|_| others_seen);
-        let Some(primaries) = primaries else {
-            // It was lost in the moment since it was synced; the next attempt
+        let Some((primaries, written)) = primaries.zip(written) else {
+            // A watch was lost in the moment since it was synced; the next attempt
             // begins anew.
             plugin.active = None;
             plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.base);
             return;
         };
         plugin.take_stock(active, &snapshot, &primaries);
-        plugin.resume_syncs(&snapshot, self.own.units.spec(), &self.loader.namespace);
+        plugin.resume_syncs(&written);
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
-        let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+        let mut names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
+        // A version for the kind from before may take them away yet.
+        names.extend(written.names(has_effects));
         self.drop_unit_objects(name, &names);
         // Those of which the watch has not told yet.
         for object in said.into_iter().filter(|object| !names.contains(object)) {
@@ -286,13 +293,48 @@ impl Controller {
     }
 
     /// Deletes the `Unit` objects of a plugin, all but these.
-    pub(super) fn drop_unit_objects(&mut self, name: &Arc<str>, keep: &BTreeSet<String>) {
-        let objects = self.state.unit_objects.iter();
-        let surplus =
-            objects.filter(|object| is_unit_object_of(name, object) && !keep.contains(*object));
-        for object in surplus {
+    pub(super) fn drop_unit_objects(&mut self, name: &str, keep: &BTreeSet<String>) {
+        let said = self.reports.said_where(|object| is_unit_object_of(name, object));
+        let mut objects: BTreeSet<String> = said.into_iter().map(|(object, _)| object).collect();
+        let seen = self.state.unit_objects.iter();
+        objects.extend(seen.filter(|object| is_unit_object_of(name, object)).cloned());
+        for object in objects.difference(keep) {
             self.reports
                 .put(About::Unit(object.clone()), Report::Unit(None));
+        }
+    }
+
+    /// What is written of a plugin's units, here or in the cluster; none while that
+    /// cannot be seen.
+    pub(super) fn written(&self, name: &str) -> Option<Written> {
+        let snapshot = self.runner.store.snapshot();
+        let seen = Written::seen(name, &snapshot, self.own.units.spec())?;
+        Some(seen.and_said(name, &self.reports))
+    }
+
+    /// Deletes the `Unit` objects of plugins that were forgotten while nobody led.
+    pub(super) fn drop_forgotten_unit_objects(&mut self) {
+        let known: BTreeSet<String> = self
+            .state
+            .plugins
+            .keys()
+            .map(|name| unit_object_prefix(name))
+            .collect();
+        let unknown = self.state.unit_objects.iter().filter(|object| {
+            let end = object.len().checked_sub(UNIT_LABEL_LENGTH);
+            let prefix = end.and_then(|end| object.get(..end));
+            prefix.is_some_and(|prefix| !known.contains(prefix))
+        });
+        let (snapshot, units) = (self.runner.store.snapshot(), self.own.units.spec());
+        let namespace = Some(&*self.loader.namespace);
+        for object in unknown {
+            let found = snapshot.get_in(units, namespace, object).found();
+            // One that somebody made by hand is none of ours.
+            if found.is_some_and(|found| is_ours(&found)) {
+                self.reports.forget_names(|name| name == object);
+                self.reports
+                    .put(About::Unit(object.clone()), Report::Unit(None));
+            }
         }
     }
 
@@ -367,8 +409,9 @@ impl Controller {
                 {
                     rights.ask_soon();
                 }
-                let granted_alike = plugin.standing.ungranted == standing.ungranted
-                    && plugin.standing.may_hold == standing.may_hold;
+                let may_hold_alike = plugin.standing.may_hold == standing.may_hold;
+                let granted_alike =
+                    plugin.standing.ungranted == standing.ungranted && may_hold_alike;
                 if granted_alike && plugin.standing.left == standing.left {
                     return;
                 }
@@ -377,11 +420,12 @@ impl Controller {
                     self.mark_stale(name);
                     return;
                 }
-                let failing = plugin
+                // Which primaries are to wait, only running their units tells.
+                let concerned = plugin
                     .units
                     .iter()
-                    .filter(|(_, unit)| unit.health() == Health::Failing);
-                for (primary, _) in failing {
+                    .filter(|(_, unit)| !may_hold_alike || unit.health() == Health::Failing);
+                for (primary, _) in concerned {
                     self.state.queue.add(plugin.unit(primary));
                 }
             }
@@ -437,10 +481,13 @@ impl Controller {
         self.mark_stale(name);
     }
 
-    /// Ends whatever runs or loads for a plugin.
+    /// Ends whatever runs or loads for a plugin. It may run again: what was done
+    /// outside, and how far syncs with hooks are, stays written until the plugin is
+    /// forgotten.
     pub(super) fn halt(&mut self, name: &Arc<str>) {
         self.unroute(name);
         self.runner.memo.forget_plugin(name);
+        let written = self.written(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
@@ -450,6 +497,8 @@ impl Controller {
         plugin.retry_at = None;
         plugin.wants_load = false;
         plugin.active = None;
+        let effects = written.as_ref().map(|written| written.names(has_effects));
+        plugin.effects_left = effects.map_or(0, |effects| effects.len());
         let waited = plugin.rights.take().map(|mut rights| rights.end());
         for unit in waited.into_iter().flatten() {
             self.state.queue.done(&unit);
@@ -458,15 +507,16 @@ impl Controller {
         for unit in units {
             self.state.queue.remove(&unit);
             self.state.reads.remove(&unit);
-            let state = plugin.forget_unit(&unit);
-            if state.is_some_and(|state| state.reported) {
-                self.reports
-                    .put(About::Unit(unit_object_name(&unit)), Report::Unit(None));
-            }
+            plugin.forget_unit(&unit);
         }
         plugin.owned.clear();
         plugin.strangers.clear();
         plugin.owned_count = 0;
-        self.drop_unit_objects(name, &BTreeSet::new());
+        // What was held before is held again.
+        plugin.renew_guard();
+        if let Some(written) = written {
+            let keep = written.names(is_durable);
+            self.drop_unit_objects(name, &keep.into_iter().collect());
+        }
     }
 }

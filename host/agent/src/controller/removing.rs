@@ -7,6 +7,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::removal::{Removed, Remover};
 use crate::secret_names::{self, Remembered};
+use crate::written::has_effects;
 use reeve_api::{DeletionPolicy, PLUGIN_CONFIG_MAP_LABEL, Reason, SyncMode};
 use reeve_cluster::Identity;
 use reeve_core::GroupVersionKind;
@@ -77,10 +78,17 @@ impl PluginState {
             },
             None => "its objects stay".to_owned(),
         };
+        let effects = match self.effects_left {
+            0 => String::new(),
+            units => format!(
+                "; the outside effects of {units} units stay too, since only the plugin can take \
+                 them away, and their Unit objects say which"
+            ),
+        };
         Problem::lasting(
             Reason::ConfigMapAbsent,
             format!(
-                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}. Create it to run the plugin, or delete this Plugin to forget it"
+                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}{effects}. Create it to run the plugin, or delete this Plugin to forget it"
             ),
         )
     }
@@ -147,11 +155,18 @@ impl Controller {
             contributes: contributes.filter_map(|kind| parse_kind(kind)).collect(),
             primary_kind: plugin.primary_kind.clone(),
         };
+        let (loader, account) = (self.loader.clone(), account.unwrap_or(name).to_owned());
         let plugin_name = name.clone();
         let handle = self.state.jobs.spawn(async move {
+            // Nobody acts as an account that does not agree, or no longer does.
+            let agreed = loader.check_consent(&plugin_name, &account).await;
+            let result = match agreed {
+                Ok(()) => remover.advance().await,
+                Err(problem) => Err(problem),
+            };
             Done::Removal {
                 plugin: plugin_name,
-                result: remover.advance().await,
+                result,
             }
         });
         self.state
@@ -171,7 +186,7 @@ impl Controller {
         let Some(removing) = &mut plugin.removing else {
             return;
         };
-        let now = Instant::now();
+        let (now, mut ended) = (Instant::now(), false);
         removing.job = None;
         match result {
             Ok(removed) => {
@@ -190,6 +205,7 @@ impl Controller {
                     self.reports
                         .forget_names(|object| is_unit_object_of(name, object));
                 }
+                ended = removing.at.is_none();
                 removing.removed = removed;
             }
             Err(problem) => {
@@ -203,11 +219,22 @@ impl Controller {
                         "{message}. Grant that to the plugin's account and to the agent, or do it \
                          yourself: `reeve release {name}` lets primaries go"
                     ),
+                    Reason::ServiceAccountUnusable => format!(
+                        "{message}. Nothing is done as it before that, or do it yourself: \
+                         `reeve release {name}` lets primaries go"
+                    ),
                     _ => format!("{message}. It is tried again"),
                 });
             }
         }
         plugin.problem = Some(plugin.without_config_map());
+        if ended {
+            // No sync has hooks any more; what is outside is still there.
+            if let Some(written) = self.written(name) {
+                let keep = written.names(has_effects);
+                self.drop_unit_objects(name, &keep.into_iter().collect());
+            }
+        }
         self.mark_stale(name);
     }
 }

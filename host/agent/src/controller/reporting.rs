@@ -173,7 +173,7 @@ impl Controller {
     }
 }
 
-const UNIT_LABEL_LENGTH: usize = 20;
+pub(super) const UNIT_LABEL_LENGTH: usize = 20;
 
 pub(crate) fn unit_object_prefix(plugin: &str) -> String {
     format!("{}-", plugin_label(plugin).to_lowercase())

@@ -6,11 +6,13 @@ use super::reporting::{
 use super::{Controller, Done, JobFor, jitter};
 use crate::active::LoadKey;
 use crate::metrics::RunResult;
-use crate::plugin::Health;
+use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::run::Ran;
 use crate::secret_names::{kept_secret, object_name};
+use crate::sync_status;
+use crate::written::is_durable;
 use reeve_api::Reason;
 use reeve_cluster::{Answer, ObjectName};
 use reeve_core::UnitKey;
@@ -208,6 +210,27 @@ impl Controller {
         Some(active.key.clone())
     }
 
+    /// Writes down what a run has done that ended when its plugin had stopped.
+    fn on_ran_since_stopped(&self, unit: &UnitKey, ran: Ran) {
+        if ran.effects.is_none() && ran.sync.is_none() {
+            return;
+        }
+        let name = unit_object_name(unit);
+        let said = self.reports.said(&name);
+        let mut report = said.unwrap_or_else(|| {
+            let nothing = UnitState::default();
+            unit_report(unit, &nothing, ran.primary_uid.as_deref(), None)
+        });
+        if let Some(effects) = ran.effects {
+            report.status.actions = effects.write();
+        }
+        if let Some(sync) = ran.sync {
+            report.status.sync = sync_status::write(&sync, None);
+        }
+        let report = is_durable(&report.status).then(|| Box::new(report));
+        self.reports.put(About::Unit(name), Report::Unit(report));
+    }
+
     pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, mut ran: Ran) {
         let again = self.state.queue.done(unit);
         // Whoever leads now finds out how the unit is; this replica does when it
@@ -225,14 +248,17 @@ impl Controller {
         // the primary's kind it may have run meanwhile, and what it wrote been
         // overwritten by this one: it looks again.
         if !current {
-            if let Some(state) = plugin.units.get_mut(&*unit.primary) {
+            let same = plugin.labels.get(&unit_label(unit)).cloned();
+            let primary = same.as_ref().unwrap_or(&unit.primary);
+            if let Some(state) = plugin.units.get_mut(primary) {
                 state.retry |= ran.retry;
                 // What was done outside was done, whichever version asked for it.
                 if let Some(effects) = ran.effects.take() {
                     state.effects = effects;
                 }
+            } else {
+                return self.on_ran_since_stopped(unit, ran);
             }
-            let same = plugin.labels.get(&unit_label(unit)).cloned();
             if let Some(primary) = same.filter(|primary| *primary != *unit.primary) {
                 let unit = plugin.unit(&primary);
                 self.state.queue.add(unit);

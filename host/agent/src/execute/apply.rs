@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// An object that is to be changed is looked at this often at most, while others
+/// change it, too. A status that somebody reports into it takes one more look.
+const LOOKS: usize = 3;
+
 impl Executor {
     /// Applies an object. Returns which fields of it others had taken from us.
     pub(super) async fn apply(
@@ -52,7 +56,8 @@ impl Executor {
 
     /// Changes an object of ours to what is wanted. What others set of it is written
     /// down before it is overwritten, and what is ignored is given up without being
-    /// changed.
+    /// changed. What is overwritten is what was looked at: an object that has changed
+    /// since is looked at again.
     pub(super) async fn change(
         &self,
         work: &Work<'_>,
@@ -60,34 +65,66 @@ impl Executor {
         one: &Wanted,
         live: &Object,
     ) -> Result<Object, Problem> {
+        let mut newer: Option<Object> = None;
+        for _ in 1..LOOKS {
+            let live = newer.as_ref().unwrap_or(live);
+            match self.change_version(work, resource, one, live).await? {
+                Ok(applied) => return Ok(applied),
+                Err(error @ WriteError::Precondition { .. }) => {
+                    let reference = &one.stamped.reference;
+                    let now = self.live(work.active, reference).await?;
+                    let same = now.filter(|now| now.uid() == live.uid());
+                    newer = Some(same.ok_or_else(|| write_problem(reference, &error))?);
+                }
+                Err(error) => return self.make_anew(work, resource, one, live, &error).await,
+            }
+        }
+        let live = newer.as_ref().unwrap_or(live);
+        match self.change_version(work, resource, one, live).await? {
+            Ok(applied) => Ok(applied),
+            Err(error) => self.make_anew(work, resource, one, live, &error).await,
+        }
+    }
+
+    /// Changes an object that is as it was looked at.
+    async fn change_version(
+        &self,
+        work: &Work<'_>,
+        resource: &Resource,
+        one: &Wanted,
+        live: &Object,
+    ) -> Result<Result<Object, WriteError>, Problem> {
         let manager = &work.active.field_manager;
         let options = &one.member.options;
+        let mut handed_over = None;
         // An object that is ours alone, which most are, has nothing to look into.
         if one.ignored.is_some() || others(live, manager).is_some() {
             let whole = live.whole();
             let fields = taken(&whole, &one.stamped.body, manager);
             self.note_overwrite(work, live, &fields).await?;
             if let Some(entries) = handover(one, &whole, manager) {
-                self.hand_over(work, live, &entries).await?;
+                handed_over = Some(self.hand_over(work, live, &entries).await?);
             }
         }
+        let live = handed_over.as_ref().unwrap_or(live);
         // Whoever leaves fields to others does not take one that somebody has set
         // just now either.
         let force = options.apply != ApplyMode::Merge;
-        let sent = self.send(work.active, resource, one, Onto::Uid(live.uid()), force);
-        match sent.await {
-            Ok(applied) => Ok(applied),
-            Err(error) => self.make_anew(work, resource, one, live, &error).await,
-        }
+        let onto = match force {
+            true => Onto::Version(live),
+            false => Onto::Uid(live.uid()),
+        };
+        Ok(self.send(work.active, resource, one, onto, force).await)
     }
 
-    /// Writes who owns which fields of an object. Values stay.
+    /// Writes who owns which fields of an object. Values stay. Returns it as it is
+    /// then.
     pub(super) async fn hand_over(
         &self,
         work: &Work<'_>,
         live: &Object,
         entries: &Value,
-    ) -> Result<(), Problem> {
+    ) -> Result<Object, Problem> {
         let began = Instant::now();
         let written = self
             .cluster
@@ -103,9 +140,7 @@ impl Executor {
             self.lost
                 .note(live.resource(), error, Mark::written(Some(live)));
         }
-        written
-            .map(drop)
-            .map_err(|error| write_problem(&live.reference(), &error))
+        written.map_err(|error| write_problem(&live.reference(), &error))
     }
 
     /// Sends an apply, to the object that is meant and no other of its name.
@@ -119,8 +154,9 @@ impl Executor {
     ) -> Result<Object, WriteError> {
         let mut body = one.stamped.body.clone();
         if let Some(metadata) = body["metadata"].as_object_mut() {
-            let (field, value) = onto.precondition();
-            metadata.insert(field.to_owned(), json!(value));
+            for (field, value) in onto.preconditions() {
+                metadata.insert(field.to_owned(), json!(value));
+            }
         }
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
@@ -224,17 +260,24 @@ pub(super) enum Onto<'a> {
     /// The object with this uid. One made by somebody else since we looked is not
     /// ours to force.
     Uid(&'a str),
+    /// The object as it was looked at, and no later version of it: what somebody has
+    /// set since is not ours to force either.
+    Version(&'a Object),
 }
 
 impl<'a> Onto<'a> {
-    /// The field of `metadata` that says so to the API server, and its value.
-    fn precondition(self) -> (&'static str, &'a str) {
+    /// The fields of `metadata` that say so to the API server, and their values.
+    fn preconditions(self) -> Vec<(&'static str, &'a str)> {
         match self {
             // An apply has no way to say "only create", but the version that it names
             // must be the live one, and where there is none it is not looked at. No
             // object has version 1: that is etcd's revision before the first write.
-            Self::Nothing => ("resourceVersion", "1"),
-            Self::Uid(uid) => ("uid", uid),
+            Self::Nothing => vec![("resourceVersion", "1")],
+            Self::Uid(uid) => vec![("uid", uid)],
+            Self::Version(object) => vec![
+                ("uid", object.uid()),
+                ("resourceVersion", object.resource_version()),
+            ],
         }
     }
 }

@@ -74,7 +74,11 @@ impl Executor {
         name: &str,
     ) -> Result<(), Problem> {
         let kind = GroupVersionKind::new("", "v1", "Namespace");
-        let Some(resource) = work.active.resource(&kind) else {
+        // Of a kind that is only read there is a resource, too.
+        let writes = &work.active.manifest.writes;
+        let declared = writes.iter().any(|rule| rule.kind.same_kind(&kind));
+        let resource = work.active.resource(&kind).filter(|_| declared);
+        let Some(resource) = resource else {
             return Err(Problem::lasting(
                 Reason::OutcomeRefused,
                 format!(
@@ -120,10 +124,11 @@ impl Executor {
                 reason: "it is taken over by the plugin, as spec.adoption of its Plugin says",
             })
             .await?;
-        if let Some(entries) = self.adopted(work, one, live) {
-            self.hand_over(work, live, &entries).await?;
-        }
-        let onto = Onto::Uid(live.uid());
+        let handed_over = match self.adopted(work, one, live) {
+            Some(entries) => Some(self.hand_over(work, live, &entries).await?),
+            None => None,
+        };
+        let onto = Onto::Version(handed_over.as_ref().unwrap_or(live));
         tracing::info!(object = %reference, "taken over");
         match self.send(work.active, resource, one, onto, true).await {
             Ok(applied) => Ok(applied),

@@ -94,7 +94,10 @@ impl Executor {
                 write_problem(reference, &error)
             })?;
         tracing::info!(object = %reference, reason, "deleted to be made anew");
-        if deletion == Deletion::Pending {
+        // Marked as it went, as a Pod without a grace period is.
+        let pending =
+            deletion == Deletion::Pending && self.live(active, reference).await?.is_some();
+        if pending {
             let message = format!("{reference} is being deleted, and made anew when it is gone");
             return Err(Problem::passing(Reason::Waiting, message));
         }

@@ -5,7 +5,7 @@ use super::Loader;
 use crate::problem::{Problem, chain};
 use futures::{StreamExt, TryStreamExt};
 use reeve_api::Reason;
-use reeve_cluster::{AccessCheck, Identity, Resource};
+use reeve_cluster::{AccessCheck, Identity, ReadError, Resource};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
 use reeve_core::manifest::secret_kind;
 use reeve_core::{GroupVersionKind, Manifest};
@@ -25,6 +25,12 @@ pub(super) struct Asks<'a> {
 impl Loader {
     /// The account must exist and must agree: without the annotation, whoever may
     /// write a ConfigMap here could act as any account of the namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::ServiceAccountUnusable`] when it does not, or the agent may not see
+    /// whether it does; [`Reason::Unreachable`] when nobody answers, of which nothing
+    /// follows.
     pub(crate) async fn check_account(&self, plugin: &str, account: &str) -> Result<(), Problem> {
         let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
         let resource = Resource {
@@ -38,10 +44,15 @@ impl Loader {
             .get(&resource, Some(namespace), account)
             .await
             .map_err(|error| {
-                problem(format!(
-                    "ServiceAccount {namespace}/{account} cannot be read: {}",
-                    chain(&error)
-                ))
+                // Only a refusal says something about the account, or about who may use
+                // it; an API server that does not answer says nothing.
+                let reason = match error {
+                    ReadError::Forbidden { .. } => Reason::ServiceAccountUnusable,
+                    _ => Reason::Unreachable,
+                };
+                let error = chain(&error);
+                let text = format!("ServiceAccount {namespace}/{account} cannot be read: {error}");
+                Problem::passing(reason, text)
             })?;
         let Some(found) = found else {
             return Err(problem(format!(
@@ -60,9 +71,15 @@ impl Loader {
         }
     }
 
+    /// That the account agrees, and is not the agent's own.
+    pub(crate) async fn check_consent(&self, plugin: &str, account: &str) -> Result<(), Problem> {
+        self.check_account(plugin, account).await?;
+        self.check_not_own(account).await
+    }
+
     /// The agent's own account is nobody's: a plugin that acted as it could give
     /// itself every right that the agent has, among them those to act as others.
-    pub(super) async fn check_not_own(&self, account: &str) -> Result<(), Problem> {
+    async fn check_not_own(&self, account: &str) -> Result<(), Problem> {
         let own = self.cluster.own_user().await;
         let own = own.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
         if own != Identity::service_account(&self.namespace, account).user {

@@ -10,6 +10,7 @@ use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::run::Runner;
 use crate::version::Artifact;
+use crate::written::Written;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
@@ -137,7 +138,8 @@ impl Planner {
         state.active = Some(active.clone());
         state.guard.lock().set_policy(active.withdrawals);
         state.take_stock(&active, &snapshot, &primaries);
-        state.resume_syncs(&snapshot, self.own.units.spec(), namespace);
+        let written = Written::seen(plugin, &snapshot, self.own.units.spec());
+        state.resume_syncs(&written.unwrap_or_default());
         Ok(Opened {
             runner: &self.runner,
             active,

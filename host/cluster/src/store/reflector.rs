@@ -8,7 +8,7 @@ use super::wire::{Bookmark, Line, Lines, Page};
 use crate::object::{Object, ObjectError};
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::transport::{Call, CallError, TransportError};
+use crate::transport::{Call, CallError, REQUEST_TIMEOUT, TransportError};
 use http_body_util::BodyExt;
 use reeve_core::backoff::Backoff;
 use reeve_core::chain;
@@ -30,6 +30,10 @@ const WATCH_TIME: Duration = Duration::from_secs(300);
 /// A watch that the API server should have ended this long ago hangs on a dead
 /// connection.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
+
+/// A watch that says nothing for so long hangs on a dead connection: API servers send
+/// a bookmark about every minute to whoever asks for them.
+const WATCH_IDLE: Duration = Duration::from_secs(150);
 
 /// A watch that ends this soon and without an event was as good as refused.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
@@ -76,6 +80,8 @@ enum Interruption {
     Object(#[from] ObjectError),
     #[error("the watch ended as soon as it began")]
     Short,
+    #[error("the watch said nothing for {} s", WATCH_IDLE.as_secs())]
+    Idle,
 }
 
 impl From<CallError> for Interruption {
@@ -154,6 +160,9 @@ impl Reflector {
             };
             let relist = match &interruption {
                 Interruption::Expired => true,
+                // A server that was restored from a backup has nothing to say after a
+                // version that it has not reached yet.
+                Interruption::Idle => true,
                 // Whether the agent may still read this, and whether it is still
                 // served, is for a list to find out.
                 Interruption::Refused(status) => matches!(status.code, 401 | 403 | 404),
@@ -203,14 +212,19 @@ impl Reflector {
         version: &mut String,
         progress: &mut Progress,
     ) -> Result<(), Interruption> {
-        let response = self.shared.cluster.open(call).await?;
+        let opened = timeout(REQUEST_TIMEOUT, self.shared.cluster.open(call)).await;
+        let response = opened.unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT).into()))?;
         progress.opened = Some(Instant::now());
         // It listens: what was wrong with the connection is over.
         self.shared
             .set_state(&self.spec, self.id, WatchState::Synced);
         let mut body = response.into_body();
         let mut lines = Lines::default();
-        while let Some(frame) = body.frame().await {
+        loop {
+            let frame = timeout(WATCH_IDLE, body.frame()).await;
+            let Some(frame) = frame.map_err(|_| Interruption::Idle)? else {
+                return Ok(());
+            };
             let frame = frame.map_err(|error| TransportError::Receive(Box::new(error)));
             let Ok(data) = frame.map_err(Interruption::Transport)?.into_data() else {
                 continue;
@@ -223,7 +237,6 @@ impl Reflector {
                 }
             }
         }
-        Ok(())
     }
 
     /// Takes in one line, and returns the version that it brings the watch to.
@@ -273,7 +286,9 @@ impl Reflector {
         observer.watch_restarted(&self.resource);
         let broken = matches!(
             interruption,
-            Interruption::Transport(TransportError::Receive(_)) | Interruption::Short
+            Interruption::Transport(TransportError::Receive(_))
+                | Interruption::Short
+                | Interruption::Idle
         );
         // Connections break, and versions expire in an outage; only when the next
         // attempt fails too is it news.

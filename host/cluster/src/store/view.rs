@@ -119,13 +119,18 @@ impl View {
     ///
     /// What was deleted unseen is missing in the list, and told. What was written
     /// while the list was under way is newer than the list, and stays; what has
-    /// been deleted since, by the uids `gone`, does not come back with it.
+    /// been deleted since, by the uids `gone`, does not come back with it. Where the
+    /// list is of an earlier version than what was told, the server was restored from a
+    /// backup and counts anew: versions from before say nothing then.
     pub(super) fn replace(
         &mut self,
         listed: &Objects,
         version: Option<u128>,
         gone: &HashSet<Box<str>>,
     ) -> Vec<Change> {
+        let restored = version
+            .zip(self.reached)
+            .is_some_and(|(list, reached)| list < reached);
         let old = std::mem::take(&mut self.objects);
         let mut kept = listed.clone();
         let mut changes = Vec::new();
@@ -137,7 +142,7 @@ impl View {
             }
             match old.get(name) {
                 // The same state keeps its place in memory.
-                Some(before) if !object.is_newer_than(before) => kept.put(before.clone()),
+                Some(before) if is_kept(before, object, restored) => kept.put(before.clone()),
                 before => changes.extend(self.change(before.cloned(), Some(object.clone()))),
             }
         }
@@ -146,7 +151,7 @@ impl View {
                 continue;
             }
             let written_since = match (object.version_number(), version) {
-                (Some(object), Some(list)) => object > list,
+                (Some(object), Some(list)) => object > list && !restored,
                 _ => false,
             };
             if written_since {
@@ -157,7 +162,7 @@ impl View {
         }
         self.objects = kept;
         self.complete = true;
-        // Not the greater of both: a server restored from a backup counts anew.
+        // Not the greater of both.
         self.reached = version;
         changes
     }
@@ -171,6 +176,16 @@ impl View {
             new,
             own_write: false,
         }))
+    }
+}
+
+/// Whether a list tells nothing new of an object that is there.
+fn is_kept(before: &Object, listed: &Object, restored: bool) -> bool {
+    match restored {
+        true => {
+            before.uid() == listed.uid() && before.resource_version() == listed.resource_version()
+        }
+        false => !listed.is_newer_than(before),
     }
 }
 
@@ -257,6 +272,31 @@ mod tests {
             assert_eq!(told(changes), expected, "{before:?} {listed:?}");
             assert_eq!(held(&view), after, "{before:?} {listed:?}");
             assert!(view.complete);
+        }
+    }
+
+    /// The server was restored from a backup of version 3; the watch had told of all up to
+    /// version 5.
+    #[test]
+    fn a_list_of_a_restored_server_is_all_there_is() {
+        for (before, listed, expected) in [
+            // Made after the backup,
+            (&["a@5"][..], &[][..], &["a@5 -> none"][..]),
+            // or changed after it,
+            (&["a@5"], &["a@2"], &["a@5 -> a@2"]),
+            // or made anew after it.
+            (&["a-2@5"], &["a-1@2"], &["a-2@5 -> a-1@2"]),
+            (&["a@2", "b@4"], &["a@2"], &["b@4 -> none"]),
+            (&[], &["a@2"], &["none -> a@2"]),
+        ] {
+            let mut view = view(before);
+            let changes = view.replace(&objects(listed), Some(3), &HashSet::new());
+            assert_eq!(told(changes), expected, "{before:?} {listed:?}");
+            assert_eq!(held(&view), listed, "{before:?} {listed:?}");
+            // Versions count from there.
+            view.reach(Some(4));
+            view.put(object("c@4"));
+            assert!(held(&view).contains(&"c@4".to_owned()));
         }
     }
 

@@ -379,6 +379,59 @@ async fn a_dropped_watch_goes_on_where_it_was() {
     assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 0);
 }
 
+/// A connection may be dead although nobody has closed it. Bookmarks come every minute on
+/// one that is not.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_says_nothing_is_not_waited_for_long() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    sleep(Duration::from_secs(200)).await;
+    fixture.server.reset_requests();
+    let silent = "silent-watch: resource=configmaps".parse().unwrap();
+    fixture.server.set_faults(vec![silent]);
+    fixture.put("a", "web", "2").await;
+    fixture.put("b", "web", "1").await;
+    sleep(Duration::from_secs(80)).await;
+    assert_eq!(
+        value(&fixture.store.snapshot(), "a"),
+        "1",
+        "nobody has said so"
+    );
+    assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 0);
+    sleep(Duration::from_secs(80)).await;
+    let mut changes = fixture.next_changes(2).await;
+    changes.sort();
+    assert_eq!(changes, ["a: 1 -> 2", "b: none -> 1"]);
+    assert_eq!(watch.state(), WatchState::Synced);
+    // Over: no more lists than that one.
+    fixture.server.set_faults(Vec::new());
+    sleep(Duration::from_secs(200)).await;
+    fixture.server.reset_requests();
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(fixture.server.requests().count(Verb::List, "configmaps"), 0);
+}
+
+/// The API server opens a watch at once, or not at all.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_open_says_so() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "web", "1").await;
+    let watch = fixture.watch_default().await;
+    fixture.next_changes(1).await;
+    let slow = "latency: delay=1h, verb=watch".parse().unwrap();
+    fixture.server.set_faults(vec![slow]);
+    fixture.server.faults().drop_watches();
+    let state = until(&watch, |state| matches!(state, WatchState::Failing { .. })).await;
+    let text = "the api server gave no answer within 30 s";
+    assert!(state.to_string().contains(text), "{state}");
+    fixture.server.set_faults(Vec::new());
+    synced(&watch).await;
+    fixture.put("a", "web", "2").await;
+    assert_eq!(fixture.next_changes(1).await, ["a: 1 -> 2"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_quiet_watch_outlives_compaction() {
     let mut fixture = Fixture::on(server_with_history(4));

@@ -159,3 +159,29 @@ async fn a_replaced_object_is_what_is_returned_and_no_more() {
     assert_eq!(after["metadata"]["labels"].get("x"), None);
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
+
+/// API servers answer the deletion of a Service with the Service, though it is gone.
+#[tokio::test(start_paused = true)]
+async fn a_service_is_made_anew_in_one_run() {
+    let service = |address: &str| {
+        let object = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "s", "namespace": "alice"},
+            "spec": {"clusterIP": address, "ports": [{"port": 80}]}});
+        forced(object)
+    };
+    let world = world("Service.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    tell(&world, "alice", &service("None")).await;
+    let before = world.get(&service("")).await.unwrap();
+    world.server.reset_requests();
+    tell(&world, "alice", &service("10.96.7.7")).await;
+    let after = world.get(&service("")).await.unwrap();
+    assert_eq!(after["spec"]["clusterIP"], "10.96.7.7");
+    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    // Nobody had to wait for anything.
+    let requests = world.server.requests();
+    let units = requests
+        .iter()
+        .filter(|(call, _)| call.resource.starts_with("units") && call.verb.is_write());
+    assert_eq!(units.count(), 0, "{requests:?}");
+}

@@ -1,7 +1,7 @@
 //! Writes whose answers were lost: what became of them is found out before the plugin is
 //! asked again, also where no watch tells.
 
-use crate::told::{PLUGIN, config_map, tell, world};
+use crate::told::{PLUGIN, config_map, journal, tell, world};
 use reeve_it::World;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -110,4 +110,34 @@ async fn it_is_not_known_while_nobody_answers() {
     // The first was made unseen, and is not forgotten now that it is not wanted.
     assert_eq!(world.get(&first).await, None);
     assert_eq!(world.get(&second).await.unwrap()["data"]["a"], "2");
+}
+
+/// What somebody sets while an apply is on its way is written down before it goes.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_meets_an_apply_is_not_lost() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let object = |data: Value| config_map("alice", "c", &data);
+    tell(&world, "alice", &object(json!({"a": "1"}))).await;
+    let slow = "latency: delay=5s, verb=patch, resource=configmaps, user=system:serviceaccount:*";
+    faults(&world, &[slow]);
+    let edit = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let patch = json!({"data": {"a": "edited"}});
+        world.edit(&object(json!({})), patch).await;
+    };
+    let wanted = object(json!({"a": "1", "b": "2"}));
+    tokio::join!(tell(&world, "alice", &wanted), edit);
+    world.wait(Duration::from_secs(30)).await;
+    let live = world.get(&wanted).await.unwrap();
+    assert_eq!(live["data"], wanted["data"]);
+    let entries = journal(&world).await;
+    let text = ".data.a by \"kubectl-edit\"";
+    assert!(
+        entries.iter().any(|(operation, name, reason)| {
+            operation == "Overwrite" && name == "c" && reason.contains(text)
+        }),
+        "{entries:?}"
+    );
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
 }

@@ -35,6 +35,7 @@ mod restart;
 mod schemas;
 mod secrets;
 mod sources;
+mod stopped;
 mod story;
 mod swap;
 mod told;

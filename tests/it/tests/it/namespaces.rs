@@ -78,3 +78,29 @@ async fn the_manifest_must_say_that_namespaces_are_written() {
         "{ready:?}"
     );
 }
+
+/// A plugin that may see Namespaces makes none, whatever its account may do.
+#[tokio::test(start_paused = true)]
+async fn no_namespace_is_made_that_is_only_read() {
+    let world = world("ConfigMap.v1").await;
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "writes": ["ConfigMap.v1"], "scope": "cluster",
+        "reads": ["Namespace.v1"], "reconcile": {"do": "nothing", "meant": true},
+    });
+    let component = vec![("plugin.wasm", reeve_it::guest("chameleon"))];
+    world.deliver(PLUGIN, &component, Some(config)).await;
+    world.settle().await;
+    let loaded = world.plugin_condition(PLUGIN, "Loaded").await;
+    if loaded.reason == "ApprovalRequired" {
+        world.approve(PLUGIN).await;
+        world.settle().await;
+    }
+    let loaded = world.plugin_condition(PLUGIN, "Loaded").await;
+    assert_eq!(loaded.status, "True", "{loaded:?}");
+    tell(&world, "alice", &with_namespace()).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(world.get(&namespace()).await, None);
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    let text = "takes a manifest that declares to write Namespaces";
+    assert!(ready.message.contains(text), "{ready:?}");
+}

@@ -219,3 +219,44 @@ async fn a_new_leader_reports_and_clears_what_the_old_one_reported() {
     let ready = world.plugin_condition("quotas", "Ready").await;
     assert!(ready.message.contains("1 of 1 units ready"), "{ready:?}");
 }
+
+/// Entries that another leader has written count towards the bound of the journal, too.
+#[tokio::test(start_paused = true)]
+async fn who_leads_again_knows_the_whole_journal() {
+    let (world, one, two) = world().await;
+    let entries = async || {
+        let like = json!({"apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry",
+            "metadata": {"name": "", "namespace": reeve_it::NAMESPACE}});
+        world.list(&like).await.len()
+    };
+    // Who led, whenever it became another.
+    let mut leaders: Vec<bool> = Vec::new();
+    for round in 0..40 {
+        tokio::select! {
+            _ = leads(&one) => {}
+            _ = leads(&two) => {}
+        }
+        let leader = one.status().borrow().leading;
+        if leaders.last() != Some(&leader) {
+            leaders.push(leader);
+        }
+        // The same field of the same object is written down once.
+        let tenant = format!("t{round}");
+        world.tenant(&tenant, &[]).await;
+        repaired(&world, &tenant).await;
+        set_pods(&world, &tenant, "7").await;
+        repaired(&world, &tenant).await;
+        sleep(Duration::from_secs(5)).await;
+        if leaders.len() == 3 {
+            break;
+        }
+        world.server.faults().set_outage(Outage::Refused);
+        sleep(Duration::from_secs(40)).await;
+        world.server.faults().set_outage(Outage::None);
+    }
+    assert_eq!(leaders.len(), 3, "nobody led again");
+    let again = if leaders[2] { &one } else { &two };
+    let known = again.footprint().await.unwrap().journal;
+    assert_eq!(known, entries().await);
+    assert!(known > 2, "{known}");
+}

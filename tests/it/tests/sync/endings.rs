@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::stage::{Happened, OTHER, Stage, bundle, config_map, job, widget, with};
 
-const FINALIZER: &str = "reeve.dev/courier";
+pub(crate) const FINALIZER: &str = "reeve.dev/courier";
 const HOOKS: &str = "hooks.reeve.dev/courier";
 
 /// Lets the plugin have its primaries wait.
-async fn let_hold(stage: &Stage) {
+pub(crate) async fn let_hold(stage: &Stage) {
     let rules =
         json!([{"apiGroups": ["example.com"], "resources": ["bundles"], "verbs": ["patch"]}]);
     let account = json!({"kind": "ServiceAccount", "name": "courier", "namespace": NAMESPACE});
@@ -25,7 +25,7 @@ async fn stage() -> Stage {
     stage
 }
 
-async fn finalizers(stage: &Stage) -> Value {
+pub(crate) async fn finalizers(stage: &Stage) -> Value {
     let bundle = stage.world.get(&bundle("one")).await.unwrap();
     bundle["metadata"]["finalizers"].clone()
 }

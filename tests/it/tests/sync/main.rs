@@ -12,6 +12,7 @@ mod platform;
 mod recreations;
 mod removals;
 mod stage;
+mod stopped;
 mod timeouts;
 mod unseen;
 mod waves;

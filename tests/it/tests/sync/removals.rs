@@ -1,9 +1,10 @@
 //! What becomes of objects when their plugin is removed.
 
-use reeve_it::{NAMESPACE, config_map_reference, plugin_reference};
+use reeve_it::{AGENT, NAMESPACE, config_map_reference, core_reference, plugin_reference};
 use serde_json::{Value, json};
 
-use crate::stage::{APPS, Happened, Stage, bundle, config, config_map, widget, with};
+use crate::endings::{FINALIZER, finalizers, let_hold};
+use crate::stage::{APPS, Happened, OTHER, Stage, bundle, config, config_map, widget, with};
 
 fn held(name: &str, wave: i64) -> Value {
     let mut widget = widget(name, wave);
@@ -149,4 +150,123 @@ async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
     stage.pass(60).await;
     assert_eq!(finalizers().await, Value::Null);
     assert!(stage.exists(&config_map("a", 0)).await);
+}
+
+/// Where contributions were made only the manifest's namespaces are in reach.
+#[tokio::test(start_paused = true)]
+async fn contributions_in_named_namespaces_are_given_up() {
+    let stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    let world = &stage.world;
+    let mut shared = config_map("shared", 0);
+    shared["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("annotations");
+    shared["data"] = json!({"theirs": "1"});
+    world.apply(&shared).await;
+    let mut ours = with(shared.clone(), &[("reeve.dev/apply", "Contribute")]);
+    ours["data"] = json!({"ours": "1"});
+    let data = async || world.get(&shared).await.unwrap()["data"].clone();
+    stage.bundle("one", &[ours, widget("a", 0)]).await;
+    stage.pass(20).await;
+    assert_eq!(data().await, json!({"theirs": "1", "ours": "1"}));
+    // What the agent may see of ConfigMaps is granted in the namespaces of the manifest.
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "courier-agent"}});
+    let mut rules = world.get(&role).await.unwrap()["rules"].clone();
+    let rules = rules.as_array_mut().unwrap();
+    let (narrow, wide): (Vec<Value>, Vec<Value>) = rules
+        .drain(..)
+        .partition(|rule| rule["resources"] == json!(["configmaps"]));
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    world
+        .role("courier-agent", &Value::from(wide), &agent)
+        .await;
+    for namespace in [APPS, OTHER] {
+        let api = "rbac.authorization.k8s.io/v1";
+        let metadata = json!({"name": "courier-agent", "namespace": namespace});
+        world
+            .apply(
+                &json!({"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": narrow}),
+            )
+            .await;
+        let to = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "courier-agent"});
+        world
+            .apply(
+                &json!({"apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": to, "subjects": [agent]}),
+            )
+            .await;
+    }
+    remove(&stage).await;
+    stage.pass(120).await;
+    assert_eq!(data().await, json!({"theirs": "1"}));
+    let said = said(&stage).await;
+    assert!(said.contains("its objects are deleted"), "{said}");
+}
+
+/// Contributions that cannot be given up are no reason for primaries to wait.
+#[tokio::test(start_paused = true)]
+async fn primaries_do_not_wait_for_contributions() {
+    let stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    let world = &stage.world;
+    let_hold(&stage).await;
+    let mut shared = config_map("shared", 0);
+    shared["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("annotations");
+    world.apply(&shared).await;
+    let mut ours = with(shared.clone(), &[("reeve.dev/apply", "Contribute")]);
+    ours["data"] = json!({"ours": "1"});
+    stage
+        .bundle("one", &[ours, widget("a", 0), widget("b", 1)])
+        .await;
+    stage.pass(20).await;
+    assert_eq!(finalizers(&stage).await, json!([FINALIZER]));
+    let fault = "internal-error: verb=patch, resource=configmaps, user=system:serviceaccount:*";
+    world.server.set_faults(vec![fault.parse().unwrap()]);
+    remove(&stage).await;
+    stage.pass(120).await;
+    assert_eq!(finalizers(&stage).await, Value::Null);
+    let text = said(&stage).await;
+    assert!(text.contains("that does not go on: "), "{text}");
+    world.server.set_faults(Vec::new());
+    stage.pass(60).await;
+    assert_eq!(
+        world.get(&shared).await.unwrap()["data"]["ours"],
+        Value::Null
+    );
+    let text = said(&stage).await;
+    assert!(!text.contains("that does not go on: "), "{text}");
+}
+
+/// Who takes the account away from a plugin wants nothing more done as it.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_removed_as_an_account_that_does_not_agree() {
+    let stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    stage.bundle("one", &[config_map("a", 0)]).await;
+    stage.pass(10).await;
+    let account = core_reference("ServiceAccount", NAMESPACE, "courier");
+    for (plugin, text) in [
+        (Value::Null, "does not agree to be used"),
+        (json!("another"), "is for plugin another"),
+    ] {
+        stage.annotate(&account, "reeve.dev/plugin", plugin).await;
+        remove(&stage).await;
+        stage.pass(300).await;
+        assert!(stage.exists(&config_map("a", 0)).await, "{text}");
+        let said = said(&stage).await;
+        for part in [text, "`reeve release courier` lets primaries go"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        stage.deliver(config()).await;
+        stage.pass(10).await;
+    }
+    remove(&stage).await;
+    stage
+        .annotate(&account, "reeve.dev/plugin", json!("courier"))
+        .await;
+    stage.pass(120).await;
+    assert!(!stage.exists(&config_map("a", 0)).await);
 }

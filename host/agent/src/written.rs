@@ -1,0 +1,128 @@
+//! What `Unit` objects say of the units of a plugin, and what of that nobody else knows.
+//!
+//! A plugin that stops for a while, since a right was taken away or its ConfigMap is
+//! made anew, must find its outside effects and the hooks of its syncs again. So their
+//! `Unit` objects stay until the plugin itself is forgotten.
+
+use crate::controller::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
+use crate::inventory::approved_plan;
+use crate::reporter::Reports;
+use crate::sync_status;
+use reeve_api::{Unit, UnitSpec, UnitStatus};
+use reeve_cluster::{Object, Snapshot, WatchSpec};
+use reeve_core::selector::Selector;
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::collections::BTreeMap;
+
+/// What is written of one unit.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenUnit {
+    pub(crate) spec: UnitSpec,
+    pub(crate) status: Option<UnitStatus>,
+    /// The plan that a person has approved.
+    pub(crate) approved: Option<String>,
+}
+
+/// What is written of the units of one plugin, by the names of the objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written(BTreeMap<String, WrittenUnit>);
+
+impl Written {
+    /// As the watch of the `Unit` objects has it; none while that tells nothing, from
+    /// which nothing follows.
+    pub(crate) fn seen(plugin: &str, snapshot: &Snapshot, units: &WatchSpec) -> Option<Self> {
+        let found = snapshot
+            .list_in(units, None, &Selector::default())
+            .found()?;
+        let ours = found
+            .into_iter()
+            .filter(|object| is_of(object.name(), plugin));
+        let read = ours.filter_map(|object| {
+            let Unit { spec, status, .. } = serde_json::from_value(object.value()).ok()?;
+            let approved = approved_plan(&object);
+            let unit = WrittenUnit {
+                spec,
+                status,
+                approved,
+            };
+            Some((object.name().to_owned(), unit))
+        });
+        Some(Self(read.collect()))
+    }
+
+    /// The same, with what this replica has said of them since: the watch, or the API
+    /// server itself, may not have that yet.
+    pub(crate) fn and_said(mut self, plugin: &str, reports: &Reports) -> Self {
+        for (name, report) in reports.said_where(|name| is_of(name, plugin)) {
+            let approved = self.0.remove(&name).and_then(|unit| unit.approved);
+            let unit = WrittenUnit {
+                spec: report.spec,
+                status: Some(report.status),
+                approved,
+            };
+            self.0.insert(name, unit);
+        }
+        self
+    }
+
+    /// What is written of a unit.
+    pub(crate) fn of(&self, unit: &UnitKey) -> Option<&WrittenUnit> {
+        self.0.get(&unit_object_name(unit))
+    }
+
+    /// Names of the objects that are so.
+    pub(crate) fn names(&self, wanted: impl Fn(&UnitStatus) -> bool) -> Vec<String> {
+        let units = self.0.iter();
+        let wanted = units.filter(|(_, unit)| unit.status.as_ref().is_some_and(&wanted));
+        wanted.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Primaries of this kind that have outside effects, whether they exist or not.
+    pub(crate) fn with_effects(&self, kind: &GroupVersionKind) -> Vec<ObjectReference> {
+        let with = self
+            .0
+            .values()
+            .filter(|unit| unit.status.as_ref().is_some_and(has_effects));
+        with.filter_map(|unit| {
+            let primary = &unit.spec.primary;
+            // The version is not part of a unit's identity.
+            let found = GroupVersionKind::from_fields(&primary.api_version, &primary.kind)?;
+            found.same_kind(kind).then(|| {
+                let (namespace, name) = (primary.namespace.clone(), primary.name.clone());
+                ObjectReference::new(kind.clone(), namespace, name)
+            })
+        })
+        .collect()
+    }
+}
+
+/// Whether an object of this name is a `Unit` of a plugin.
+pub(crate) fn is_of(name: &str, plugin: &str) -> bool {
+    let prefix = unit_object_prefix(plugin);
+    name.starts_with(&prefix) && name.len() == prefix.len() + UNIT_LABEL_LENGTH
+}
+
+/// Whether a `Unit` object has the name that the agent gives it.
+pub(crate) fn is_ours(object: &Object) -> bool {
+    let Ok(Unit { spec, .. }) = serde_json::from_value(object.value()) else {
+        return false;
+    };
+    let primary = spec.primary;
+    let kind = GroupVersionKind::from_fields(&primary.api_version, &primary.kind);
+    kind.is_some_and(|kind| {
+        let primary = ObjectReference::new(kind, primary.namespace, primary.name);
+        unit_object_name(&UnitKey::new(spec.plugin, primary)) == object.name()
+    })
+}
+
+/// Whether a unit has outside effects: what was made is known from nowhere else.
+pub(crate) fn has_effects(status: &UnitStatus) -> bool {
+    !status.actions.is_empty()
+}
+
+/// Whether a stop of the plugin must not lose what is written of a unit: its outside
+/// effects, and the hooks that its sync has run.
+pub(crate) fn is_durable(status: &UnitStatus) -> bool {
+    let sync = status.sync.as_ref().and_then(sync_status::read);
+    has_effects(status) || sync.is_some_and(|sync| sync.is_durable())
+}
