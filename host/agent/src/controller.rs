@@ -11,15 +11,18 @@ mod happened;
 mod leading;
 pub(crate) mod load_job;
 mod loading;
+mod looking;
 mod removing;
 mod reporting;
 mod running;
 
 pub use footprint::Footprint;
+pub(crate) use looking::Tag;
 pub(crate) use removing::{Removing, parse_kind};
 pub(crate) use reporting::{unit_object_name, unit_object_prefix};
 
 use crate::active::{Active, LoadKey};
+use crate::artifacts::{Looked, Seen};
 use crate::clock::Clock;
 use crate::delivery::PART_OF_LABEL;
 use crate::load::{Loader, Standing};
@@ -179,6 +182,7 @@ pub(crate) enum Command {
 
 enum JobFor {
     Load(Arc<str>),
+    Look(Arc<str>),
     Recheck(Arc<str>),
     Removal(Arc<str>),
     Run(UnitKey),
@@ -189,8 +193,13 @@ enum Done {
     Load {
         plugin: Arc<str>,
         newest: Option<Digest>,
+        seen: Option<Seen>,
         shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
+    },
+    Look {
+        plugin: Arc<str>,
+        looked: Looked,
     },
     Recheck {
         plugin: Arc<str>,
@@ -283,6 +292,7 @@ impl Controller {
         for plugin in self.state.plugins.values() {
             let recheck_at = plugin.rights.as_ref().and_then(Rights::due);
             due = earliest(due, earliest(plugin.retry_at, recheck_at));
+            due = earliest(due, plugin.tag.due());
             if self.may_run() {
                 due = earliest(due, plugin.removing.as_ref().and_then(|one| one.at));
             }
@@ -306,6 +316,7 @@ impl Controller {
         for plugin in due {
             self.start_load(&plugin);
         }
+        self.start_looks(now);
         let due: Vec<Arc<str>> = self
             .state
             .plugins

@@ -9,6 +9,7 @@ mod rights;
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
+use crate::artifacts::Artifacts;
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
@@ -17,6 +18,7 @@ use crate::left::{Left, Place};
 use crate::policy;
 use crate::problem::{Problem, chain};
 use crate::secrets::Secrets;
+use crate::signed::Signers;
 use crate::sources::Sources;
 use crate::version::Artifact;
 use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
@@ -32,6 +34,7 @@ use reeve_core::plan::Schemas;
 use reeve_core::prune;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits};
+use reeve_outside::signature::VerifyingKey;
 use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -56,6 +59,10 @@ pub(crate) struct Loader {
     pub(crate) secrets: Secrets,
     /// Their outside documents.
     pub(crate) sources: Sources,
+    /// Artifacts that they are.
+    pub(crate) artifacts: Artifacts,
+    /// Whose signatures the agent demands.
+    pub(crate) signers: Signers,
 }
 
 /// Calls of one plugin that wait for the outside at once: enough to hide what a
@@ -82,6 +89,7 @@ pub(crate) struct Standing {
 pub(crate) struct Prepared {
     key: LoadKey,
     component: Component,
+    signers: Arc<[VerifyingKey]>,
     metadata: Metadata,
     manifest: Manifest,
     config: Bytes,
@@ -108,6 +116,8 @@ pub(crate) fn key(
         suspend: false,
         mode: None,
         digest: None,
+        artifact: None,
+        signatures: None,
         deletion_policy: None,
         upgrade: None,
         ..policy.clone()
@@ -137,7 +147,9 @@ impl Loader {
         places: &BTreeSet<Place>,
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
-        let prepared = self.prepare(plugin, artifact, policy, contributes).await?;
+        let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
+        let mut prepared = self.prepare(plugin, artifact, policy, contributes).await?;
+        prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
         self.check_account(plugin, &prepared.account).await?;
@@ -192,6 +204,7 @@ impl Loader {
         Ok(Prepared {
             identity: Identity::service_account(&self.namespace, &account),
             key,
+            signers: Arc::default(),
             component,
             metadata,
             manifest,
@@ -233,6 +246,7 @@ impl Loader {
             field_manager: field_manager(&plugin),
             key: prepared.key,
             component: prepared.component,
+            signers: prepared.signers,
             metadata: prepared.metadata,
             manifest: prepared.manifest,
             config: prepared.config,

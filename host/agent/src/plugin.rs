@@ -10,7 +10,7 @@ pub(crate) use unit::UnitState;
 use crate::active::Active;
 use crate::controller::contributions::Contributions;
 use crate::controller::load_job::{Previous, Words};
-use crate::controller::{Removing, parse_kind};
+use crate::controller::{Removing, Tag, parse_kind};
 use crate::left::Place;
 use crate::load::Standing;
 use crate::problem::Problem;
@@ -73,6 +73,8 @@ pub(crate) struct PluginState {
     pub(crate) last_good: Option<VersionId>,
     /// The one that ran before that.
     pub(crate) previous: Previous,
+    /// The artifact that it is, if it is one.
+    pub(crate) tag: Tag,
     /// What the last shadow run found.
     pub(crate) shadow: Option<ShadowStatus>,
     /// Whether the cluster serves a kind no longer as it did when what runs was
@@ -142,6 +144,7 @@ impl PluginState {
             places: BTreeSet::new(),
             last_good: None,
             previous: Previous::default(),
+            tag: Tag::default(),
             shadow: None,
             outdated: false,
             load_failures: 0,
@@ -190,6 +193,10 @@ impl PluginState {
         }
         if self.shadow.is_none() {
             self.shadow.clone_from(&status.shadow);
+        }
+        if self.tag.pulled.is_none() {
+            let source = status.source.as_ref();
+            self.tag.pulled = source.and_then(|source| source.artifact.clone());
         }
         self.reported = Some(status);
     }

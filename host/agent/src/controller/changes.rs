@@ -154,6 +154,8 @@ impl Controller {
             self.metrics
                 .installed(&name, self.concurrency, plugin.running().as_ref());
             self.start_load(&name);
+        } else if plugin.is_installed() {
+            self.start_load(&name);
         } else {
             self.metrics.removed(&name);
             self.stop_plugin(&name);
@@ -296,7 +298,10 @@ impl Controller {
         if changed || grown || approved_elsewhere {
             plugin.load_failures = 0;
         }
-        let installed = plugin.config_map.is_some();
+        let installed = plugin.is_installed();
+        if installed {
+            plugin.is_installed_again();
+        }
         if changed || asked_new {
             self.mark_stale(&name);
         }
@@ -317,7 +322,16 @@ impl Controller {
         plugin.unreadable = None;
         plugin.reported = None;
         if plugin.config_map.is_none() {
-            self.state.plugins.remove(name);
+            // It was an artifact, and is removed as if its ConfigMap had gone.
+            let ran = plugin.active.is_some() || plugin.loading.is_some();
+            if ran {
+                self.metrics.removed(name);
+                self.stop_plugin(name);
+            }
+            let plugin = self.state.plugins.get(name);
+            if !ran || plugin.is_some_and(|plugin| plugin.removing.is_none()) {
+                self.state.plugins.remove(name);
+            }
         } else {
             self.mark_stale(name);
             self.start_load(name);
@@ -337,7 +351,7 @@ impl Controller {
             plugin.be_quiet();
         }
         plugin.unreadable = Some(problem);
-        let (known, installed) = (plugin.policy.is_some(), plugin.config_map.is_some());
+        let (known, installed) = (plugin.policy.is_some(), plugin.is_installed());
         if !known {
             self.halt(name);
         }

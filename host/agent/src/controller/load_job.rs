@@ -4,6 +4,7 @@
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
+use crate::artifacts::Seen;
 use crate::delivery::{self, Package};
 use crate::gates::{Gates, Upgrade, check_policy};
 use crate::kept;
@@ -12,7 +13,7 @@ use crate::load::{self, Loader, Standing};
 use crate::problem::Problem;
 use crate::version::{Artifact, VersionId};
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
+use reeve_api::{ArtifactSource, PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
 use reeve_cluster::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) struct Load {
     /// whatever it would do.
     pub(super) gates: Option<Gates>,
     pub(super) plugin: Arc<str>,
-    /// The plugin's ConfigMap, and what its component is made of.
+    /// The plugin's ConfigMap, if it has one, and what its component is made of.
     pub(super) maps: Vec<Arc<Object>>,
     pub(super) policy: PluginSpec,
     /// What a version may ask for.
@@ -74,8 +75,8 @@ impl Load {
     /// Takes a package through all gates, which takes as long as compiling and asking
     /// about every unit does.
     pub(super) async fn run(self) -> Done {
-        let mut shadow = None;
-        let (newest, result) = self.newest(&mut shadow).await;
+        let (mut shadow, mut seen) = (None, None);
+        let (newest, result) = self.newest(&mut shadow, &mut seen).await;
         let result = match result {
             Err(problem) => match self.unwanted() {
                 Some(unwanted) => self.leave(unwanted, problem).await,
@@ -86,18 +87,24 @@ impl Load {
         Done::Load {
             plugin: self.plugin,
             newest: newest.map(|package| package.digest),
+            seen,
             shadow,
             result,
         }
     }
 
-    /// Loads what the ConfigMaps have.
+    /// Loads what the ConfigMaps have, or the registry.
     async fn newest(
         &self,
         shadow: &mut Option<ShadowStatus>,
+        seen: &mut Option<Seen>,
     ) -> (Option<Package>, Result<Loaded, Problem>) {
         let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
-        let package = match blocking(move || unpack(&plugin, &maps)).await {
+        let package = match &self.policy.artifact {
+            None => blocking(move || unpack(&plugin, &maps)).await,
+            Some(source) => self.pull(source, seen).await,
+        };
+        let package = match package {
             Ok(package) => package,
             Err(problem) => return (None, Err(problem)),
         };
@@ -116,6 +123,12 @@ impl Load {
         if let Err(problem) = policy.and_then(|()| check_pin(&artifact, &self.policy)) {
             return (Some(package), Err(problem));
         }
+        // Keys that were changed count for what runs as well.
+        let signers = &self.loader.signers;
+        let artifact = match signers.verify(&self.plugin, artifact, &self.policy).await {
+            Ok((artifact, _)) => artifact,
+            Err(problem) => return (Some(package), Err(problem)),
+        };
         if self.current == Some(load::key(&artifact, &self.policy, &self.contributes)) {
             return (Some(package), Ok(Loaded::Unchanged));
         }
@@ -134,6 +147,35 @@ impl Load {
         }
         let loaded = loaded.map(|(active, standing)| Loaded::New(active, standing));
         (Some(package), loaded)
+    }
+
+    /// Pulls what the policy names, and says what was seen of it.
+    async fn pull(
+        &self,
+        source: &ArtifactSource,
+        seen: &mut Option<Seen>,
+    ) -> Result<Package, Problem> {
+        let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
+        let signed = self.loader.signers.demand(&self.policy);
+        let pulled = self.loader.artifacts.pull(&plugin, source, signed).await;
+        let (pulled, stale) = pulled.inspect_err(|_| {
+            *seen = Some(Seen {
+                status: None,
+                stale: None,
+            });
+        })?;
+        *seen = Some(Seen {
+            status: Some(pulled.status()),
+            stale,
+        });
+        blocking(move || {
+            let maps = parse(&maps)?;
+            let config = delivery::unpack_config(&plugin, &maps);
+            let config =
+                config.map_err(|error| Problem::lasting(error.reason(), error.to_string()))?;
+            Ok(pulled.package(config))
+        })
+        .await
     }
 
     /// What ran before a restart, if the newest version is another: that is held against
@@ -380,13 +422,16 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn unpack(plugin: &str, maps: &[Arc<Object>]) -> Result<Package, Problem> {
+    delivery::unpack(plugin, &parse(maps)?)
+        .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
+}
+
+fn parse(maps: &[Arc<Object>]) -> Result<Vec<ConfigMap>, Problem> {
     let parse = |map: &Arc<Object>| {
         serde_json::from_str::<ConfigMap>(map.json()).map_err(|error| {
             let message = format!("ConfigMap {} cannot be read: {error}", map.name());
             Problem::lasting(Reason::ComponentAbsent, message)
         })
     };
-    let maps: Vec<ConfigMap> = maps.iter().map(parse).collect::<Result<_, _>>()?;
-    delivery::unpack(plugin, &maps)
-        .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
+    maps.iter().map(parse).collect()
 }

@@ -2,9 +2,10 @@
 
 use super::load_job::Load;
 use super::reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
-use super::{Controller, Done, JobFor, Loaded, Route, jitter};
+use super::{Controller, Done, JobFor, Loaded, Route, Tag, jitter};
 use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
+use crate::artifacts::{FAILING, Seen, is_of_registry};
 use crate::gates::Gates;
 use crate::load::Standing;
 use crate::plugin::Health;
@@ -50,7 +51,7 @@ impl Controller {
                 let idle = p.active.is_none() && p.loading.is_none() && p.retry_at.is_none();
                 p.wants_load || idle
             })
-            .map(|p| (p.name.clone(), p.config_map.is_some()))
+            .map(|p| (p.name.clone(), p.is_installed()))
             .collect();
         for (name, installed) in waiting {
             if installed {
@@ -79,9 +80,11 @@ impl Controller {
             plugin.problem = Some(problem.clone());
             return self.mark_stale(name);
         }
-        let Some(config_map) = plugin.config_map.clone() else {
+        if !plugin.is_installed() {
             return;
-        };
+        }
+        plugin.tag.rest();
+        let config_map = plugin.config_map.clone();
         let component_of = plugin.component_of.clone();
         let approval = Approval {
             asks: plugin.asks.clone(),
@@ -99,7 +102,7 @@ impl Controller {
         let words = plugin.words.clone();
         let places = plugin.places.clone();
         let contributes = plugin.contributions.recorded.clone();
-        let mut maps = vec![config_map];
+        let mut maps: Vec<_> = config_map.into_iter().collect();
         let parts_of = |name: &Arc<str>| {
             let parts = self.state.parts.get(name).into_iter();
             parts.flat_map(|parts| parts.values().cloned())
@@ -143,6 +146,7 @@ impl Controller {
         &mut self,
         name: &Arc<str>,
         newest: Option<Digest>,
+        seen: Option<Seen>,
         shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
     ) {
@@ -151,6 +155,7 @@ impl Controller {
             return;
         };
         plugin.loading = None;
+        plugin.saw(seen);
         if newest.is_some() {
             plugin.newest = newest;
         }
@@ -180,6 +185,9 @@ impl Controller {
                     let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
                     let delay = match problem.reason {
                         Reason::UpgradeHeld => delay.max(HELD_RECHECK),
+                        _ if plugin.artifact().is_some() && is_of_registry(problem) => {
+                            FAILING.delay(plugin.load_failures, jitter)
+                        }
                         _ => delay,
                     };
                     plugin.retry_at = Some(Instant::now() + delay);
@@ -432,9 +440,11 @@ impl Controller {
         let plugin = self.state.plugins.get(name);
         let holding = plugin.is_some_and(|plugin| plugin.units.values().any(|unit| unit.held));
         self.halt(name);
+        self.loader.artifacts.forget(name);
         self.remove_later(name, holding);
         if let Some(plugin) = self.state.plugins.get_mut(name) {
             plugin.newest = None;
+            plugin.tag = Tag::default();
             plugin.problem = Some(plugin.without_config_map());
         }
         self.mark_stale(name);
@@ -451,6 +461,7 @@ impl Controller {
             running.abort();
         }
         plugin.retry_at = None;
+        plugin.tag.rest();
         plugin.wants_load = false;
         plugin.active = None;
         let waited = plugin.rights.take().map(|mut rights| rights.end());

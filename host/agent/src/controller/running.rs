@@ -5,6 +5,7 @@ use super::reporting::{
 };
 use super::{Controller, Done, JobFor, jitter};
 use crate::active::LoadKey;
+use crate::artifacts::Looked;
 use crate::metrics::RunResult;
 use crate::plugin::Health;
 use crate::problem::Problem;
@@ -91,7 +92,7 @@ impl Controller {
         };
         let job = self.state.job_ids.remove(&id);
         match &job {
-            Some(JobFor::Load(_)) => self.state.loads -= 1,
+            Some(JobFor::Load(_) | JobFor::Look(_)) => self.state.loads -= 1,
             Some(JobFor::Run(_)) => {
                 if let Some((_, timer)) = self.state.run_handles.remove(&id) {
                     self.metrics.run_ended(&timer, self.result(&done));
@@ -108,6 +109,7 @@ impl Controller {
                     Done::Load {
                         plugin,
                         newest,
+                        seen,
                         shadow,
                         result,
                     },
@@ -117,7 +119,7 @@ impl Controller {
                 // A load that was overtaken has been aborted; should it have ended
                 // first, the newer one will say better.
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, newest, shadow, result);
+                    self.on_loaded(&plugin, newest, seen, shadow, result);
                 }
             }
             (Ok((_, Done::Run { unit, key, ran })), _) => self.on_ran(&unit, &key, *ran),
@@ -151,9 +153,10 @@ impl Controller {
                     "the agent itself failed while loading; this is a bug of reeve, see its log",
                 );
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, None, None, Err(problem));
+                    self.on_loaded(&plugin, None, None, None, Err(problem));
                 }
             }
+            (Ok((_, Done::Look { plugin, looked })), _) => self.on_looked(&plugin, looked),
             (Ok((_, Done::Removal { plugin, result })), _) => self.on_removed(&plugin, result),
             (Err(error), Some(JobFor::Removal(plugin))) if error.is_panic() => {
                 let problem = Problem::passing(
@@ -161,6 +164,13 @@ impl Controller {
                     "the agent itself failed; this is a bug of reeve, see its log",
                 );
                 self.on_removed(&plugin, Err(problem));
+            }
+            (Err(error), Some(JobFor::Look(plugin))) if error.is_panic() => {
+                let problem = Problem::passing(
+                    Reason::RegistryUnreachable,
+                    "the agent itself failed while it asked; this is a bug of reeve, see its log",
+                );
+                self.on_looked(&plugin, Looked::Unknown(problem));
             }
             // Whatever became of the question, units must not wait for ever.
             (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),

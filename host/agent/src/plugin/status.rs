@@ -20,7 +20,7 @@ impl PluginState {
     pub(crate) fn status(&mut self, now: Timestamp) -> PluginStatus {
         let counts = self.counts();
         // Whoever deletes a plugin does not want it back when the next one is bad.
-        if self.config_map.is_none() {
+        if !self.is_installed() && self.unreadable.is_none() {
             self.last_good = None;
         }
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
@@ -134,8 +134,13 @@ impl PluginState {
             component: active.map(|a| a.metadata.name.clone()),
             version: active.map(|a| a.metadata.version.clone()),
             primary_kind: self.primary_kind.as_ref().map(ToString::to_string),
-            source: self.config_map.as_ref().map(|map| PluginSource {
-                config_map: map.name().to_owned(),
+            source: self.is_installed().then(|| PluginSource {
+                config_map: self
+                    .config_map
+                    .as_ref()
+                    .map(|map| map.name().to_owned())
+                    .unwrap_or_default(),
+                artifact: self.artifact().and(self.tag.pulled.clone()),
                 digest: self.newest.map(|digest| digest.to_string()),
             }),
             last_good: self.last_good.map(VersionId::to_status),
@@ -181,6 +186,20 @@ impl PluginState {
         };
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
         let reason = reason.to_string();
+        let new = condition(kind.as_str(), "True", reason, message, generation, now);
+        set_condition(conditions, new);
+    }
+
+    /// Why it is not known whether what runs is the newest that its tag names.
+    fn set_artifact(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let kind = ConditionType::ArtifactStale;
+        let Some(problem) = &self.tag.stale else {
+            remove_condition(conditions, kind);
+            return;
+        };
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let (reason, message) = (problem.reason.to_string(), &problem.message);
+        let message = format!("{message}; what was pulled before runs on");
         let new = condition(kind.as_str(), "True", reason, message, generation, now);
         set_condition(conditions, new);
     }
@@ -236,6 +255,7 @@ impl PluginState {
         };
         self.set_held(conditions, now);
         self.set_sources(conditions, now);
+        self.set_artifact(conditions, now);
         for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
             match &progress {
                 Some((holds, reason, message)) if *holds == kind => {

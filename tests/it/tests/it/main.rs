@@ -5,6 +5,7 @@
 mod absent;
 mod adoption;
 mod apply;
+mod artifacts;
 mod bad_delivery;
 mod bad_outcome;
 mod contributions;
