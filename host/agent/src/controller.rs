@@ -4,6 +4,7 @@
 //! timer) comes in here, one after another, so nothing in here needs a lock.
 //! Whatever takes time runs in tasks of its own and reports back.
 
+mod canary;
 mod changes;
 pub(crate) mod contributions;
 mod footprint;
@@ -16,6 +17,7 @@ mod removing;
 mod reporting;
 mod running;
 
+pub(crate) use canary::Canary;
 pub use footprint::Footprint;
 pub(crate) use looking::Tag;
 pub(crate) use removing::{Removing, parse_kind};
@@ -37,6 +39,7 @@ use crate::rights::Rights;
 use crate::run::{Ran, Runner};
 use crate::sources::SourceChange;
 use crate::status::{AgentStatus, UnitSummary};
+use canary::NewCanary;
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, ShadowStatus, VERSION};
 use reeve_cluster::{
@@ -225,6 +228,8 @@ enum Loaded {
     /// The version from before a restart, since the newest is another and has to be held
     /// against it.
     First(Arc<Active>, Standing),
+    /// The newest version, for some units first.
+    Canary(Arc<Active>, Standing, Box<NewCanary>),
     /// An earlier version, since the newest is not to run, for this reason.
     InPlaceOfNewest(Arc<Active>, Standing, Problem),
 }
@@ -293,6 +298,9 @@ impl Controller {
             let recheck_at = plugin.rights.as_ref().and_then(Rights::due);
             due = earliest(due, earliest(plugin.retry_at, recheck_at));
             due = earliest(due, plugin.tag.due());
+            if self.leads() {
+                due = earliest(due, plugin.canary_due());
+            }
             if self.may_run() {
                 due = earliest(due, plugin.removing.as_ref().and_then(|one| one.at));
             }
@@ -317,6 +325,7 @@ impl Controller {
             self.start_load(&plugin);
         }
         self.start_looks(now);
+        self.end_canaries(now);
         let due: Vec<Arc<str>> = self
             .state
             .plugins

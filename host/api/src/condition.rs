@@ -77,6 +77,10 @@ pub enum Reason {
     UpgradeHeld,
     /// A new version traps for every unit that the running one serves.
     UpgradeBroken,
+    /// A share of units runs the newest version, and the others will.
+    Canary,
+    /// Of the units that got a new version first too many failed.
+    CanaryReturned,
     /// A version answered twice, on the same inputs, and not the same.
     NotDeterministic,
     /// A person has gone back to the version before.

@@ -4,6 +4,7 @@
 //! description in the CRD.
 
 mod artifact;
+mod canary;
 mod capabilities;
 mod condition;
 mod journal;
@@ -13,6 +14,7 @@ mod unit;
 mod upgrade;
 
 pub use artifact::{ArtifactSource, ArtifactStatus, SignaturePolicy};
+pub use canary::{CanaryPolicy, CanaryStatus};
 pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
 pub use condition::{
     ConditionType, MAX_MESSAGE, Reason, condition, remove_condition, set_condition, truncate,

@@ -1,6 +1,7 @@
 //! `Plugin`: status and policy of one plugin.
 
 use crate::artifact::{ArtifactSource, ArtifactStatus, SignaturePolicy};
+use crate::canary::CanaryStatus;
 use crate::capabilities::Capabilities;
 use crate::plan::SyncMode;
 use crate::upgrade::{ShadowStatus, UpgradePolicy};
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,
     printcolumn = r#"{"name":"Failing","type":"integer","jsonPath":".status.units.failing"}"#,
     printcolumn = r#"{"name":"Waiting","type":"integer","jsonPath":".status.units.waiting","priority":1}"#,
+    printcolumn = r#"{"name":"Canary","type":"string","jsonPath":".status.canary.phase","priority":1}"#,
     printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".spec.mode","priority":1}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
@@ -247,6 +249,9 @@ pub struct PluginStatus {
     /// What the last version that was to take over would have done, or has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowStatus>,
+    /// Where the last version is that a share of units got first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
     /// Kinds of which there may be objects of this plugin, those of earlier
     /// versions included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -283,6 +283,7 @@ impl Controller {
         }
         let mode = plugin.mode();
         plugin.policy = Some(policy);
+        plugin.set_canary_end(self.clock.now());
         let other_mode = mode != plugin.mode();
         if other_mode {
             // What was held under the other mode is asked for anew, or not at all.
@@ -304,6 +305,9 @@ impl Controller {
         }
         if changed || asked_new {
             self.mark_stale(&name);
+        }
+        if !leads {
+            self.follow_canary(&name);
         }
         if changed && !installed && self.synced() {
             self.stop_plugin(&name);
@@ -394,7 +398,8 @@ impl Controller {
                 if retry {
                     unit_state.try_anew();
                 }
-                let projection = &active.manifest.primary().projection;
+                let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
+                let versions = [Some(&active), stable.as_ref()];
                 let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
                 if retry || says.into_iter().any(changed) {
                     self.state.queue.add_first(unit);
@@ -404,7 +409,10 @@ impl Controller {
                 let same = known
                     && old.as_ref().is_some_and(|old| {
                         old.is_deleting() == new.is_deleting()
-                            && projection.apply(&old.value()) == projection.apply(&new.value())
+                            && versions.into_iter().flatten().all(|version| {
+                                let projection = &version.manifest.primary().projection;
+                                projection.apply(&old.value()) == projection.apply(&new.value())
+                            })
                     });
                 if !same {
                     self.state.queue.add(unit);

@@ -1,12 +1,13 @@
 //! One load: of the newest version or, where that is refused and nothing runs, of
 //! the last good one; or of the one before, where a person wants that.
 
+use super::canary::NewCanary;
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
 use crate::artifacts::Seen;
 use crate::delivery::{self, Package};
-use crate::gates::{Gates, Upgrade, check_policy};
+use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
 use crate::load::{self, Loader, Standing};
@@ -34,6 +35,10 @@ pub(super) struct Load {
     pub(super) words: Words,
     /// What runs.
     pub(super) running: Option<Arc<Active>>,
+    /// The version that some units run before all others, if there is one.
+    pub(super) canary: Option<VersionId>,
+    /// The token of a version that too many of them failed under, and what was said.
+    pub(super) returned: Option<(String, String)>,
     /// What runs, if loading the same again would give the same.
     pub(super) current: Option<LoadKey>,
     /// What ran last: what to go back to if nothing runs and the newest version does not
@@ -135,12 +140,26 @@ impl Load {
         if let Some(first) = self.first(version).await {
             return (Some(package), Ok(first));
         }
+        if let Err(problem) = self.check_returned(version) {
+            return (Some(package), Err(problem));
+        }
         let loaded = match self.load(artifact, &self.approval).await {
             Ok((active, standing)) => self
                 .gated(&active, version, shadow)
                 .await
                 .map(|()| (active, standing)),
             Err(problem) => Err(problem),
+        };
+        let loaded = match loaded {
+            Ok((active, standing)) if self.is_for_some(&active, version) => {
+                let result = self.reload_stable().await.map(|stable| {
+                    let package = package.clone();
+                    let new = NewCanary { package, stable };
+                    Loaded::Canary(active, standing, Box::new(new))
+                });
+                return (Some(package), result);
+            }
+            loaded => loaded,
         };
         if loaded.is_ok() {
             self.keep(package.clone()).await;
@@ -196,6 +215,65 @@ impl Load {
         }
     }
 
+    /// What too many units failed under does not run again, unless a person wants it.
+    fn check_returned(&self, version: VersionId) -> Result<(), Problem> {
+        match &self.returned {
+            Some((token, message)) if *token == version.token() && !self.is_approved(version) => {
+                Err(Problem::lasting(Reason::CanaryReturned, message.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_approved(&self, version: VersionId) -> bool {
+        self.words.approved.as_deref().map(str::trim) == Some(version.token().as_str())
+    }
+
+    /// Whether a version is to run for some units first: it takes the place of another
+    /// one with the same kind of primaries, the policy wants it, and no person has let
+    /// it take over.
+    fn is_for_some(&self, active: &Active, version: VersionId) -> bool {
+        let wanted = CanaryRules::read(&self.policy).is_ok_and(|rules| rules.is_some());
+        let primary = |active: &Active| active.manifest.primary().kind.clone();
+        let replaces = self.running.as_ref().is_some_and(|running| {
+            VersionId::running(running) != version && primary(running) == primary(active)
+        });
+        // Whoever takes over whatever it does asks nobody.
+        self.gates.is_some() && wanted && replaces && !self.is_approved(version)
+    }
+
+    /// What runs for the others, loaded anew if what it is loaded from has changed
+    /// besides its version.
+    async fn reload_stable(&self) -> Result<Option<Arc<Active>>, Problem> {
+        let Some(running) = &self.running else {
+            return Ok(None);
+        };
+        let artifact = Artifact::of(running);
+        let same = load::key(&artifact, &self.policy, &self.contributes) == running.key;
+        if same && self.current.is_some() {
+            return Ok(None);
+        }
+        let approval = Approval {
+            asks: None,
+            token: None,
+        };
+        let policy = PluginSpec {
+            // It is for the newest version.
+            digest: None,
+            ..self.policy.clone()
+        };
+        let loaded = self.loader.load(
+            &self.plugin,
+            artifact,
+            &policy,
+            &approval,
+            &self.places,
+            &self.contributes,
+        );
+        let (stable, _) = loaded.await?;
+        Ok(Some(Arc::new(stable)))
+    }
+
     /// Takes a version that could run through the gates of an upgrade, if it is one.
     async fn gated(
         &self,
@@ -208,7 +286,7 @@ impl Load {
         let Some(gates) = self
             .gates
             .as_ref()
-            .filter(|_| ran.or(self.last_good) != Some(version))
+            .filter(|_| ran.or(self.last_good) != Some(version) && self.canary != Some(version))
         else {
             return Ok(());
         };

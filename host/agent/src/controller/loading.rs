@@ -7,6 +7,7 @@ use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
 use crate::artifacts::{FAILING, Seen, is_of_registry};
 use crate::gates::Gates;
+use crate::left::Place;
 use crate::load::Standing;
 use crate::plugin::Health;
 use crate::problem::Problem;
@@ -95,8 +96,10 @@ impl Controller {
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
-        let running = plugin.active.clone();
-        let current = running.as_ref().filter(|_| !plugin.outdated);
+        let running = plugin.stable().cloned();
+        let canary = plugin.canary_version();
+        let returned = plugin.returned();
+        let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
         let current = current.map(|active| active.key.clone());
         let (last_good, previous) = (plugin.last_good, plugin.previous.clone());
         let words = plugin.words.clone();
@@ -125,6 +128,8 @@ impl Controller {
             approval,
             words,
             running,
+            canary,
+            returned,
             current,
             last_good,
             previous,
@@ -163,10 +168,18 @@ impl Controller {
             plugin.shadow.clone_from(&shadow);
         }
         let goes_on = matches!(result, Ok(Loaded::First(..)));
-        let upgrades = matches!(result, Ok(Loaded::New(..)));
+        let upgrades = matches!(result, Ok(Loaded::New(..) | Loaded::Canary(..)));
+        let (mut begun, mut keep) = (false, None);
         let (new, problem) = match result {
             Ok(Loaded::Unchanged) => (None, None),
             Ok(Loaded::New(active, standing) | Loaded::First(active, standing)) => {
+                (Some((active, standing)), None)
+            }
+            Ok(Loaded::Canary(active, standing, new)) => {
+                let package = new.package.clone();
+                begun = plugin.begin_canary(&active, *new, self.clock.now());
+                // Nobody to try it on: it has taken over.
+                keep = (!begun).then_some(package);
                 (Some((active, standing)), None)
             }
             Ok(Loaded::InPlaceOfNewest(active, standing, problem)) => {
@@ -196,13 +209,31 @@ impl Controller {
         }
         if let Some((active, standing)) = new {
             plugin.outdated = false;
-            plugin.take_over(VersionId::running(&active), cached);
+            if !begun {
+                plugin.canary = None;
+                plugin.take_over(VersionId::running(&active), cached);
+            }
             plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
+            if let Some(canary) = &plugin.canary {
+                plugin.places.extend(Place::of(&canary.stable.manifest));
+            }
             let rights = Rights::answered(Instant::now());
             let waited = plugin.rights.replace(rights).map(|mut old| old.end());
             self.resume(waited.unwrap_or_default());
             self.activate(name, &active);
+        }
+        if let Some(package) = keep {
+            self.keep(name, package);
+        }
+        if begun && let Some(plugin) = self.state.plugins.get(name) {
+            let message = plugin.canary_problem().map(|problem| problem.message);
+            self.tell_of_canary(name, "CanaryStarted", message.unwrap_or_default());
+        } else if let Some(problem) = &problem {
+            if problem.reason == Reason::RolledBack {
+                self.roll_back_canary(name, problem);
+            }
+            self.queue_awaiting(name);
         }
         let shadow = shadow.filter(|_| upgrades);
         self.tell_of_upgrade(name, known.as_ref(), problem.as_ref(), shadow.as_ref());
@@ -233,6 +264,18 @@ impl Controller {
         );
         let contributed = active.watches.contributed.iter();
         routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
+        let plugin = self.state.plugins.get(name);
+        let stable = plugin.and_then(|plugin| plugin.canary.as_ref());
+        let stable = stable.map(|canary| canary.stable.clone());
+        if let Some(stable) = &stable {
+            let watches = &stable.watches;
+            routes.push(own(&watches.primary, Route::Primary));
+            let reads = watches.reads.iter().flatten();
+            routes.extend(reads.map(|watch| own(watch, Route::Read)));
+            routes.extend(watches.owned.iter().map(|watch| own(watch, Route::Owned)));
+            let contributed = watches.contributed.iter();
+            routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
+        }
         for (spec, route) in routes {
             let wanted = self.state.routes.entry(spec).or_default();
             if !wanted.contains(&(name.clone(), route)) {
@@ -280,6 +323,9 @@ impl Controller {
             return;
         };
         plugin.take_stock(active, &snapshot, &primaries);
+        if let Some(stable) = &stable {
+            plugin.take_stock_of_owned(stable, &snapshot);
+        }
         plugin.resume_syncs(&snapshot, self.own.units.spec(), &self.loader.namespace);
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
         let names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
@@ -464,6 +510,7 @@ impl Controller {
         plugin.tag.rest();
         plugin.wants_load = false;
         plugin.active = None;
+        plugin.canary = None;
         let waited = plugin.rights.take().map(|mut rights| rights.end());
         for unit in waited.into_iter().flatten() {
             self.state.queue.done(&unit);

@@ -37,13 +37,16 @@ impl Controller {
                 return;
             };
             let plugin = self.state.plugins.get_mut(&unit.plugin);
-            let Some((plugin, active)) = plugin.and_then(|p| p.active.clone().map(|a| (p, a)))
-            else {
+            let plugin = plugin.and_then(|plugin| {
+                let active = plugin.active_for(&unit).cloned();
+                active.map(|active| (plugin, active))
+            });
+            let Some((plugin, active)) = plugin else {
                 self.state.queue.done(&unit);
                 continue;
             };
             // It is queued again when the plugin goes on.
-            if plugin.is_suspended() {
+            if plugin.is_suspended() || plugin.awaits_canary(&unit) {
                 self.state.queue.done(&unit);
                 continue;
             }
@@ -211,8 +214,8 @@ impl Controller {
     }
 
     pub(super) fn active_key(&self, unit: &UnitKey) -> Option<LoadKey> {
-        let active = self.state.plugins.get(&unit.plugin)?.active.as_ref()?;
-        Some(active.key.clone())
+        let plugin = self.state.plugins.get(&unit.plugin)?;
+        Some(plugin.active_for(unit)?.key.clone())
     }
 
     pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, mut ran: Ran) {
@@ -246,8 +249,8 @@ impl Controller {
             }
             return;
         }
-        let digest = plugin
-            .active
+        let active = plugin.active_for(unit).cloned();
+        let digest = active
             .as_ref()
             .map(|active| active.component.digest().to_string());
         let Some(state) = plugin.units.get_mut(&*unit.primary) else {
@@ -258,8 +261,9 @@ impl Controller {
             // What was read for the first time was not listened for while the call
             // ran. If the store has moved since, look again.
             let moved = self.runner.store.snapshot().version() != ran.version;
-            let active = plugin.active.as_ref();
-            let turned = active.is_some_and(|active| active.sources.version() != ran.sources);
+            let turned = active
+                .as_ref()
+                .is_some_and(|active| active.sources.version() != ran.sources);
             if new && (moved || turned) {
                 self.state.queue.add(unit.clone());
             }
@@ -376,6 +380,7 @@ impl Controller {
             self.state.queue.remove(unit);
             self.runner.memo.forget(unit);
         }
+        let fails = plugin.heard_canary(unit);
         plugin.has_run(unit);
         plugin.heard();
         let held = ran
@@ -386,6 +391,9 @@ impl Controller {
             for primary in plugin.units.keys() {
                 self.state.queue.add(plugin.unit(primary));
             }
+        }
+        if fails {
+            self.return_canary(&unit.plugin);
         }
         self.mark_stale(&unit.plugin);
     }

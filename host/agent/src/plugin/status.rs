@@ -37,8 +37,11 @@ impl PluginState {
             set_condition(&mut conditions, new);
         };
         let (loaded, granted) = (ConditionType::Loaded, ConditionType::Granted);
+        let canary = self.canary_problem();
+        let stable = self.stable().cloned();
+        let problem = self.problem.clone().or(canary);
         let blind = self.active.as_ref().and_then(|active| active.blind());
-        match (&self.active, &self.problem) {
+        match (&stable, &problem) {
             (Some(active), None) => {
                 let digest = active.component.digest();
                 set(loaded, "True", Reason::Running, format!("running {digest}"));
@@ -127,7 +130,7 @@ impl PluginState {
         set(ConditionType::Pruned, status, reason, message);
         self.set_progress(&mut conditions, &counts, now);
         self.conditions.clone_from(&conditions);
-        let active = self.active.as_ref();
+        let active = stable.as_ref();
         PluginStatus {
             observed_generation: generation,
             digest: active.map(|a| a.component.digest().to_string()),
@@ -146,6 +149,7 @@ impl PluginState {
             last_good: self.last_good.map(VersionId::to_status),
             previous: self.previous.version.map(VersionId::to_status),
             shadow: self.shadow.clone(),
+            canary: self.canary_status(),
             writes: self.places.iter().map(Place::to_status).collect(),
             contributes_to: self.contributions.kinds.iter().cloned().collect(),
             asks: self.asks.clone(),
@@ -246,6 +250,9 @@ impl PluginState {
                 Reason::Loading,
                 "the component is being loaded".to_owned(),
             )),
+            None if self.canary.is_some() => self
+                .canary_problem()
+                .map(|problem| (ConditionType::Reconciling, problem.reason, problem.message)),
             None if waiting > 0 => Some((
                 ConditionType::Reconciling,
                 Reason::UnitsNotReady,

@@ -8,6 +8,7 @@ mod apply;
 mod artifacts;
 mod bad_delivery;
 mod bad_outcome;
+mod canary;
 mod contributions;
 mod day;
 mod effect_modes;
