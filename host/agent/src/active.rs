@@ -14,6 +14,7 @@ use reeve_core::prune;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
+use reeve_outside::signature::VerifyingKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -28,6 +29,8 @@ pub(crate) struct Active {
     pub(crate) key: LoadKey,
     /// The compiled component.
     pub(crate) component: Component,
+    /// The keys by which it was found to be signed.
+    pub(crate) signers: Arc<[VerifyingKey]>,
     /// Who it says it is.
     pub(crate) metadata: Metadata,
     /// What it declared for this configuration.

@@ -1,5 +1,6 @@
 //! Starting and stopping an agent.
 
+use crate::artifacts::Artifacts;
 use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
@@ -14,10 +15,12 @@ use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
 use crate::run::Runner;
 use crate::secrets::Secrets;
+use crate::signed::Signers;
 use crate::sources::{SourceFeed, Sources};
 use crate::status::{AgentStatus, UnitSummary};
 use reeve_cluster::{Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store};
 use reeve_engine::Engine;
+use reeve_outside::signature::VerifyingKey;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -51,6 +54,9 @@ pub struct AgentConfig {
     /// Whether a new version of a plugin has to pass the gates of an upgrade, as
     /// `spec.upgrade` of its `Plugin` says, or takes over as soon as it loads.
     pub gated: bool,
+    /// Keys of which one must have signed every component, whatever its `Plugin` says;
+    /// none lets components run that nobody has signed.
+    pub signature_keys: Vec<VerifyingKey>,
 }
 
 impl AgentConfig {
@@ -72,6 +78,7 @@ impl AgentConfig {
             sources: SourceFeed::default(),
             effects: EffectFeed::default(),
             gated: true,
+            signature_keys: Vec::new(),
         }
     }
 }
@@ -104,6 +111,7 @@ impl Agent {
             sources,
             effects,
             gated,
+            signature_keys,
         } = config;
         let namespace: Arc<str> = namespace.into();
         let (leave, left) = oneshot::channel();
@@ -126,6 +134,7 @@ impl Agent {
             .with_observer(Arc::new(metrics.clone()));
         let (store, changes) = Store::new(cluster.clone());
         let (sources, source_changes) = Sources::new(sources, metrics.clone());
+        let secrets = Secrets::new(cluster.clone(), namespace.clone());
         let own = OwnWatches::new(&store, &namespace);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
@@ -143,6 +152,8 @@ impl Agent {
         let controller = Controller {
             gated,
             loader: Loader {
+                artifacts: Artifacts::new(&engine, &secrets, &namespace),
+                signers: Signers::new(signature_keys),
                 engine,
                 cluster: cluster.clone(),
                 store: store.clone(),
@@ -150,7 +161,7 @@ impl Agent {
                 bounds: limits,
                 threads,
                 effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
-                secrets: Secrets::new(cluster.clone(), namespace.clone()),
+                secrets,
                 sources,
                 impersonates: true,
             },

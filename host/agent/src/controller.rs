@@ -4,6 +4,7 @@
 //! timer) comes in here, one after another, so nothing in here needs a lock.
 //! Whatever takes time runs in tasks of its own and reports back.
 
+mod canary;
 mod changes;
 pub(crate) mod contributions;
 mod footprint;
@@ -11,15 +12,19 @@ mod happened;
 mod leading;
 pub(crate) mod load_job;
 mod loading;
+mod looking;
 mod removing;
 mod reporting;
 mod running;
 
+pub(crate) use canary::Canary;
 pub use footprint::Footprint;
+pub(crate) use looking::Tag;
 pub(crate) use removing::{Removing, parse_kind};
 pub(crate) use reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
 
 use crate::active::{Active, LoadKey};
+use crate::artifacts::{Looked, Seen};
 use crate::clock::Clock;
 use crate::delivery::PART_OF_LABEL;
 use crate::load::{Loader, Standing};
@@ -34,6 +39,7 @@ use crate::rights::Rights;
 use crate::run::{Ran, Runner};
 use crate::sources::SourceChange;
 use crate::status::{AgentStatus, UnitSummary};
+use canary::NewCanary;
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, ShadowStatus, VERSION};
 use reeve_cluster::{
@@ -179,6 +185,7 @@ pub(crate) enum Command {
 
 enum JobFor {
     Load(Arc<str>),
+    Look(Arc<str>),
     Recheck(Arc<str>),
     Removal(Arc<str>),
     Run(UnitKey),
@@ -189,8 +196,13 @@ enum Done {
     Load {
         plugin: Arc<str>,
         newest: Option<Digest>,
+        seen: Option<Seen>,
         shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
+    },
+    Look {
+        plugin: Arc<str>,
+        looked: Looked,
     },
     Recheck {
         plugin: Arc<str>,
@@ -216,6 +228,8 @@ enum Loaded {
     /// The version from before a restart, since the newest is another and has to be held
     /// against it.
     First(Arc<Active>, Standing),
+    /// The newest version, for some units first.
+    Canary(Arc<Active>, Standing, Box<NewCanary>),
     /// An earlier version, since the newest is not to run, for this reason.
     InPlaceOfNewest(Arc<Active>, Standing, Problem),
 }
@@ -283,6 +297,10 @@ impl Controller {
         for plugin in self.state.plugins.values() {
             let recheck_at = plugin.rights.as_ref().and_then(Rights::due);
             due = earliest(due, earliest(plugin.retry_at, recheck_at));
+            due = earliest(due, plugin.tag.due());
+            if self.leads() {
+                due = earliest(due, plugin.canary_due());
+            }
             if self.may_run() {
                 due = earliest(due, plugin.removing.as_ref().and_then(|one| one.at));
             }
@@ -306,6 +324,8 @@ impl Controller {
         for plugin in due {
             self.start_load(&plugin);
         }
+        self.start_looks(now);
+        self.end_canaries(now);
         let due: Vec<Arc<str>> = self
             .state
             .plugins

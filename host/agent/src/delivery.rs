@@ -3,10 +3,12 @@
 mod error;
 mod pack;
 mod parts;
+mod proof;
 
 pub use error::DeliveryError;
 pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, pack};
 pub use parts::PART_OF_LABEL;
+pub use proof::Proof;
 
 use bytes::Bytes;
 use k8s_openapi::ByteString;
@@ -25,6 +27,8 @@ const GZIP: &str = "plugin.wasm.gz";
 const CONFIG: &str = "config.yaml";
 /// Key of the name of another plugin whose component is run.
 const COMPONENT: &str = "component";
+/// Key of a signature of the component, as it is unpacked.
+const SIGNATURE: &str = "plugin.wasm.sig";
 
 /// Size of a component after decompression: 32 MiB. A Rust component has well
 /// under one, one with a JavaScript engine inside about ten; what is larger is a
@@ -40,6 +44,8 @@ pub struct Package {
     pub digest: Digest,
     /// The configuration as JSON text; the empty object when there is none.
     pub config: Bytes,
+    /// What came with it that may prove whose it is. Nothing of it has been verified.
+    pub proofs: Vec<Proof>,
 }
 
 /// Unpacks what the ConfigMap `name` delivers, with the help of others: the parts
@@ -61,8 +67,8 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
     let own = find(name).ok_or_else(|| DeliveryError::NoConfigMap {
         config_map: name.to_owned(),
     })?;
-    let component = match component_of(own) {
-        None => unpack_component(own, maps)?,
+    let (component, from) = match component_of(own) {
+        None => (unpack_component(own, maps)?, own),
         Some(other) => {
             let unusable = |problem| DeliveryError::OtherUnusable {
                 config_map: name.to_owned(),
@@ -84,7 +90,7 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
                     "which has no component of its own: name the ConfigMap that has it",
                 ));
             }
-            unpack_component(found, maps)?
+            (unpack_component(found, maps)?, found)
         }
     };
     let config = config_of(own)?;
@@ -92,7 +98,28 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
         digest: Digest::of(&component),
         component: component.into(),
         config,
+        proofs: proof::of_config_map(from)?,
     })
+}
+
+/// The configuration that the ConfigMap `name` delivers for a component that comes from
+/// elsewhere; the empty object when there is no such ConfigMap.
+///
+/// # Errors
+///
+/// When it has a component besides, or a configuration that is no YAML.
+pub fn unpack_config(name: &str, maps: &[ConfigMap]) -> Result<Bytes, DeliveryError> {
+    let mut maps = maps.iter();
+    let own = maps.find(|map| map.metadata.name.as_deref() == Some(name));
+    let Some(own) = own else {
+        return Ok(Bytes::from_static(b"{}"));
+    };
+    if has_component(own) || component_of(own).is_some() {
+        return Err(DeliveryError::Twice {
+            config_map: name.to_owned(),
+        });
+    }
+    config_of(own)
 }
 
 /// The configuration, as JSON; empty when there is none.

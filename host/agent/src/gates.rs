@@ -9,6 +9,7 @@
 mod conformance;
 mod policy;
 mod shadow;
+mod share;
 
 use crate::active::Active;
 use crate::execute::Lost;
@@ -27,6 +28,7 @@ use reeve_core::prune;
 use reeve_core::selector::Selector;
 use reeve_core::upgrade::{Verdict, judge};
 use shadow::Found;
+pub(crate) use share::CanaryRules;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +62,7 @@ pub(crate) struct Upgrade<'a> {
 /// Whether `spec.upgrade` can be followed: a mistake in it is told when it is made, not
 /// with the next version.
 pub(crate) fn check_policy(spec: &PluginSpec) -> Result<(), Problem> {
+    CanaryRules::read(spec)?;
     UpgradeRules::read(spec.upgrade.as_ref(), &prune::Policy::default()).map(drop)
 }
 

@@ -43,6 +43,12 @@ impl PluginState {
         self.owned.clear();
         self.strangers.clear();
         self.owned_count = 0;
+        self.take_stock_of_owned(active, snapshot);
+        self.find_contributions(active, snapshot);
+    }
+
+    /// Finds the objects of the kinds that a version writes.
+    pub(crate) fn take_stock_of_owned(&mut self, active: &Active, snapshot: &Snapshot) {
         for watch in &active.watches.owned {
             let everything = Selector::default();
             let objects = snapshot.list_in(watch.spec(), None, &everything).found();
@@ -62,7 +68,6 @@ impl PluginState {
                 self.owned_count += usize::from(owned.insert(object.reference()));
             }
         }
-        self.find_contributions(active, snapshot);
     }
 
     /// Takes up how far syncs were from what is written in `Unit` objects, for units of

@@ -10,10 +10,10 @@
 //! versions ran last, here or elsewhere.
 //!
 //! ```text
-//! <digest of the component>\n<configuration as JSON on one line>\n<the component>
+//! <digest of the component> <proofs as JSON>\n<configuration as JSON on one line>\n<the component>
 //! ```
 
-use crate::delivery::Package;
+use crate::delivery::{Package, Proof};
 use crate::version::VersionId;
 use bytes::Bytes;
 use reeve_core::Digest;
@@ -85,8 +85,8 @@ fn key(namespace: &str, plugin: &str, place: Place) -> Digest {
 }
 
 fn head(package: &Package) -> Vec<u8> {
-    let mut head = package.digest.to_string().into_bytes();
-    head.push(b'\n');
+    let proofs = Proof::write_all(&package.proofs);
+    let mut head = format!("{} {proofs}\n", package.digest).into_bytes();
     // One line: the configuration was written by serde_json, without spaces.
     head.extend_from_slice(&package.config);
     head.push(b'\n');
@@ -95,8 +95,10 @@ fn head(package: &Package) -> Vec<u8> {
 
 fn parse(entry: &Bytes) -> Option<Package> {
     let mut lines = entry.splitn(3, |byte| *byte == b'\n');
-    let (_digest, config, component) = (lines.next()?, lines.next()?, lines.next()?);
+    let (head, config, component) = (lines.next()?, lines.next()?, lines.next()?);
+    let proofs = head.splitn(2, |byte| *byte == b' ').nth(1);
     Some(Package {
+        proofs: proofs.map(Proof::read_all).unwrap_or_default(),
         digest: Digest::of(component),
         component: entry.slice_ref(component),
         config: entry.slice_ref(config),
@@ -122,6 +124,14 @@ mod tests {
             component: Bytes::from_static(component),
             digest: Digest::of(component),
             config: Bytes::from_static(config.as_bytes()),
+            proofs: vec![
+                Proof::Component(Bytes::from_static(b"signature\n")),
+                Proof::Manifest {
+                    manifest: Bytes::from_static(b"{}\n"),
+                    payload: Bytes::from_static(b"payload"),
+                    signature: Bytes::from_static(b"\0\xff"),
+                },
+            ],
         }
     }
 

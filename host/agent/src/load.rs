@@ -9,6 +9,7 @@ mod rights;
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
+use crate::artifacts::Artifacts;
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
@@ -18,6 +19,7 @@ use crate::policy;
 use crate::problem::{Problem, chain};
 use crate::secret_names::{self, Remembered};
 use crate::secrets::Secrets;
+use crate::signed::Signers;
 use crate::sources::Sources;
 use crate::version::Artifact;
 use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
@@ -34,6 +36,7 @@ use reeve_core::plan::Schemas;
 use reeve_core::prune;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits};
+use reeve_outside::signature::VerifyingKey;
 use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -60,6 +63,10 @@ pub(crate) struct Loader {
     pub(crate) sources: Sources,
     /// Whether the Secrets that they own are read as their accounts; else as whoever asks.
     pub(crate) impersonates: bool,
+    /// Artifacts that they are.
+    pub(crate) artifacts: Artifacts,
+    /// Whose signatures the agent demands.
+    pub(crate) signers: Signers,
 }
 
 /// Calls of one plugin that wait for the outside at once: enough to hide what a
@@ -86,6 +93,7 @@ pub(crate) struct Standing {
 pub(crate) struct Prepared {
     key: LoadKey,
     component: Component,
+    signers: Arc<[VerifyingKey]>,
     metadata: Metadata,
     manifest: Manifest,
     config: Bytes,
@@ -112,6 +120,8 @@ pub(crate) fn key(
         suspend: false,
         mode: None,
         digest: None,
+        artifact: None,
+        signatures: None,
         deletion_policy: None,
         upgrade: None,
         ..policy.clone()
@@ -141,7 +151,9 @@ impl Loader {
         places: &BTreeSet<Place>,
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
-        let prepared = self.prepare(plugin, artifact, policy, contributes).await?;
+        let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
+        let mut prepared = self.prepare(plugin, artifact, policy, contributes).await?;
+        prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
         self.check_consent(plugin, &prepared.account).await?;
@@ -195,6 +207,7 @@ impl Loader {
         Ok(Prepared {
             identity: Identity::service_account(&self.namespace, &account),
             key,
+            signers: Arc::default(),
             component,
             metadata,
             manifest,
@@ -237,6 +250,7 @@ impl Loader {
             field_manager: field_manager(&plugin),
             key: prepared.key,
             component: prepared.component,
+            signers: prepared.signers,
             metadata: prepared.metadata,
             manifest: prepared.manifest,
             config: prepared.config,

@@ -22,6 +22,7 @@ pub use plan::{Action, EffectAct, EffectPlan, ObjectPlan, ProblemReport, Standin
 pub use record::RecordError;
 pub use reeve_core::fields::{FieldChange, FieldOwner, OwnedField, Shown, is_bookkeeping};
 
+use crate::artifacts::Artifacts;
 use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
@@ -36,6 +37,7 @@ use crate::problem::Problem;
 use crate::reporter::Reports;
 use crate::run::Runner;
 use crate::secrets::Secrets;
+use crate::signed::Signers;
 use crate::sources::{SourceFeed, Sources};
 use reeve_cluster::{Cluster, Fence, Store, WatchHandle};
 use reeve_core::selector::Selector;
@@ -140,9 +142,13 @@ impl Planner {
         // Nobody needs to hear of changes: all is looked at once.
         let (store, _) = Store::new(cluster.clone());
         let own = OwnWatches::new(&store, &namespace);
+        let secrets = Secrets::new(cluster.clone(), namespace.as_str().into());
         let (sources, _) = Sources::new(SourceFeed::Outside, metrics.clone());
         Self {
             loader: Loader {
+                artifacts: Artifacts::new(&engine, &secrets, &namespace.as_str().into()),
+                // Whoever plans may look at what does not run yet.
+                signers: Signers::new(Vec::new()),
                 engine,
                 cluster: cluster.clone(),
                 store: store.clone(),
@@ -150,7 +156,7 @@ impl Planner {
                 bounds: limits,
                 threads: GuestThreads::default(),
                 effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
-                secrets: Secrets::new(cluster.clone(), namespace.as_str().into()),
+                secrets,
                 sources,
                 impersonates: false,
             },

@@ -10,7 +10,7 @@ pub(crate) use unit::UnitState;
 use crate::active::Active;
 use crate::controller::contributions::Contributions;
 use crate::controller::load_job::{Previous, Words};
-use crate::controller::{Removing, parse_kind};
+use crate::controller::{Canary, Removing, Tag, parse_kind};
 use crate::left::Place;
 use crate::load::Standing;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ use crate::version::{Artifact, VersionId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use reeve_api::{ConditionType, PluginSpec, PluginStatus, ShadowStatus, SyncMode};
+use reeve_api::{CanaryStatus, ConditionType, PluginSpec, PluginStatus, ShadowStatus, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::ownership::unit_label;
@@ -73,8 +73,14 @@ pub(crate) struct PluginState {
     pub(crate) last_good: Option<VersionId>,
     /// The one that ran before that.
     pub(crate) previous: Previous,
+    /// The artifact that it is, if it is one.
+    pub(crate) tag: Tag,
     /// What the last shadow run found.
     pub(crate) shadow: Option<ShadowStatus>,
+    /// A version that some units run, and what all others do meanwhile.
+    pub(crate) canary: Option<Canary>,
+    /// What was said last of one.
+    pub(crate) canary_status: Option<CanaryStatus>,
     /// Whether the cluster serves a kind no longer as it did when what runs was
     /// loaded: then it is loaded again although nothing of its own has changed.
     pub(crate) outdated: bool,
@@ -144,6 +150,9 @@ impl PluginState {
             places: BTreeSet::new(),
             last_good: None,
             previous: Previous::default(),
+            tag: Tag::default(),
+            canary: None,
+            canary_status: None,
             shadow: None,
             outdated: false,
             load_failures: 0,
@@ -193,6 +202,13 @@ impl PluginState {
         }
         if self.shadow.is_none() {
             self.shadow.clone_from(&status.shadow);
+        }
+        if self.canary.is_none() {
+            self.canary_status.clone_from(&status.canary);
+        }
+        if self.tag.pulled.is_none() {
+            let source = status.source.as_ref();
+            self.tag.pulled = source.and_then(|source| source.artifact.clone());
         }
         self.reported = Some(status);
     }
@@ -318,9 +334,9 @@ impl PluginState {
             .unwrap_or_default()
     }
 
-    /// Digest and version of what runs.
+    /// Digest and version of what runs, for most units at least.
     pub(crate) fn running(&self) -> Option<(String, String)> {
-        let active = self.active.as_ref()?;
+        let active = self.stable()?;
         let digest = active.component.digest().to_string();
         Some((digest, active.metadata.version.clone()))
     }

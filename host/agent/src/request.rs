@@ -83,6 +83,8 @@ impl PluginState {
             self.load_failures = 0;
         }
         let wanted = unit_of(&text);
+        // Whoever has just pushed does not want to wait for the next look at the tag.
+        asked.load |= ask == Ask::Reconcile && wanted.is_none() && self.artifact().is_some();
         let primaries: Vec<_> = self.units.keys().cloned().collect();
         for primary in primaries {
             let unit = self.unit(&primary);

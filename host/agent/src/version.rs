@@ -6,6 +6,8 @@ use bytes::Bytes;
 use reeve_api::GoodVersion;
 use reeve_core::{Digest, upgrade};
 use reeve_engine::Component;
+use reeve_outside::signature::VerifyingKey;
+use std::sync::Arc;
 
 /// Names a component under a configuration. Another configuration is another version,
 /// for it may mean as much as another component.
@@ -58,7 +60,12 @@ pub(crate) enum Artifact {
     /// What ConfigMaps deliver, or did.
     Delivered(Package),
     /// A version that has run here, and is compiled.
-    Compiled { component: Component, config: Bytes },
+    Compiled {
+        component: Component,
+        config: Bytes,
+        /// The keys by which it was found to be signed when it was loaded.
+        signers: Arc<[VerifyingKey]>,
+    },
 }
 
 impl Artifact {
@@ -67,6 +74,7 @@ impl Artifact {
         Self::Compiled {
             component: active.component.clone(),
             config: active.config.clone(),
+            signers: active.signers.clone(),
         }
     }
 
@@ -104,6 +112,7 @@ mod tests {
             component: Bytes::from_static(b"\0asm"),
             digest: Digest::of(b"\0asm"),
             config: Bytes::from_static(b"{}"),
+            proofs: Vec::new(),
         });
         let status = version.to_status();
         assert_eq!(VersionId::from_status(&status), Some(version));

@@ -27,6 +27,9 @@ pub enum ConditionType {
     /// On a `Plugin`: an outside document cannot be had, or is not what it is now.
     /// Present only while that is so.
     SourcesStale,
+    /// On a `Plugin`: the registry does not say whether there is a newer artifact than
+    /// the one that is known. Present only while that is so.
+    ArtifactStale,
     /// Nothing more happens until somebody changes something. Present only while
     /// that is so, as kstatus expects of it.
     Stalled,
@@ -52,6 +55,20 @@ pub enum Reason {
     PartsMalformed,
     /// The component is not the one that the policy names.
     DigestMismatch,
+    /// The registry does not answer, or says to come back later.
+    RegistryUnreachable,
+    /// The registry does not let the agent pull, or the login for it cannot be had.
+    RegistryDenied,
+    /// The registry has no such artifact.
+    ArtifactAbsent,
+    /// The artifact is no plugin.
+    ArtifactInvalid,
+    /// What the registry gives is not what its digest says, or breaks the protocol.
+    ArtifactCorrupt,
+    /// The component has no signature, and must have one.
+    Unsigned,
+    /// The component has signatures, and none is of it and by a key that counts.
+    SignatureInvalid,
     /// A new version asks for more than the one before, and a person has to say
     /// that it may.
     ApprovalRequired,
@@ -60,6 +77,10 @@ pub enum Reason {
     UpgradeHeld,
     /// A new version traps for every unit that the running one serves.
     UpgradeBroken,
+    /// A share of units runs the newest version, and the others will.
+    Canary,
+    /// Of the units that got a new version first too many failed.
+    CanaryReturned,
     /// A version answered twice, on the same inputs, and not the same.
     NotDeterministic,
     /// A person has gone back to the version before.
@@ -169,6 +190,7 @@ impl ConditionType {
             Self::DeletionsHeld => "DeletionsHeld",
             Self::Contested => "Contested",
             Self::SourcesStale => "SourcesStale",
+            Self::ArtifactStale => "ArtifactStale",
         }
     }
 }

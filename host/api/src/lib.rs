@@ -3,6 +3,8 @@
 //! Types here are the API that users see; each field's doc comment is its
 //! description in the CRD.
 
+mod artifact;
+mod canary;
 mod capabilities;
 mod condition;
 mod journal;
@@ -11,6 +13,8 @@ mod plugin;
 mod unit;
 mod upgrade;
 
+pub use artifact::{ArtifactSource, ArtifactStatus, SignaturePolicy};
+pub use canary::{CanaryPolicy, CanaryStatus};
 pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
 pub use condition::{
     ConditionType, MAX_MESSAGE, Reason, condition, remove_condition, set_condition, truncate,

@@ -1,5 +1,7 @@
 //! `Plugin`: status and policy of one plugin.
 
+use crate::artifact::{ArtifactSource, ArtifactStatus, SignaturePolicy};
+use crate::canary::CanaryStatus;
 use crate::capabilities::Capabilities;
 use crate::plan::SyncMode;
 use crate::upgrade::{ShadowStatus, UpgradePolicy};
@@ -10,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Status and policy of one plugin. The agent makes it, under the name of the
 /// ConfigMap that carries the component, and keeps it when that ConfigMap goes,
-/// so that policy survives a reinstall.
+/// so that policy survives a reinstall. Or a person makes it, and it names the
+/// artifact that is the component.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "reeve.dev",
@@ -27,6 +30,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Units","type":"integer","jsonPath":".status.units.total"}"#,
     printcolumn = r#"{"name":"Failing","type":"integer","jsonPath":".status.units.failing"}"#,
     printcolumn = r#"{"name":"Waiting","type":"integer","jsonPath":".status.units.waiting","priority":1}"#,
+    printcolumn = r#"{"name":"Canary","type":"string","jsonPath":".status.canary.phase","priority":1}"#,
     printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".spec.mode","priority":1}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
@@ -45,6 +49,15 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
+    /// An artifact in an OCI registry that is the component, instead of one in the
+    /// ConfigMap of the plugin's name. That ConfigMap may hold `config.yaml` then, and
+    /// need not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactSource>,
+    /// Whose signature a component must bear, wherever it comes from. Any component is
+    /// loaded without it, unless the agent itself demands a signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signatures: Option<SignaturePolicy>,
     /// Limits of each call and on what is deleted, where they differ from the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitOverrides>,
@@ -236,6 +249,9 @@ pub struct PluginStatus {
     /// What the last version that was to take over would have done, or has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowStatus>,
+    /// Where the last version is that a share of units got first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
     /// Kinds of which there may be objects of this plugin, those of earlier
     /// versions included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -256,7 +272,7 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
-    /// `Stalled`, `DeletionsHeld` and `SourcesStale`.
+    /// `Stalled`, `DeletionsHeld`, `SourcesStale` and `ArtifactStale`.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }
@@ -288,9 +304,13 @@ pub struct WrittenKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginSource {
-    /// Name of the ConfigMap.
+    /// Name of the ConfigMap; none when an artifact is all there is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub config_map: String,
-    /// Digest of the component in it, unpacked; none when it has none.
+    /// The artifact, where the policy names one and it has been pulled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactStatus>,
+    /// Digest of the component that was found, unpacked; none when there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! What happens before a new version of a plugin takes over: its policy, and what it
 //! found.
 
+use crate::canary::CanaryPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -33,6 +34,9 @@ pub struct UpgradePolicy {
     /// all units never takes over, unless `shadow` is `Report` or `Off`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failing: Option<IntOrString>,
+    /// Units that get a new version before all others. By default all get it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryPolicy>,
 }
 
 /// What becomes of a shadow run.

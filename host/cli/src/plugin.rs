@@ -8,6 +8,9 @@ mod inspect;
 mod new;
 mod outside;
 mod package;
+mod push;
+mod registry;
+mod sign;
 pub(crate) mod source;
 
 pub(crate) use describe::{Kinds, describe};
@@ -17,7 +20,7 @@ use crate::operate;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Make, inspect, package, grant and approve plugins, and change their versions
+/// Make, inspect, package, push, sign, grant and approve plugins, and change their versions
 #[derive(Args)]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
@@ -29,6 +32,8 @@ enum PluginCommand {
     New(new::NewArgs),
     Inspect(inspect::InspectArgs),
     Package(package::PackageArgs),
+    Push(push::PushArgs),
+    Sign(sign::SignArgs),
     Grant(grant::GrantArgs),
     Approve(approve::ApproveArgs),
     Diff(diff::DiffArgs),
@@ -40,6 +45,8 @@ pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
         PluginCommand::New(args) => new::run(&args),
         PluginCommand::Inspect(args) => inspect::run(args).await,
         PluginCommand::Package(args) => package::run(&args),
+        PluginCommand::Push(args) => push::run(args).await,
+        PluginCommand::Sign(args) => sign::run(args).await,
         PluginCommand::Grant(args) => grant::run(args).await,
         PluginCommand::Approve(args) => approve::run(args).await,
         PluginCommand::Diff(args) => diff::run(args).await,

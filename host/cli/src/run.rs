@@ -10,8 +10,9 @@ use reeve_cluster::{ConnectOptions, ElectorSettings, LeaseName, LeaseTiming, con
 use reeve_core::grant::LEASE;
 use reeve_core::manifest::is_dns_label;
 use reeve_engine::Engine;
+use reeve_outside::signature::VerifyingKey;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,10 @@ pub(crate) struct RunArgs {
     /// must be writable by nobody else
     #[arg(long, env = "REEVE_CACHE", value_name = "FOLDER")]
     cache: Option<PathBuf>,
+    /// File with public keys, PEM: only components that are signed with one of them
+    /// are loaded, whatever their Plugins say
+    #[arg(long, env = "REEVE_SIGNATURE_KEYS", value_name = "FILE")]
+    signature_keys: Option<PathBuf>,
     /// Units that run at once
     #[arg(long, env = "REEVE_CONCURRENCY", default_value_t = AgentConfig::CONCURRENCY)]
     concurrency: usize,
@@ -190,6 +195,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     config.election = election;
     config.limits = limits;
     config.threads = args.bounds.threads();
+    config.signature_keys = signature_keys(args.signature_keys.as_deref())?;
     let agent = Agent::start(config);
     let health = HealthServer::bind(args.health_address, agent.health())
         .await
@@ -210,6 +216,17 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         again = signal::stop() => again.context("cannot listen for signals")?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The keys of which one must have signed what is loaded.
+fn signature_keys(path: Option<&Path>) -> anyhow::Result<Vec<VerifyingKey>> {
+    let Some(path) = path else {
+        return Ok(Vec::new());
+    };
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("signature-keys: cannot read {}", path.display()))?;
+    let keys = VerifyingKey::read_all(&text);
+    keys.with_context(|| format!("signature-keys: {}", path.display()))
 }
 
 /// Logs what keeps the agent from being ready, and that it is.

@@ -9,6 +9,7 @@ pub mod annotations;
 pub mod applyset;
 pub mod asks;
 pub mod backoff;
+pub mod canary;
 pub mod chain;
 pub mod desired;
 pub mod digest;

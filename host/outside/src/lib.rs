@@ -4,6 +4,7 @@
 //! Rule (granted) ─▶ Http ─▶ fetch (documents)
 //!                    │  └─▶ send  (one request, signed by a key)
 //! Settings ───────▶ Database ─▶ Session ─▶ query | transaction
+//! ImageReference ─▶ Registry ─▶ pull | push | signatures
 //! ```
 //!
 //! Nothing here knows plugins or Kubernetes: callers say what was granted, and
@@ -20,11 +21,13 @@ pub mod document;
 pub mod file;
 pub mod http;
 pub mod path;
+pub mod registry;
 pub mod resolve;
 pub mod rule;
 pub mod scram;
 pub mod secret;
 pub mod sign;
+pub mod signature;
 pub mod tls;
 
 mod civil;
@@ -34,6 +37,7 @@ pub use database::{Database, Session, Settings, SettingsError, SqlLimits};
 pub use document::{Document, FetchError, Fetched, Validators};
 pub use file::FileError;
 pub use http::{Http, HttpError, HttpLimits, Keys};
+pub use registry::{ImageReference, Login, Registry, RegistryError, RegistrySettings};
 pub use resolve::{Resolver, SystemResolver};
 pub use rule::{Rule, RuleError};
 pub use secret::Secret;

@@ -75,16 +75,25 @@ impl Roots {
             Self::System => system()?,
             Self::Only(text) => read(text.as_bytes(), "`caBundle`")?,
         };
-        let library = |error: rustls::Error| RootsError::Library {
-            problem: error.to_string(),
-        };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        Ok(ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(library)?
-            .with_root_certificates(store)
-            .with_no_client_auth())
+        trusting(store)
     }
+}
+
+/// The settings of a client that trusts nobody, for those who speak without TLS.
+pub(crate) fn nobody() -> Result<ClientConfig, RootsError> {
+    trusting(RootCertStore::empty())
+}
+
+fn trusting(store: RootCertStore) -> Result<ClientConfig, RootsError> {
+    let library = |error: rustls::Error| RootsError::Library {
+        problem: error.to_string(),
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(library)?
+        .with_root_certificates(store)
+        .with_no_client_auth())
 }
 
 fn system() -> Result<RootCertStore, RootsError> {

@@ -15,7 +15,7 @@ use k8s_openapi::ByteString;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use parking_lot::Mutex;
-use reeve_agent::{Agent, AgentConfig, VirtualClock};
+use reeve_agent::{Agent, AgentConfig, VerifyingKey, VirtualClock};
 use reeve_api::APPROVE_ASKS_ANNOTATION;
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
@@ -186,6 +186,14 @@ impl World {
     pub fn start_as(&mut self, user: &str) {
         let mut config = self.config();
         config.client = self.server.client_as(user, ["system:authenticated"]);
+        self.agent = Some(Agent::start(config));
+    }
+
+    /// Starts an agent that lets only components run that are signed with one of these
+    /// keys, PEM.
+    pub fn start_demanding(&mut self, keys: &str) {
+        let mut config = self.config();
+        config.signature_keys = VerifyingKey::read_all(keys).expect("these are keys");
         self.agent = Some(Agent::start(config));
     }
 

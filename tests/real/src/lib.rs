@@ -4,7 +4,7 @@
 //! folder, once; PostgreSQL is the one that the system has. [`ControlPlane`] starts etcd, a kube-apiserver and a
 //! kube-controller-manager on free loopback ports and ends them again;
 //! [`EmbeddedCluster`] does the same with `reeve cluster`. [`Postgres`] and [`Azurite`]
-//! are what plugins reach outside of a cluster.
+//! are what plugins reach outside of a cluster, and a [`Registry`] is where they come from.
 //!
 //! Everything here blocks and is free of asynchronous code: it is used by
 //! `cargo xtask`, which has to build in seconds, and by tests that wait for these
@@ -21,6 +21,7 @@ mod operate;
 pub mod parts;
 mod postgres;
 mod proxy;
+mod registry;
 mod server;
 mod wait;
 mod witness;
@@ -33,5 +34,6 @@ pub use embedded::EmbeddedCluster;
 pub use kwok::{KWOK_USER, NODE, SimulatedNode};
 pub use postgres::Postgres;
 pub use proxy::Proxy;
+pub use registry::Registry;
 pub use wait::eventually;
 pub use witness::{Seen, Witness};

@@ -150,6 +150,18 @@ pub const KWOK: Part = Part {
     variables: &[],
 };
 
+/// The registry of the CNCF, in which artifacts are.
+pub const REGISTRY: Part = Part {
+    name: "registry",
+    version: "3.1.2",
+    tool: Tool::Go,
+    programs: &[(
+        "registry",
+        "github.com/distribution/distribution/v3/cmd/registry",
+    )],
+    variables: &[],
+};
+
 /// Azure's storage service, as Microsoft gives it to developers.
 pub const AZURITE: Part = Part {
     name: "azurite",
@@ -161,7 +173,16 @@ pub const AZURITE: Part = Part {
 
 /// Every part that is built with Go, in the order in which `cargo xtask parts` builds
 /// them.
-pub const ALL: &[&Part] = &[&HELPERS, &ETCD, &KUBERNETES, &SSA, &CLIENTS, &HELM, &KWOK];
+pub const ALL: &[&Part] = &[
+    &HELPERS,
+    &ETCD,
+    &KUBERNETES,
+    &SSA,
+    &CLIENTS,
+    &HELM,
+    &KWOK,
+    &REGISTRY,
+];
 
 /// The parts that the tests of the outside need besides.
 pub const OUTSIDE: &[&Part] = &[&AZURITE];
@@ -397,6 +418,7 @@ mod tests {
             (CLIENTS, "k8s.io/client-go"),
             (HELM, "helm.sh/helm/v4"),
             (KWOK, "sigs.k8s.io/kwok"),
+            (REGISTRY, "github.com/distribution/distribution/v3"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

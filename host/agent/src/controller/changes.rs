@@ -171,6 +171,8 @@ impl Controller {
             self.metrics
                 .installed(&name, self.concurrency, plugin.running().as_ref());
             self.start_load(&name);
+        } else if plugin.is_installed() {
+            self.start_load(&name);
         } else {
             self.metrics.removed(&name);
             self.stop_plugin(&name);
@@ -298,6 +300,7 @@ impl Controller {
         }
         let mode = plugin.mode();
         plugin.policy = Some(policy);
+        plugin.set_canary_end(self.clock.now());
         let other_mode = mode != plugin.mode();
         if other_mode {
             // What was held under the other mode is asked for anew, or not at all.
@@ -313,9 +316,15 @@ impl Controller {
         if changed || grown || approved_elsewhere {
             plugin.load_failures = 0;
         }
-        let installed = plugin.config_map.is_some();
+        let installed = plugin.is_installed();
+        if installed {
+            plugin.is_installed_again();
+        }
         if changed || asked_new {
             self.mark_stale(&name);
+        }
+        if !leads {
+            self.follow_canary(&name);
         }
         if changed && !installed && self.synced() {
             self.stop_plugin(&name);
@@ -334,10 +343,19 @@ impl Controller {
         plugin.unreadable = None;
         plugin.reported = None;
         if plugin.config_map.is_none() {
-            self.state.plugins.remove(name);
-            self.reports
-                .forget_names(|object| is_unit_object_of(name, object));
-            self.drop_unit_objects(name, &BTreeSet::new());
+            // It was an artifact, and is removed as if its ConfigMap had gone.
+            let ran = plugin.active.is_some() || plugin.loading.is_some();
+            if ran {
+                self.metrics.removed(name);
+                self.stop_plugin(name);
+            }
+            let plugin = self.state.plugins.get(name);
+            if !ran || plugin.is_some_and(|plugin| plugin.removing.is_none()) {
+                self.state.plugins.remove(name);
+                self.reports
+                    .forget_names(|object| is_unit_object_of(name, object));
+                self.drop_unit_objects(name, &BTreeSet::new());
+            }
         } else {
             self.mark_stale(name);
             self.start_load(name);
@@ -357,7 +375,7 @@ impl Controller {
             plugin.be_quiet();
         }
         plugin.unreadable = Some(problem);
-        let (known, installed) = (plugin.policy.is_some(), plugin.config_map.is_some());
+        let (known, installed) = (plugin.policy.is_some(), plugin.is_installed());
         if !known {
             self.halt(name);
         }
@@ -400,7 +418,8 @@ impl Controller {
                 if retry {
                     unit_state.try_anew();
                 }
-                let projection = &active.manifest.primary().projection;
+                let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
+                let versions = [Some(&active), stable.as_ref()];
                 let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
                 if retry || says.into_iter().any(changed) {
                     self.state.queue.add_first(unit);
@@ -410,7 +429,10 @@ impl Controller {
                 let same = known
                     && old.as_ref().is_some_and(|old| {
                         old.is_deleting() == new.is_deleting()
-                            && projection.apply(&old.value()) == projection.apply(&new.value())
+                            && versions.into_iter().flatten().all(|version| {
+                                let projection = &version.manifest.primary().projection;
+                                projection.apply(&old.value()) == projection.apply(&new.value())
+                            })
                     });
                 if !same {
                     self.state.queue.add(unit);

@@ -45,6 +45,16 @@ impl Controller {
         self.record(plugin, event);
     }
 
+    /// Records where a version is that some units run first.
+    pub(super) fn tell_of_canary(&self, plugin: &Arc<str>, reason: &str, message: String) {
+        let event = Event {
+            warning: false,
+            reason: reason.to_owned(),
+            message,
+        };
+        self.record(plugin, event);
+    }
+
     fn record(&self, plugin: &Arc<str>, mut event: Event) {
         let snapshot = self.runner.store.snapshot();
         let namespace = Some(&*self.loader.namespace);
@@ -73,6 +83,7 @@ fn is_word(reason: Reason) -> bool {
         Reason::ApprovalRequired
             | Reason::UpgradeHeld
             | Reason::UpgradeBroken
+            | Reason::CanaryReturned
             | Reason::NotDeterministic
             | Reason::RolledBack
             | Reason::RollbackFailed

@@ -1,18 +1,20 @@
 //! One load: of the newest version or, where that is refused and nothing runs, of
 //! the last good one; or of the one before, where a person wants that.
 
+use super::canary::NewCanary;
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
+use crate::artifacts::Seen;
 use crate::delivery::{self, Package};
-use crate::gates::{Gates, Upgrade, check_policy};
+use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
 use crate::load::{self, Loader, Standing};
 use crate::problem::Problem;
 use crate::version::{Artifact, VersionId};
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
+use reeve_api::{ArtifactSource, PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
 use reeve_cluster::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ pub(super) struct Load {
     /// whatever it would do.
     pub(super) gates: Option<Gates>,
     pub(super) plugin: Arc<str>,
-    /// The plugin's ConfigMap, and what its component is made of.
+    /// The plugin's ConfigMap, if it has one, and what its component is made of.
     pub(super) maps: Vec<Arc<Object>>,
     pub(super) policy: PluginSpec,
     /// What a version may ask for.
@@ -33,6 +35,10 @@ pub(super) struct Load {
     pub(super) words: Words,
     /// What runs.
     pub(super) running: Option<Arc<Active>>,
+    /// The version that some units run before all others, if there is one.
+    pub(super) canary: Option<VersionId>,
+    /// The token of a version that too many of them failed under, and what was said.
+    pub(super) returned: Option<(String, String)>,
     /// What runs, if loading the same again would give the same.
     pub(super) current: Option<LoadKey>,
     /// What ran last: what to go back to if nothing runs and the newest version does not
@@ -74,8 +80,8 @@ impl Load {
     /// Takes a package through all gates, which takes as long as compiling and asking
     /// about every unit does.
     pub(super) async fn run(self) -> Done {
-        let mut shadow = None;
-        let (newest, result) = self.newest(&mut shadow).await;
+        let (mut shadow, mut seen) = (None, None);
+        let (newest, result) = self.newest(&mut shadow, &mut seen).await;
         let result = match result {
             Err(problem) => match self.unwanted() {
                 Some(unwanted) => self.leave(unwanted, problem).await,
@@ -86,18 +92,24 @@ impl Load {
         Done::Load {
             plugin: self.plugin,
             newest: newest.map(|package| package.digest),
+            seen,
             shadow,
             result,
         }
     }
 
-    /// Loads what the ConfigMaps have.
+    /// Loads what the ConfigMaps have, or the registry.
     async fn newest(
         &self,
         shadow: &mut Option<ShadowStatus>,
+        seen: &mut Option<Seen>,
     ) -> (Option<Package>, Result<Loaded, Problem>) {
         let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
-        let package = match blocking(move || unpack(&plugin, &maps)).await {
+        let package = match &self.policy.artifact {
+            None => blocking(move || unpack(&plugin, &maps)).await,
+            Some(source) => self.pull(source, seen).await,
+        };
+        let package = match package {
             Ok(package) => package,
             Err(problem) => return (None, Err(problem)),
         };
@@ -116,11 +128,20 @@ impl Load {
         if let Err(problem) = policy.and_then(|()| check_pin(&artifact, &self.policy)) {
             return (Some(package), Err(problem));
         }
+        // Keys that were changed count for what runs as well.
+        let signers = &self.loader.signers;
+        let artifact = match signers.verify(&self.plugin, artifact, &self.policy).await {
+            Ok((artifact, _)) => artifact,
+            Err(problem) => return (Some(package), Err(problem)),
+        };
         if self.current == Some(load::key(&artifact, &self.policy, &self.contributes)) {
             return (Some(package), Ok(Loaded::Unchanged));
         }
         if let Some(first) = self.first(version).await {
             return (Some(package), Ok(first));
+        }
+        if let Err(problem) = self.check_returned(version) {
+            return (Some(package), Err(problem));
         }
         let loaded = match self.load(artifact, &self.approval).await {
             Ok((active, standing)) => self
@@ -129,11 +150,51 @@ impl Load {
                 .map(|()| (active, standing)),
             Err(problem) => Err(problem),
         };
+        let loaded = match loaded {
+            Ok((active, standing)) if self.is_for_some(&active, version) => {
+                let result = self.reload_stable().await.map(|stable| {
+                    let package = package.clone();
+                    let new = NewCanary { package, stable };
+                    Loaded::Canary(active, standing, Box::new(new))
+                });
+                return (Some(package), result);
+            }
+            loaded => loaded,
+        };
         if loaded.is_ok() {
             self.keep(package.clone()).await;
         }
         let loaded = loaded.map(|(active, standing)| Loaded::New(active, standing));
         (Some(package), loaded)
+    }
+
+    /// Pulls what the policy names, and says what was seen of it.
+    async fn pull(
+        &self,
+        source: &ArtifactSource,
+        seen: &mut Option<Seen>,
+    ) -> Result<Package, Problem> {
+        let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
+        let signed = self.loader.signers.demand(&self.policy);
+        let pulled = self.loader.artifacts.pull(&plugin, source, signed).await;
+        let (pulled, stale) = pulled.inspect_err(|_| {
+            *seen = Some(Seen {
+                status: None,
+                stale: None,
+            });
+        })?;
+        *seen = Some(Seen {
+            status: Some(pulled.status()),
+            stale,
+        });
+        blocking(move || {
+            let maps = parse(&maps)?;
+            let config = delivery::unpack_config(&plugin, &maps);
+            let config =
+                config.map_err(|error| Problem::lasting(error.reason(), error.to_string()))?;
+            Ok(pulled.package(config))
+        })
+        .await
     }
 
     /// What ran before a restart, if the newest version is another: that is held against
@@ -154,6 +215,65 @@ impl Load {
         }
     }
 
+    /// What too many units failed under does not run again, unless a person wants it.
+    fn check_returned(&self, version: VersionId) -> Result<(), Problem> {
+        match &self.returned {
+            Some((token, message)) if *token == version.token() && !self.is_approved(version) => {
+                Err(Problem::lasting(Reason::CanaryReturned, message.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_approved(&self, version: VersionId) -> bool {
+        self.words.approved.as_deref().map(str::trim) == Some(version.token().as_str())
+    }
+
+    /// Whether a version is to run for some units first: it takes the place of another
+    /// one with the same kind of primaries, the policy wants it, and no person has let
+    /// it take over.
+    fn is_for_some(&self, active: &Active, version: VersionId) -> bool {
+        let wanted = CanaryRules::read(&self.policy).is_ok_and(|rules| rules.is_some());
+        let primary = |active: &Active| active.manifest.primary().kind.clone();
+        let replaces = self.running.as_ref().is_some_and(|running| {
+            VersionId::running(running) != version && primary(running) == primary(active)
+        });
+        // Whoever takes over whatever it does asks nobody.
+        self.gates.is_some() && wanted && replaces && !self.is_approved(version)
+    }
+
+    /// What runs for the others, loaded anew if what it is loaded from has changed
+    /// besides its version.
+    async fn reload_stable(&self) -> Result<Option<Arc<Active>>, Problem> {
+        let Some(running) = &self.running else {
+            return Ok(None);
+        };
+        let artifact = Artifact::of(running);
+        let same = load::key(&artifact, &self.policy, &self.contributes) == running.key;
+        if same && self.current.is_some() {
+            return Ok(None);
+        }
+        let approval = Approval {
+            asks: None,
+            token: None,
+        };
+        let policy = PluginSpec {
+            // It is for the newest version.
+            digest: None,
+            ..self.policy.clone()
+        };
+        let loaded = self.loader.load(
+            &self.plugin,
+            artifact,
+            &policy,
+            &approval,
+            &self.places,
+            &self.contributes,
+        );
+        let (stable, _) = loaded.await?;
+        Ok(Some(Arc::new(stable)))
+    }
+
     /// Takes a version that could run through the gates of an upgrade, if it is one.
     async fn gated(
         &self,
@@ -166,7 +286,7 @@ impl Load {
         let Some(gates) = self
             .gates
             .as_ref()
-            .filter(|_| ran.or(self.last_good) != Some(version))
+            .filter(|_| ran.or(self.last_good) != Some(version) && self.canary != Some(version))
         else {
             return Ok(());
         };
@@ -380,13 +500,16 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn unpack(plugin: &str, maps: &[Arc<Object>]) -> Result<Package, Problem> {
+    delivery::unpack(plugin, &parse(maps)?)
+        .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
+}
+
+fn parse(maps: &[Arc<Object>]) -> Result<Vec<ConfigMap>, Problem> {
     let parse = |map: &Arc<Object>| {
         serde_json::from_str::<ConfigMap>(map.json()).map_err(|error| {
             let message = format!("ConfigMap {} cannot be read: {error}", map.name());
             Problem::lasting(Reason::ComponentAbsent, message)
         })
     };
-    let maps: Vec<ConfigMap> = maps.iter().map(parse).collect::<Result<_, _>>()?;
-    delivery::unpack(plugin, &maps)
-        .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
+    maps.iter().map(parse).collect()
 }

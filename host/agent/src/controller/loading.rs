@@ -4,10 +4,12 @@ use super::load_job::Load;
 use super::reporting::{
     UNIT_LABEL_LENGTH, is_unit_object_of, unit_object_name, unit_object_prefix,
 };
-use super::{Controller, Done, JobFor, Loaded, Route, jitter};
+use super::{Controller, Done, JobFor, Loaded, Route, Tag, jitter};
 use crate::active::{Active, LoadKey};
 use crate::approval::Approval;
+use crate::artifacts::{FAILING, Seen, is_of_registry};
 use crate::gates::Gates;
+use crate::left::Place;
 use crate::load::Standing;
 use crate::plugin::Health;
 use crate::problem::Problem;
@@ -54,7 +56,7 @@ impl Controller {
                 let idle = p.active.is_none() && p.loading.is_none() && p.retry_at.is_none();
                 p.wants_load || idle
             })
-            .map(|p| (p.name.clone(), p.config_map.is_some()))
+            .map(|p| (p.name.clone(), p.is_installed()))
             .collect();
         for (name, installed) in waiting {
             if installed {
@@ -83,9 +85,11 @@ impl Controller {
             plugin.problem = Some(problem.clone());
             return self.mark_stale(name);
         }
-        let Some(config_map) = plugin.config_map.clone() else {
+        if !plugin.is_installed() {
             return;
-        };
+        }
+        plugin.tag.rest();
+        let config_map = plugin.config_map.clone();
         let component_of = plugin.component_of.clone();
         let approval = Approval {
             asks: plugin.asks.clone(),
@@ -96,14 +100,16 @@ impl Controller {
             .as_ref()
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
-        let running = plugin.active.clone();
-        let current = running.as_ref().filter(|_| !plugin.outdated);
+        let running = plugin.stable().cloned();
+        let canary = plugin.canary_version();
+        let returned = plugin.returned();
+        let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
         let current = current.map(|active| active.key.clone());
         let (last_good, previous) = (plugin.last_good, plugin.previous.clone());
         let words = plugin.words.clone();
         let places = plugin.places.clone();
         let contributes = plugin.contributions.recorded.clone();
-        let mut maps = vec![config_map];
+        let mut maps: Vec<_> = config_map.into_iter().collect();
         let parts_of = |name: &Arc<str>| {
             let parts = self.state.parts.get(name).into_iter();
             parts.flat_map(|parts| parts.values().cloned())
@@ -126,6 +132,8 @@ impl Controller {
             approval,
             words,
             running,
+            canary,
+            returned,
             current,
             last_good,
             previous,
@@ -147,6 +155,7 @@ impl Controller {
         &mut self,
         name: &Arc<str>,
         newest: Option<Digest>,
+        seen: Option<Seen>,
         shadow: Option<ShadowStatus>,
         result: Result<Loaded, Problem>,
     ) {
@@ -155,6 +164,7 @@ impl Controller {
             return;
         };
         plugin.loading = None;
+        plugin.saw(seen);
         if newest.is_some() {
             plugin.newest = newest;
         }
@@ -162,10 +172,18 @@ impl Controller {
             plugin.shadow.clone_from(&shadow);
         }
         let goes_on = matches!(result, Ok(Loaded::First(..)));
-        let upgrades = matches!(result, Ok(Loaded::New(..)));
+        let upgrades = matches!(result, Ok(Loaded::New(..) | Loaded::Canary(..)));
+        let (mut begun, mut keep) = (false, None);
         let (new, problem) = match result {
             Ok(Loaded::Unchanged) => (None, None),
             Ok(Loaded::New(active, standing) | Loaded::First(active, standing)) => {
+                (Some((active, standing)), None)
+            }
+            Ok(Loaded::Canary(active, standing, new)) => {
+                let package = new.package.clone();
+                begun = plugin.begin_canary(&active, *new, self.clock.now());
+                // Nobody to try it on: it has taken over.
+                keep = (!begun).then_some(package);
                 (Some((active, standing)), None)
             }
             Ok(Loaded::InPlaceOfNewest(active, standing, problem)) => {
@@ -184,6 +202,9 @@ impl Controller {
                     let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
                     let delay = match problem.reason {
                         Reason::UpgradeHeld => delay.max(HELD_RECHECK),
+                        _ if plugin.artifact().is_some() && is_of_registry(problem) => {
+                            FAILING.delay(plugin.load_failures, jitter)
+                        }
                         _ => delay,
                     };
                     plugin.retry_at = Some(Instant::now() + delay);
@@ -192,13 +213,31 @@ impl Controller {
         }
         if let Some((active, standing)) = new {
             plugin.outdated = false;
-            plugin.take_over(VersionId::running(&active), cached);
+            if !begun {
+                plugin.canary = None;
+                plugin.take_over(VersionId::running(&active), cached);
+            }
             plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
+            if let Some(canary) = &plugin.canary {
+                plugin.places.extend(Place::of(&canary.stable.manifest));
+            }
             let rights = Rights::answered(Instant::now());
             let waited = plugin.rights.replace(rights).map(|mut old| old.end());
             self.resume(waited.unwrap_or_default());
             self.activate(name, &active);
+        }
+        if let Some(package) = keep {
+            self.keep(name, package);
+        }
+        if begun && let Some(plugin) = self.state.plugins.get(name) {
+            let message = plugin.canary_problem().map(|problem| problem.message);
+            self.tell_of_canary(name, "CanaryStarted", message.unwrap_or_default());
+        } else if let Some(problem) = &problem {
+            if problem.reason == Reason::RolledBack {
+                self.roll_back_canary(name, problem);
+            }
+            self.queue_awaiting(name);
         }
         let shadow = shadow.filter(|_| upgrades);
         self.tell_of_upgrade(name, known.as_ref(), problem.as_ref(), shadow.as_ref());
@@ -229,6 +268,18 @@ impl Controller {
         );
         let contributed = active.watches.contributed.iter();
         routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
+        let plugin = self.state.plugins.get(name);
+        let stable = plugin.and_then(|plugin| plugin.canary.as_ref());
+        let stable = stable.map(|canary| canary.stable.clone());
+        if let Some(stable) = &stable {
+            let watches = &stable.watches;
+            routes.push(own(&watches.primary, Route::Primary));
+            let reads = watches.reads.iter().flatten();
+            routes.extend(reads.map(|watch| own(watch, Route::Read)));
+            routes.extend(watches.owned.iter().map(|watch| own(watch, Route::Owned)));
+            let contributed = watches.contributed.iter();
+            routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
+        }
         for (spec, route) in routes {
             let wanted = self.state.routes.entry(spec).or_default();
             if !wanted.contains(&(name.clone(), route)) {
@@ -277,6 +328,9 @@ impl Controller {
             return;
         };
         plugin.take_stock(active, &snapshot, &primaries);
+        if let Some(stable) = &stable {
+            plugin.take_stock_of_owned(stable, &snapshot);
+        }
         plugin.resume_syncs(&written);
         let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
         let mut names: BTreeSet<String> = units.iter().map(unit_object_name).collect();
@@ -473,9 +527,11 @@ impl Controller {
         let plugin = self.state.plugins.get(name);
         let holding = plugin.is_some_and(|plugin| plugin.units.values().any(|unit| unit.held));
         self.halt(name);
+        self.loader.artifacts.forget(name);
         self.remove_later(name, holding);
         if let Some(plugin) = self.state.plugins.get_mut(name) {
             plugin.newest = None;
+            plugin.tag = Tag::default();
             plugin.problem = Some(plugin.without_config_map());
         }
         self.mark_stale(name);
@@ -495,10 +551,12 @@ impl Controller {
             running.abort();
         }
         plugin.retry_at = None;
+        plugin.tag.rest();
         plugin.wants_load = false;
         plugin.active = None;
         let effects = written.as_ref().map(|written| written.names(has_effects));
         plugin.effects_left = effects.map_or(0, |effects| effects.len());
+        plugin.canary = None;
         let waited = plugin.rights.take().map(|mut rights| rights.end());
         for unit in waited.into_iter().flatten() {
             self.state.queue.done(&unit);

@@ -88,7 +88,7 @@ impl PluginState {
         Problem::lasting(
             Reason::ConfigMapAbsent,
             format!(
-                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}{effects}. Create it to run the plugin, or delete this Plugin to forget it"
+                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}{effects}. Create it to run the plugin, or name an artifact in spec.artifact, or delete this Plugin to forget it"
             ),
         )
     }
@@ -124,7 +124,7 @@ impl Controller {
         }
         let due = self.state.plugins.values().filter(|plugin| {
             let at = plugin.removing.as_ref().and_then(|one| one.at);
-            plugin.config_map.is_none() && at.is_some_and(|at| at <= now)
+            !plugin.is_installed() && at.is_some_and(|at| at <= now)
         });
         let due: Vec<Arc<str>> = due.map(|plugin| plugin.name.clone()).collect();
         for name in due {

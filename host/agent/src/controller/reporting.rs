@@ -146,7 +146,7 @@ impl Controller {
         let leads = self.leads();
         self.metrics.leads(leads);
         let installed = self.state.plugins.values();
-        for plugin in installed.filter(|plugin| plugin.config_map.is_some()) {
+        for plugin in installed.filter(|plugin| plugin.is_installed()) {
             let running = plugin.running();
             self.metrics
                 .installed(&plugin.name, self.concurrency, running.as_ref());

@@ -5,6 +5,7 @@ use super::reporting::{
 };
 use super::{Controller, Done, JobFor, jitter};
 use crate::active::LoadKey;
+use crate::artifacts::Looked;
 use crate::metrics::RunResult;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
@@ -41,13 +42,16 @@ impl Controller {
                 return;
             };
             let plugin = self.state.plugins.get_mut(&unit.plugin);
-            let Some((plugin, active)) = plugin.and_then(|p| p.active.clone().map(|a| (p, a)))
-            else {
+            let plugin = plugin.and_then(|plugin| {
+                let active = plugin.active_for(&unit).cloned();
+                active.map(|active| (plugin, active))
+            });
+            let Some((plugin, active)) = plugin else {
                 self.state.queue.done(&unit);
                 continue;
             };
             // It is queued again when the plugin goes on.
-            if plugin.is_suspended() {
+            if plugin.is_suspended() || plugin.awaits_canary(&unit) {
                 self.state.queue.done(&unit);
                 continue;
             }
@@ -96,7 +100,7 @@ impl Controller {
         };
         let job = self.state.job_ids.remove(&id);
         match &job {
-            Some(JobFor::Load(_)) => self.state.loads -= 1,
+            Some(JobFor::Load(_) | JobFor::Look(_)) => self.state.loads -= 1,
             Some(JobFor::Run(_)) => {
                 if let Some((_, timer)) = self.state.run_handles.remove(&id) {
                     self.metrics.run_ended(&timer, self.result(&done));
@@ -113,6 +117,7 @@ impl Controller {
                     Done::Load {
                         plugin,
                         newest,
+                        seen,
                         shadow,
                         result,
                     },
@@ -122,7 +127,7 @@ impl Controller {
                 // A load that was overtaken has been aborted; should it have ended
                 // first, the newer one will say better.
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, newest, shadow, result);
+                    self.on_loaded(&plugin, newest, seen, shadow, result);
                 }
             }
             (Ok((_, Done::Run { unit, key, ran })), _) => self.on_ran(&unit, &key, *ran),
@@ -156,9 +161,10 @@ impl Controller {
                     "the agent itself failed while loading; this is a bug of reeve, see its log",
                 );
                 if self.is_current_load(&plugin, id) {
-                    self.on_loaded(&plugin, None, None, Err(problem));
+                    self.on_loaded(&plugin, None, None, None, Err(problem));
                 }
             }
+            (Ok((_, Done::Look { plugin, looked })), _) => self.on_looked(&plugin, looked),
             (Ok((_, Done::Removal { plugin, result })), _) => self.on_removed(&plugin, result),
             (Err(error), Some(JobFor::Removal(plugin))) if error.is_panic() => {
                 let problem = Problem::passing(
@@ -166,6 +172,13 @@ impl Controller {
                     "the agent itself failed; this is a bug of reeve, see its log",
                 );
                 self.on_removed(&plugin, Err(problem));
+            }
+            (Err(error), Some(JobFor::Look(plugin))) if error.is_panic() => {
+                let problem = Problem::passing(
+                    Reason::RegistryUnreachable,
+                    "the agent itself failed while it asked; this is a bug of reeve, see its log",
+                );
+                self.on_looked(&plugin, Looked::Unknown(problem));
             }
             // Whatever became of the question, units must not wait for ever.
             (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),
@@ -206,8 +219,8 @@ impl Controller {
     }
 
     pub(super) fn active_key(&self, unit: &UnitKey) -> Option<LoadKey> {
-        let active = self.state.plugins.get(&unit.plugin)?.active.as_ref()?;
-        Some(active.key.clone())
+        let plugin = self.state.plugins.get(&unit.plugin)?;
+        Some(plugin.active_for(unit)?.key.clone())
     }
 
     /// Writes down what a run has done that ended when its plugin had stopped.
@@ -265,8 +278,8 @@ impl Controller {
             }
             return;
         }
-        let digest = plugin
-            .active
+        let active = plugin.active_for(unit).cloned();
+        let digest = active
             .as_ref()
             .map(|active| active.component.digest().to_string());
         let Some(state) = plugin.units.get_mut(&*unit.primary) else {
@@ -277,8 +290,9 @@ impl Controller {
             // What was read for the first time was not listened for while the call
             // ran. If the store has moved since, look again.
             let moved = self.runner.store.snapshot().version() != ran.version;
-            let active = plugin.active.as_ref();
-            let turned = active.is_some_and(|active| active.sources.version() != ran.sources);
+            let turned = active
+                .as_ref()
+                .is_some_and(|active| active.sources.version() != ran.sources);
             if new && (moved || turned) {
                 self.state.queue.add(unit.clone());
             }
@@ -414,6 +428,7 @@ impl Controller {
             self.state.queue.remove(unit);
             self.runner.memo.forget(unit);
         }
+        let fails = plugin.heard_canary(unit);
         plugin.has_run(unit);
         plugin.heard();
         let held = ran
@@ -424,6 +439,9 @@ impl Controller {
             for primary in plugin.units.keys() {
                 self.state.queue.add(plugin.unit(primary));
             }
+        }
+        if fails {
+            self.return_canary(&unit.plugin);
         }
         self.mark_stale(&unit.plugin);
     }

@@ -135,6 +135,26 @@ pub enum DeliveryError {
         /// Digest of what was packed.
         generation: Digest,
     },
+    /// There is a component, and the policy names an artifact.
+    #[error(
+        "ConfigMap {config_map} has a component, and Plugin spec.artifact names another: keep one of the two; beside an artifact the ConfigMap holds data[\"{CONFIG}\"] alone"
+    )]
+    Twice {
+        /// Name of the ConfigMap.
+        config_map: String,
+    },
+    /// A signature cannot be read.
+    #[error(
+        "ConfigMap {config_map}: {key} is no signature: {problem}; put there what `cosign sign-blob` or `openssl dgst -sha256 -sign` writes"
+    )]
+    SignatureMalformed {
+        /// Name of the ConfigMap.
+        config_map: String,
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// The configuration is no YAML.
     #[error("ConfigMap {config_map}: data[\"{CONFIG}\"] is no YAML: {problem}")]
     ConfigSyntax {
@@ -164,11 +184,14 @@ impl DeliveryError {
                 Reason::ComponentAbsent
             }
             Self::Text { .. } => Reason::NotAComponent,
-            Self::Ambiguous { .. } | Self::PartTwice { .. } => Reason::ComponentAmbiguous,
+            Self::Ambiguous { .. } | Self::PartTwice { .. } | Self::Twice { .. } => {
+                Reason::ComponentAmbiguous
+            }
             Self::PartsMalformed { .. } => Reason::PartsMalformed,
             Self::PartsMissing { .. } => Reason::PartsMissing,
             Self::Corrupt { .. } | Self::PartsDiffer { .. } => Reason::DecompressionFailed,
             Self::TooLarge { .. } => Reason::TooLarge,
+            Self::SignatureMalformed { .. } => Reason::SignatureInvalid,
             Self::ConfigSyntax { .. } | Self::ConfigMisnamed { .. } => Reason::ConfigInvalid,
         }
     }

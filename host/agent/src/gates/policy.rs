@@ -42,7 +42,7 @@ impl UpgradeRules {
     }
 }
 
-fn parse(field: &str, value: &IntOrString) -> Result<Bound, Problem> {
+pub(super) fn parse(field: &str, value: &IntOrString) -> Result<Bound, Problem> {
     let text = match value {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => text.clone(),

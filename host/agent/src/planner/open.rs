@@ -7,13 +7,16 @@ use crate::active::Active;
 use crate::delivery::{self, Package};
 use crate::needs::{Granting, needs};
 use crate::plugin::PluginState;
+use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
 use crate::run::Runner;
 use crate::version::Artifact;
 use crate::written::Written;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{APPROVE_DELETION_ANNOTATION, Plugin, PluginSpec, Reason, SyncMode};
+use reeve_api::{
+    APPROVE_DELETION_ANNOTATION, ArtifactSource, Plugin, PluginSpec, Reason, SyncMode,
+};
 use reeve_cluster::{Answer, Object};
 use reeve_core::ObjectReference;
 use reeve_core::selector::Selector;
@@ -173,6 +176,11 @@ impl Planner {
             })
         };
         let parsed = installed.as_ref().map(parse).transpose()?;
+        if given.is_none()
+            && let Some(source) = self.artifact(plugin).await
+        {
+            return self.pulled(plugin, &source, parsed).await;
+        }
         let maps = match (given, parsed) {
             (None, Some(map)) => {
                 let mut maps = vec![map];
@@ -215,6 +223,35 @@ impl Planner {
                 Err(failed(Reason::DecompressionFailed, message))
             }
         }
+    }
+
+    /// The artifact that the policy of a plugin names, if it can be seen.
+    async fn artifact(&self, plugin: &str) -> Option<ArtifactSource> {
+        self.seen(&self.own.plugins).await.ok()?;
+        let namespace = Some(&*self.loader.namespace);
+        let snapshot = self.runner.store.snapshot();
+        let object = snapshot.get_in(self.own.plugins.spec(), namespace, plugin);
+        PolicyObject::read(&*object.found()?).spec.ok()?.artifact
+    }
+
+    /// A plugin that is an artifact, with the configuration of its ConfigMap.
+    async fn pulled(
+        &self,
+        plugin: &str,
+        source: &ArtifactSource,
+        map: Option<ConfigMap>,
+    ) -> Result<Package, PlanError> {
+        let failed = |problem: Problem| PlanError::NotLoaded {
+            plugin: plugin.to_owned(),
+            problem: problem.into(),
+        };
+        let config = delivery::unpack_config(plugin, map.as_slice());
+        let config =
+            config.map_err(|error| failed(Problem::lasting(error.reason(), error.to_string())))?;
+        let plugin = plugin.into();
+        let pulled = self.loader.artifacts.pull(&plugin, source, false);
+        let (pulled, _) = pulled.await.map_err(failed)?;
+        Ok(pulled.package(config))
     }
 
     /// The ConfigMaps besides a plugin's own that its component may be in: parts,

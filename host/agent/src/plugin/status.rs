@@ -20,7 +20,7 @@ impl PluginState {
     pub(crate) fn status(&mut self, now: Timestamp) -> PluginStatus {
         let counts = self.counts();
         // Whoever deletes a plugin does not want it back when the next one is bad.
-        if self.config_map.is_none() {
+        if !self.is_installed() && self.unreadable.is_none() {
             self.last_good = None;
         }
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
@@ -37,8 +37,11 @@ impl PluginState {
             set_condition(&mut conditions, new);
         };
         let (loaded, granted) = (ConditionType::Loaded, ConditionType::Granted);
+        let canary = self.canary_problem();
+        let stable = self.stable().cloned();
+        let problem = self.problem.clone().or(canary);
         let blind = self.active.as_ref().and_then(|active| active.blind());
-        match (&self.active, &self.problem) {
+        match (&stable, &problem) {
             (Some(active), None) => {
                 let digest = active.component.digest();
                 set(loaded, "True", Reason::Running, format!("running {digest}"));
@@ -127,20 +130,26 @@ impl PluginState {
         set(ConditionType::Pruned, status, reason, message);
         self.set_progress(&mut conditions, &counts, now);
         self.conditions.clone_from(&conditions);
-        let active = self.active.as_ref();
+        let active = stable.as_ref();
         PluginStatus {
             observed_generation: generation,
             digest: active.map(|a| a.component.digest().to_string()),
             component: active.map(|a| a.metadata.name.clone()),
             version: active.map(|a| a.metadata.version.clone()),
             primary_kind: self.primary_kind.as_ref().map(ToString::to_string),
-            source: self.config_map.as_ref().map(|map| PluginSource {
-                config_map: map.name().to_owned(),
+            source: self.is_installed().then(|| PluginSource {
+                config_map: self
+                    .config_map
+                    .as_ref()
+                    .map(|map| map.name().to_owned())
+                    .unwrap_or_default(),
+                artifact: self.artifact().and(self.tag.pulled.clone()),
                 digest: self.newest.map(|digest| digest.to_string()),
             }),
             last_good: self.last_good.map(VersionId::to_status),
             previous: self.previous.version.map(VersionId::to_status),
             shadow: self.shadow.clone(),
+            canary: self.canary_status(),
             writes: self.places.iter().map(Place::to_status).collect(),
             contributes_to: self.contributions.kinds.iter().cloned().collect(),
             asks: self.asks.clone(),
@@ -181,6 +190,20 @@ impl PluginState {
         };
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
         let reason = reason.to_string();
+        let new = condition(kind.as_str(), "True", reason, message, generation, now);
+        set_condition(conditions, new);
+    }
+
+    /// Why it is not known whether what runs is the newest that its tag names.
+    fn set_artifact(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let kind = ConditionType::ArtifactStale;
+        let Some(problem) = &self.tag.stale else {
+            remove_condition(conditions, kind);
+            return;
+        };
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let (reason, message) = (problem.reason.to_string(), &problem.message);
+        let message = format!("{message}; what was pulled before runs on");
         let new = condition(kind.as_str(), "True", reason, message, generation, now);
         set_condition(conditions, new);
     }
@@ -227,6 +250,9 @@ impl PluginState {
                 Reason::Loading,
                 "the component is being loaded".to_owned(),
             )),
+            None if self.canary.is_some() => self
+                .canary_problem()
+                .map(|problem| (ConditionType::Reconciling, problem.reason, problem.message)),
             None if waiting > 0 => Some((
                 ConditionType::Reconciling,
                 Reason::UnitsNotReady,
@@ -236,6 +262,7 @@ impl PluginState {
         };
         self.set_held(conditions, now);
         self.set_sources(conditions, now);
+        self.set_artifact(conditions, now);
         for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
             match &progress {
                 Some((holds, reason, message)) if *holds == kind => {

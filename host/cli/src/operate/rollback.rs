@@ -76,7 +76,17 @@ fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
     if let Some(loaded) = status.conditions.iter().find(is_back) {
         bail!("plugin {name} is rolled back already: {}", loaded.message);
     }
-    let previous = status.previous.with_context(|| {
+    let canary = status.canary.as_ref();
+    let canary = canary.filter(|canary| canary.phase == "Progressing");
+    // Some units run another, and what all others run is the one to go back to.
+    let (running, previous) = match canary {
+        Some(canary) => {
+            let token = token(&canary.digest, &canary.config_digest);
+            (token.unwrap_or(running), status.last_good)
+        }
+        None => (running, status.previous),
+    };
+    let previous = previous.with_context(|| {
         format!(
             "no version of plugin {name} is known that ran before the one that runs; deliver the \
              one that is to run"
@@ -95,7 +105,11 @@ fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
 /// The token of what runs, or ran last.
 pub(super) fn running(status: &PluginStatus) -> Option<String> {
     let good = status.last_good.as_ref()?;
-    let (component, config) = (good.digest.parse().ok()?, good.config_digest.parse().ok()?);
+    token(&good.digest, &good.config_digest)
+}
+
+fn token(digest: &str, config_digest: &str) -> Option<String> {
+    let (component, config) = (digest.parse().ok()?, config_digest.parse().ok()?);
     Some(upgrade::token(&component, &config))
 }
 

@@ -51,6 +51,7 @@ pub(crate) async fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
             "plugin": name,
             "running": status.digest,
             "shadow": status.shadow,
+            "canary": status.canary,
             "lookedAt": now.looked,
             "units": now.units,
             "plan": now.json,
@@ -68,6 +69,22 @@ pub(crate) async fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
 /// What the agent has found, and what became of it.
 fn found(status: &PluginStatus) -> String {
     let mut text = String::new();
+    if let Some(canary) = &status.canary {
+        let at = canary
+            .started_at
+            .as_ref()
+            .map(|at| format!(" since {}", at.0));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "canary of {}{}: {}, {} units first, {} of them newly failing",
+            canary.digest,
+            at.unwrap_or_default(),
+            canary.phase,
+            canary.units,
+            canary.failing,
+        );
+    }
     let Some(shadow) = &status.shadow else {
         text.push_str("no version has been held against another yet\n\n");
         return text;

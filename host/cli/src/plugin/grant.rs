@@ -135,7 +135,12 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     objects.extend(holding.objects);
     // What the policy grants of the outside needs Secrets, which the agent reads.
     let capabilities = policy.capabilities.unwrap_or_default();
-    let secrets = needs::secrets(&capabilities, namespace);
+    let mut secrets = needs::secrets(&capabilities, namespace);
+    // The agent pulls with the login of one, always of its own namespace.
+    let login = policy
+        .artifact
+        .and_then(|artifact| artifact.pull_secret_name);
+    secrets.extend(login.map(|name| (namespace.clone(), name)));
     objects.extend(grant::secrets(&grantee, &secrets));
     let needs = needs::needs(&manifest, &capabilities, namespace);
     let mut rules = grant::in_words(&grant::account_rules(&manifest, served));

@@ -1,6 +1,7 @@
 //! Where a plugin comes from: a component, packed or not, ConfigMaps in a file, or
 //! those in a cluster.
 
+use super::{outside, registry};
 use anyhow::{Context as _, bail};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -84,8 +85,13 @@ pub(crate) async fn from_cluster(
     let own = api
         .get_opt(name)
         .await
-        .with_context(|| format!("cannot read ConfigMap {namespace}/{name}"))?
-        .with_context(|| {
+        .with_context(|| format!("cannot read ConfigMap {namespace}/{name}"))?;
+    let policy = outside::policy(client, namespace, name).await?;
+    if let Some(artifact) = policy.and_then(|policy| policy.artifact) {
+        let config = delivery::unpack_config(name, own.as_slice())?;
+        return registry::pull(name, &artifact, config).await;
+    }
+    let own = own.with_context(|| {
             format!(
                 "there is no ConfigMap {namespace}/{name}, and no file of that name; `kubectl get configmaps -n {namespace} -l {PLUGIN_CONFIG_MAP_LABEL}=true` lists the plugins"
             )

@@ -4,5 +4,6 @@
 
 mod addresses;
 mod documents;
+mod registries;
 mod requests;
 mod server;

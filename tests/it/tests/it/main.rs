@@ -5,8 +5,10 @@
 mod absent;
 mod adoption;
 mod apply;
+mod artifacts;
 mod bad_delivery;
 mod bad_outcome;
+mod canary;
 mod contributions;
 mod day;
 mod effect_modes;

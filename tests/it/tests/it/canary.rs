@@ -1,0 +1,250 @@
+//! New versions that a share of units gets first: for a time, back again when they fail,
+//! over restarts, and taken back by a person.
+
+use reeve_core::upgrade;
+use reeve_it::{NAMESPACE, World, core_reference, guest, plugin_reference};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+const NAMES: [&str; 10] = [
+    "ann", "bob", "cyd", "dan", "eve", "fay", "gil", "hal", "ivy", "jim",
+];
+
+/// What each unit makes tells under which version it ran.
+fn config(version: &str) -> Value {
+    json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "reads": ["ConfigMap.v1"],
+        "reconcile": {"do": "objects", "count": 1, "bytes": version.len()},
+    })
+}
+
+/// One of several that trap.
+fn bad(number: usize) -> Value {
+    let mut config = config("bad");
+    config["reconcile"] = json!({"do": "trap"});
+    config["reads"] = json!(vec!["ConfigMap.v1"; number]);
+    config
+}
+
+/// What every unit has made, and how large it is.
+async fn made(world: &World) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for name in NAMES {
+        let all = world.list(&core_reference("ConfigMap", name, "")).await;
+        let ours = all.into_iter().filter(|object| {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            name.starts_with("chameleon")
+        });
+        let size = ours.map(|object| object["data"].to_string().len()).sum();
+        found.push((name.to_owned(), size));
+    }
+    found
+}
+
+/// The units whose objects differ between two looks.
+fn differing(one: &[(String, usize)], other: &[(String, usize)]) -> BTreeSet<String> {
+    let pairs = one.iter().zip(other);
+    let differ = pairs.filter(|(one, other)| one.1 != other.1);
+    differ.map(|(one, _)| one.0.clone()).collect()
+}
+
+async fn send(world: &World, config: Value) {
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.deliver("chameleon", &component, Some(config)).await;
+    world.settle().await;
+}
+
+async fn fleet(mut world: World) -> World {
+    world.start();
+    for name in NAMES {
+        world.tenant(name, &[]).await;
+    }
+    world.allow("chameleon").await;
+    send(&world, config("1")).await;
+    world
+}
+
+async fn set_policy(world: &World, canary: Value) {
+    // What a shadow run sees beforehand is another test's.
+    let upgrade = json!({"canary": canary, "shadow": "Off"});
+    let patch = json!({"spec": {"upgrade": upgrade}});
+    world.edit(&plugin_reference("chameleon"), patch).await;
+    world.settle().await;
+}
+
+async fn annotate(world: &World, annotations: Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
+    world.edit(&plugin_reference("chameleon"), patch).await;
+    world.settle().await;
+}
+
+async fn status(world: &World) -> Value {
+    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
+    plugin["status"].clone()
+}
+
+async fn token(world: &World) -> String {
+    let canary = status(world).await["canary"].clone();
+    let digest = |field: &str| canary[field].as_str().unwrap().parse().unwrap();
+    upgrade::token(&digest("digest"), &digest("configDigest"))
+}
+
+/// Checks where the newest version is, in the status and for people.
+async fn is_at(world: &World, phase: &str, loaded: &str) {
+    let found = status(world).await["canary"]["phase"].clone();
+    assert_eq!(found, phase);
+    let condition = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(condition.reason, loaded, "{condition:?}");
+    let ready = world.plugin_condition("chameleon", "Ready").await;
+    assert_eq!(ready.status, "True", "{ready:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_units_gets_a_version_first_and_then_all() {
+    let world = fleet(World::new().await).await;
+    set_policy(&world, json!({"units": "30%", "seconds": 100})).await;
+    let before = made(&world).await;
+    send(&world, config("longer")).await;
+    is_at(&world, "Progressing", "Canary").await;
+    let first = differing(&before, &made(&world).await);
+    assert_eq!(first.len(), 3, "{first:?}");
+    let said = world.plugin_condition("chameleon", "Loaded").await.message;
+    assert!(
+        said.contains("runs for 3 of 10 units, and for all of them from "),
+        "{said}"
+    );
+
+    // Drift is repaired by the version that a unit is under.
+    let during = made(&world).await;
+    for name in NAMES {
+        let all = world.list(&core_reference("ConfigMap", name, "")).await;
+        for object in all {
+            let object = object["metadata"]["name"].as_str().unwrap();
+            if object.starts_with("chameleon") {
+                world
+                    .delete(&core_reference("ConfigMap", name, object))
+                    .await;
+            }
+        }
+    }
+    world.settle().await;
+    assert_eq!(made(&world).await, during);
+
+    world.wait(Duration::from_secs(60)).await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(made(&world).await, during);
+    world.wait(Duration::from_secs(60)).await;
+    is_at(&world, "Passed", "Running").await;
+    let after = made(&world).await;
+    assert_eq!(differing(&before, &after).len(), NAMES.len());
+    let events = world.list(&core_reference("Event", NAMESPACE, "")).await;
+    for reason in ["CanaryStarted", "CanaryPassed"] {
+        assert!(
+            events.iter().any(|event| event["reason"] == reason),
+            "{events:?}"
+        );
+    }
+    let last = status(&world).await;
+    assert_eq!(
+        last["lastGood"]["configDigest"],
+        last["canary"]["configDigest"]
+    );
+    assert_ne!(last["previous"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_under_which_units_fail_is_returned() {
+    let world = fleet(World::new().await).await;
+    set_policy(&world, json!({"units": 2, "seconds": 100})).await;
+    let before = made(&world).await;
+    send(&world, bad(1)).await;
+    is_at(&world, "Returned", "CanaryReturned").await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert!(
+        loaded
+            .message
+            .contains("was run for 2 units first, and 1 of them failed"),
+        "{loaded:?}"
+    );
+    let units = status(&world).await["units"].clone();
+    assert_eq!(units["ready"], 10, "{units}");
+    // It stays away, whatever is asked.
+    world.wait(Duration::from_secs(200)).await;
+    annotate(&world, json!({"reeve.dev/retry-at": "1"})).await;
+    is_at(&world, "Returned", "CanaryReturned").await;
+    assert_eq!(made(&world).await, before);
+    let events = world.list(&core_reference("Event", NAMESPACE, "")).await;
+    let returned = events
+        .iter()
+        .filter(|event| event["reason"] == "CanaryReturned");
+    assert_eq!(returned.count(), 1, "{events:?}");
+
+    // A better one is tried anew.
+    send(&world, config("longer")).await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(differing(&before, &made(&world).await).len(), 2);
+
+    // One that comes meanwhile takes its place; what it is returned to is what all
+    // others run.
+    send(&world, bad(2)).await;
+    is_at(&world, "Returned", "CanaryReturned").await;
+    assert_eq!(made(&world).await, before);
+
+    // A person lets it take over, whatever comes of it.
+    let token = token(&world).await;
+    annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
+    let units = status(&world).await["units"].clone();
+    assert_eq!(units["failing"], 10, "{units}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    restart(folder.path()).await;
+}
+
+async fn restart(folder: &Path) {
+    let mut world = World::new().await;
+    world.cache_in(folder);
+    let mut world = fleet(world).await;
+    set_policy(&world, json!({"units": "30%", "seconds": 1000})).await;
+    send(&world, config("longer")).await;
+    is_at(&world, "Progressing", "Canary").await;
+    let during = made(&world).await;
+    let started = status(&world).await["canary"]["startedAt"].clone();
+    world.wait(Duration::from_secs(600)).await;
+    world.stop().await;
+    world.writes();
+    world.start();
+    world.settle().await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(made(&world).await, during);
+    assert_eq!(status(&world).await["canary"]["startedAt"], started);
+    let requests = world.server.requests();
+    let changes = requests.iter().filter(|(call, _)| {
+        let verb = format!("{:?}", call.verb);
+        call.resource.starts_with("configmaps") && ["Create", "Patch", "Delete"].contains(&&*verb)
+    });
+    let changes: Vec<String> = changes.map(|(call, _)| format!("{call:?}")).collect();
+    assert_eq!(changes, [""; 0], "nothing goes back and forth");
+
+    // A person takes it back.
+    let new = token(&world).await;
+    annotate(&world, json!({"reeve.dev/roll-back": new})).await;
+    is_at(&world, "RolledBack", "RolledBack").await;
+    assert_eq!(differing(&during, &made(&world).await).len(), 3);
+    world.wait(Duration::from_secs(2000)).await;
+    is_at(&world, "RolledBack", "RolledBack").await;
+    // And goes forward again: it begins anew.
+    annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(made(&world).await, during);
+    // Without a policy it takes over when it is looked at next.
+    set_policy(&world, Value::Null).await;
+    world.wait(Duration::from_secs(10)).await;
+    is_at(&world, "Passed", "Running").await;
+}
