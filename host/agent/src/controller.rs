@@ -14,6 +14,7 @@ mod loading;
 mod removing;
 mod reporting;
 mod running;
+mod trouble;
 
 pub use footprint::Footprint;
 pub(crate) use removing::{Removing, parse_kind};
@@ -163,6 +164,7 @@ enum Route {
     Owned,
     Contributed,
     Read,
+    Class,
 }
 
 /// What can be asked of the loop.

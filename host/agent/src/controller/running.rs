@@ -3,7 +3,7 @@
 use super::reporting::{
     event_report, fight_event, set_unit_conditions, unit_object_name, unit_report,
 };
-use super::{Controller, Done, JobFor, jitter};
+use super::{Controller, Done, JobFor, jitter, trouble};
 use crate::active::LoadKey;
 use crate::metrics::RunResult;
 use crate::plugin::Health;
@@ -54,7 +54,7 @@ impl Controller {
             let mut run = plugin.run(&unit, &active);
             let mut runner = self.runner.clone();
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
-                run.retry = std::mem::take(&mut state.retry);
+                run.attempt = std::mem::take(&mut state.attempt);
                 runner.executor.lost = state.lost.clone();
             }
             let job_unit = unit.clone();
@@ -223,7 +223,7 @@ impl Controller {
         // overwritten by this one: it looks again.
         if !current {
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
-                state.retry |= ran.retry;
+                state.attempt = state.attempt.max(ran.attempt);
                 // What was done outside was done, whichever version asked for it.
                 if let Some(effects) = ran.effects.take() {
                     state.effects = effects;
@@ -257,7 +257,7 @@ impl Controller {
         if let Some(over) = state.fought(&ran.contested, Instant::now()) {
             self.state.queue.add_at(unit.clone(), over);
         }
-        state.retry |= ran.retry;
+        state.attempt = state.attempt.max(ran.attempt);
         if ran.again {
             self.state.queue.add(unit.clone());
         }
@@ -325,6 +325,8 @@ impl Controller {
         if let Some(desired) = ran.desired {
             state.desired = desired;
         }
+        ran.events
+            .extend(trouble::events(&ran.problems, &state.sync));
         ran.events
             .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {

@@ -117,11 +117,7 @@ impl Executor {
         onto: Onto<'_>,
         force: bool,
     ) -> Result<Object, WriteError> {
-        let mut body = one.stamped.body.clone();
-        if let Some(metadata) = body["metadata"].as_object_mut() {
-            let (field, value) = onto.precondition();
-            metadata.insert(field.to_owned(), json!(value));
-        }
+        let body = onto.body(one);
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
         self.send_body(active, resource, reference, &body, manager, force)
@@ -227,6 +223,16 @@ pub(super) enum Onto<'a> {
 }
 
 impl<'a> Onto<'a> {
+    /// What is sent of an object that is meant for this.
+    pub(super) fn body(self, one: &Wanted) -> Value {
+        let mut body = one.stamped.body.clone();
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            let (field, value) = self.precondition();
+            metadata.insert(field.to_owned(), json!(value));
+        }
+        body
+    }
+
     /// The field of `metadata` that says so to the API server, and its value.
     fn precondition(self) -> (&'static str, &'a str) {
         match self {
