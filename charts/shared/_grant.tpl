@@ -39,6 +39,12 @@ primaries, or with `cluster` everywhere.
 {{- $agents = append $agents (merge (dict "verbs" $looks) .) -}}
 {{- end -}}
 {{- end -}}
+{{- /* How claims are bound, their classes say. */ -}}
+{{- $claims := false -}}
+{{- range $rules.writes }}{{ if and (eq .group "") (eq .resource "persistentvolumeclaims") }}{{ $claims = true }}{{ end }}{{ end -}}
+{{- if $claims -}}
+{{- $agents = append $agents (dict "group" "storage.k8s.io" "resource" "storageclasses" "verbs" $looks) -}}
+{{- end -}}
 {{- if $rules.secrets -}}
 {{- $account = append $account (dict "group" "" "resource" "secrets" "verbs" (list "create" "get" "patch")) -}}
 {{- end -}}

@@ -4,10 +4,11 @@ use crate::calls::PluginThreads;
 use crate::granted::Granted;
 use crate::problem::Problem;
 use crate::sources::SourceSet;
+use crate::unserved::Unserved;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Identity, Resource, WatchHandle, WatchScope, WatchSpec, WatchState};
-use reeve_core::manifest::Scope;
+use reeve_core::manifest::{Scope, storage_class_kind};
 use reeve_core::ownership::plugin_selector;
 use reeve_core::plan::{Policy, Schemas};
 use reeve_core::prune;
@@ -55,6 +56,8 @@ pub(crate) struct Active {
     pub(crate) field_manager: String,
     /// The kinds of its manifest as the cluster serves them.
     pub(crate) resources: HashMap<GroupVersionKind, Resource>,
+    /// Those that it does not serve yet.
+    pub(crate) unserved: Unserved,
     /// What the custom resources among them look like, as far as that is known.
     pub(crate) schemas: Arc<Schemas>,
     /// Which schemas those are, as the API server names them.
@@ -92,10 +95,13 @@ pub(crate) struct Watches {
     pub(crate) owned: Vec<WatchHandle>,
     /// All objects of the kinds to which it contributes.
     pub(crate) contributed: Vec<WatchHandle>,
+    /// StorageClasses, where it writes claims. It can do without: then each claim is
+    /// waited for until it is bound.
+    pub(crate) classes: Option<WatchHandle>,
 }
 
 impl Watches {
-    /// All of them.
+    /// All of them that it cannot do without.
     pub(crate) fn all(&self) -> impl Iterator<Item = &WatchHandle> {
         std::iter::once(&self.primary)
             .chain(self.reads.iter().flatten())
@@ -156,12 +162,13 @@ pub(crate) struct WatchPlan {
     pub(crate) reads: Vec<Vec<WatchSpec>>,
     pub(crate) owned: Vec<WatchSpec>,
     pub(crate) contributed: Vec<WatchSpec>,
+    pub(crate) classes: Option<WatchSpec>,
 }
 
 impl WatchPlan {
-    /// The watches of a plugin. Each kind of the manifest must be in `resources`;
-    /// a kind that is not is left out. Secrets that it owns are read as `reader`, or by
-    /// the agent itself.
+    /// The watches of a plugin; none where the primary's kind is not in `resources`.
+    /// Another kind that is not there has no watch. Secrets that it owns are read as
+    /// `reader`, or by the agent itself.
     pub(crate) fn of(
         plugin: &str,
         manifest: &Manifest,
@@ -174,9 +181,12 @@ impl WatchPlan {
         let mut owned: Vec<WatchSpec> = Vec::new();
         let mut contributed: Vec<WatchSpec> = Vec::new();
         for write in &manifest.writes {
+            let Some(resource) = resources.get(&write.kind) else {
+                continue;
+            };
             if write.kind.is_secret() {
                 let spec = WatchSpec {
-                    resource: resources.get(&write.kind)?.clone(),
+                    resource: resource.clone(),
                     scope: WatchScope::Named {
                         identity: reader.cloned(),
                     },
@@ -189,14 +199,13 @@ impl WatchPlan {
             }
             if contributes.contains(&write.kind.to_string()) {
                 let everything = Selector::default();
-                let resource = resources.get(&write.kind)?;
                 for spec in specs(resource, &write.scope, &[], &everything) {
                     if !contributed.contains(&spec) {
                         contributed.push(spec);
                     }
                 }
             }
-            for spec in specs(resources.get(&write.kind)?, &write.scope, &[], &selector) {
+            for spec in specs(resource, &write.scope, &[], &selector) {
                 if !owned.contains(&spec) {
                     owned.push(spec);
                 }
@@ -204,8 +213,10 @@ impl WatchPlan {
         }
         let mut reads = Vec::with_capacity(manifest.reads.len());
         for read in &manifest.reads {
-            let resource = resources.get(&read.kind)?;
-            reads.push(specs(resource, &read.scope, &read.names, &read.selector));
+            let specs = resources
+                .get(&read.kind)
+                .map(|resource| specs(resource, &read.scope, &read.names, &read.selector));
+            reads.push(specs.unwrap_or_default());
         }
         Some(Self {
             primary: WatchSpec {
@@ -216,16 +227,26 @@ impl WatchPlan {
             reads,
             owned,
             contributed,
+            classes: manifest.writes_claims().then(storage_classes),
         })
     }
 
-    /// All of them.
+    /// All of them that the plugin cannot do without.
     pub(crate) fn all(&self) -> impl Iterator<Item = &WatchSpec> {
         std::iter::once(&self.primary)
             .chain(self.reads.iter().flatten())
             .chain(&self.owned)
             .chain(&self.contributed)
     }
+}
+
+/// The watch of all StorageClasses, which is one for all plugins.
+fn storage_classes() -> WatchSpec {
+    WatchSpec::all(Resource {
+        kind: storage_class_kind().clone(),
+        plural: "storageclasses".to_owned(),
+        namespaced: false,
+    })
 }
 
 /// The narrowest watches that cover a scope. Where the namespaces are known only

@@ -16,6 +16,7 @@ mod looking;
 mod removing;
 mod reporting;
 mod running;
+mod trouble;
 
 pub(crate) use canary::Canary;
 pub use footprint::Footprint;
@@ -169,6 +170,7 @@ enum Route {
     Owned,
     Contributed,
     Read,
+    Class,
 }
 
 /// What can be asked of the loop.

@@ -2,6 +2,7 @@
 //! plugin.
 
 mod apply;
+mod beforehand;
 mod claim;
 mod claims;
 mod contribute;

@@ -131,7 +131,7 @@ impl PluginState {
             guard: self.guard.clone(),
             approvals: self.approvals.clone(),
             plugin_owns: self.owned_count,
-            retry: false,
+            attempt: crate::request::Attempt::Same,
             mode: self.mode(),
             may_hold: self.standing.may_hold,
             held: state.is_some_and(|state| state.held),

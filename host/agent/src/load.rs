@@ -21,14 +21,14 @@ use crate::secret_names::{self, Remembered};
 use crate::secrets::Secrets;
 use crate::signed::Signers;
 use crate::sources::Sources;
+use crate::unserved::Unserved;
 use crate::version::Artifact;
 use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
 use bytes::Bytes;
 use checks::{check_outside, check_scopes};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
-    AccessCheck, Cluster, Identity, ResolveError, Resource, Store, WatchHandle, WatchScope,
-    WatchState,
+    AccessCheck, Cluster, Identity, Resource, Store, WatchHandle, WatchScope, WatchState,
 };
 use reeve_core::grant;
 use reeve_core::ownership::field_manager;
@@ -83,7 +83,7 @@ pub(crate) struct Standing {
     pub(crate) ungranted: Vec<String>,
     /// Whether primaries can be made to wait for the end of their units.
     pub(crate) may_hold: bool,
-    /// Whether a kind that it writes is defined otherwise than when it was loaded.
+    /// Whether a kind that it works with is defined otherwise than when it was loaded.
     pub(crate) outdated: bool,
     /// What earlier versions left where this one does not look.
     pub(crate) left: Vec<Left>,
@@ -105,6 +105,7 @@ pub(crate) struct Prepared {
     granted: Granted,
     identity: Identity,
     resources: HashMap<GroupVersionKind, Resource>,
+    unserved: Unserved,
     /// Name of the ServiceAccount as which it is to write.
     pub(crate) account: String,
 }
@@ -197,7 +198,7 @@ impl Loader {
         checked.map_err(|error| config_schema_problem(&error))?;
         let manifest = call_describe(&component, &config, &limits, &threads).await?;
         check_outside(&component, &manifest)?;
-        let resources = self.resolve(&manifest).await?;
+        let (resources, unserved) = Unserved::resolve(&self.cluster, &manifest).await?;
         check_scopes(&manifest, &resources)?;
         check_not_here(&manifest, &self.namespace)?;
         let account = policy
@@ -219,6 +220,7 @@ impl Loader {
             threads,
             granted,
             resources,
+            unserved,
             account,
         })
     }
@@ -263,6 +265,7 @@ impl Loader {
             schema_versions: schema_versions.unwrap_or_default(),
             identity: prepared.identity,
             resources: prepared.resources,
+            unserved: prepared.unserved,
             watches,
             account: prepared.account,
         })
@@ -286,7 +289,8 @@ impl Loader {
         Ok(Standing {
             ungranted,
             may_hold: self.may_hold(active).await?,
-            outdated: self.has_other_schemas(active).await,
+            outdated: active.unserved.has_come(&self.cluster).await
+                || self.has_other_schemas(active).await,
             left: self.left(plugin, active, places).await,
         })
     }
@@ -342,26 +346,6 @@ impl Loader {
             resources: &prepared.resources,
         };
         self.check_rules(plugin, asks).await
-    }
-
-    async fn resolve(
-        &self,
-        manifest: &Manifest,
-    ) -> Result<HashMap<GroupVersionKind, Resource>, Problem> {
-        let mut resources = HashMap::new();
-        for kind in manifest.kinds() {
-            let resource = self.cluster.resolve(kind).await.map_err(|error| {
-                let reason = match error {
-                    ResolveError::NotServed { .. } => Reason::KindNotServed,
-                    ResolveError::Unreachable { .. } | ResolveError::Refused { .. } => {
-                        Reason::Unreachable
-                    }
-                };
-                Problem::passing(reason, chain(&error))
-            })?;
-            resources.insert(kind.clone(), resource);
-        }
-        Ok(resources)
     }
 
     /// What the custom resources that a plugin writes look like. Without that they
@@ -420,6 +404,7 @@ impl Loader {
                 .collect(),
             owned: plan.owned.iter().map(own).collect(),
             contributed: plan.contributed.iter().map(open).collect(),
+            classes: plan.classes.as_ref().map(open),
         };
         for (handle, spec) in watches.all().zip(plan.all()) {
             let synced = self.synced(handle, &spec.resource).await;

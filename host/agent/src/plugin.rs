@@ -11,6 +11,7 @@ use crate::active::Active;
 use crate::controller::contributions::Contributions;
 use crate::controller::load_job::{Previous, Words};
 use crate::controller::{Canary, Removing, Tag, parse_kind};
+use crate::event_limit::EventLimit;
 use crate::left::Place;
 use crate::load::Standing;
 use crate::problem::Problem;
@@ -23,8 +24,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use reeve_api::{CanaryStatus, ConditionType, PluginSpec, PluginStatus, ShadowStatus, SyncMode};
-use reeve_cluster::Object;
+use reeve_cluster::{Object, ObjectChange};
 use reeve_core::ObjectReference;
+use reeve_core::manifest::is_definition;
+use reeve_core::outcome::Event;
 use reeve_core::ownership::unit_label;
 use reeve_core::prune::{Guard, Policy, Token};
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
@@ -85,6 +88,10 @@ pub(crate) struct PluginState {
     /// loaded: then it is loaded again although nothing of its own has changed.
     pub(crate) outdated: bool,
     pub(crate) load_failures: u32,
+    /// An event that waits for the `Plugin` to be made.
+    pub(crate) untold: Option<Event>,
+    /// How many more may be recorded of it.
+    pub(crate) event_limit: EventLimit,
     /// What runs.
     pub(crate) active: Option<Arc<Active>>,
     /// For which objects it runs, or ran last.
@@ -117,6 +124,8 @@ pub(crate) struct PluginState {
     /// What a person asked of its units: to run at once, and to be tried anew.
     pub(crate) reconcile: Asking,
     pub(crate) retry: Asking,
+    /// What was asked with `reeve.dev/sync-at`.
+    pub(crate) resync: Asking,
     /// Whether deletions were held before this agent led, and not all units have
     /// run since.
     pub(crate) was_holding: bool,
@@ -156,6 +165,8 @@ impl PluginState {
             shadow: None,
             outdated: false,
             load_failures: 0,
+            untold: None,
+            event_limit: EventLimit::default(),
             active: None,
             primary_kind: None,
             removing: None,
@@ -173,6 +184,7 @@ impl PluginState {
             approvals: Arc::default(),
             reconcile: Asking::default(),
             retry: Asking::default(),
+            resync: Asking::default(),
             recalled: Arc::default(),
             was_holding: false,
             conditions: Vec::new(),
@@ -223,6 +235,19 @@ impl PluginState {
 
     pub(crate) fn unit(&self, primary: &ObjectReference) -> UnitKey {
         UnitKey::new(self.name.clone(), primary.clone())
+    }
+
+    /// Notes that a definition of the plugin's has changed: a kind that it waits for may
+    /// be served within moments.
+    pub(crate) fn look_for_kinds(&mut self, change: &ObjectChange, now: Instant) {
+        let waits = |active: &Arc<Active>| !active.unserved.is_empty();
+        let defines = is_definition(&change.reference.kind);
+        if defines
+            && self.active.as_ref().is_some_and(waits)
+            && let Some(rights) = &mut self.rights
+        {
+            rights.hurry(now);
+        }
     }
 
     /// Notes that a version takes over, and what ran before it. Who has gone back from a

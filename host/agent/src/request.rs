@@ -1,5 +1,5 @@
 //! What a person asks of a plugin's units with the annotations
-//! `reeve.dev/reconcile-at` and `reeve.dev/retry-at` of its `Plugin`.
+//! `reeve.dev/reconcile-at`, `reeve.dev/retry-at` and `reeve.dev/sync-at` of its `Plugin`.
 
 use crate::plugin::{Health, PluginState};
 use reeve_core::{ObjectReference, UnitKey};
@@ -12,6 +12,20 @@ pub(crate) enum Ask {
     Reconcile,
     /// To try anew what is in trouble.
     Retry,
+    /// To begin syncs anew.
+    Sync,
+}
+
+/// How a unit is to go on with its sync. Who asks for more asks for all before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Attempt {
+    /// As it is.
+    #[default]
+    Same,
+    /// With what has failed forgotten.
+    Retry,
+    /// From its beginning, hooks included.
+    Anew,
 }
 
 /// What was asked with one of the annotations, and how far that is.
@@ -58,6 +72,7 @@ impl PluginState {
         match ask {
             Ask::Reconcile => &mut self.reconcile,
             Ask::Retry => &mut self.retry,
+            Ask::Sync => &mut self.resync,
         }
     }
 
@@ -98,7 +113,10 @@ impl PluginState {
                 if state.health() == Health::Ready {
                     continue;
                 }
-                state.try_anew();
+                state.try_anew(Attempt::Retry);
+            }
+            if ask == Ask::Sync {
+                state.try_anew(Attempt::Anew);
             }
             self.asking(ask).asked.insert(primary);
             asked.units.push(unit);
@@ -109,7 +127,7 @@ impl PluginState {
 
     /// Notes that a unit has run.
     pub(crate) fn has_run(&mut self, unit: &UnitKey) {
-        for asking in [&mut self.reconcile, &mut self.retry] {
+        for asking in [&mut self.reconcile, &mut self.retry, &mut self.resync] {
             if asking.asked.remove(&*unit.primary) {
                 asking.handle();
             }
@@ -156,7 +174,7 @@ mod tests {
             new: true,
             ..Asked::default()
         };
-        use Ask::{Reconcile, Retry};
+        use Ask::{Reconcile, Retry, Sync};
         assert_eq!(plugin.request(Reconcile, text("1"), true), nothing);
         assert_eq!(plugin.reconcile.handled, text("1"), "before the start");
 
@@ -172,11 +190,17 @@ mod tests {
 
         assert_eq!(plugin.request(Retry, text("3"), false).units, [unit("b")]);
         assert_eq!(plugin.units[&*unit("b").primary].failures, 0);
-        assert!(plugin.units[&*unit("b").primary].retry);
+        assert_eq!(plugin.units[&*unit("b").primary].attempt, Attempt::Retry);
         assert_eq!(plugin.units[&*unit("a").primary].failures, 7);
         assert_eq!(plugin.retry.handled, None);
         plugin.has_run(&unit("b"));
         assert_eq!(plugin.retry.handled, text("3"));
+
+        let anew = "9 Profile.kubeflow.org//a";
+        assert_eq!(plugin.request(Sync, text(anew), false).units, [unit("a")]);
+        assert_eq!(plugin.units[&*unit("a").primary].attempt, Attempt::Anew);
+        plugin.has_run(&unit("a"));
+        assert_eq!(plugin.resync.handled, text(anew));
 
         let one = plugin.request(Reconcile, text("4 Profile.kubeflow.org//a"), false);
         assert_eq!(one.units, [unit("a")]);

@@ -19,6 +19,8 @@ pub(crate) struct Rights {
     used: bool,
     asking: bool,
     waiting: Vec<UnitKey>,
+    /// When to ask although it is not due, and how long after the question before.
+    hurry: Option<(Instant, Duration)>,
 }
 
 impl Rights {
@@ -30,6 +32,9 @@ impl Rights {
     /// less than ten requests a second.
     const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
+    /// What an API server takes to serve a kind once its definition is established.
+    const MOMENT: Duration = Duration::from_millis(250);
+
     /// Rights that were answered just now.
     pub(crate) fn answered(now: Instant) -> Self {
         Self {
@@ -38,6 +43,7 @@ impl Rights {
             used: false,
             asking: false,
             waiting: Vec::new(),
+            hurry: None,
         }
     }
 
@@ -59,7 +65,15 @@ impl Rights {
         } else {
             Self::FRESH
         };
-        (!self.asking).then(|| self.answered + pause)
+        let due = self.answered + pause;
+        let due = self.hurry.map_or(due, |(soon, _)| soon.min(due));
+        (!self.asking).then_some(due)
+    }
+
+    /// Asks within a moment, and then again and again with growing pauses, until these
+    /// are as long as usual: something is about to change of which nobody tells.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.hurry = Some((now + Self::MOMENT, Self::MOMENT));
     }
 
     /// Lets the next question come after the shortest pause, whatever is used:
@@ -82,8 +96,11 @@ impl Rights {
             (self.pause * 2).min(Self::LONGEST_PAUSE)
         };
         let waited = self.end();
+        let hurry = self.hurry.map(|(_, after)| after * 2);
+        let hurry = hurry.filter(|after| *after < Self::FRESH);
         *self = Self {
             pause,
+            hurry: hurry.map(|after| (now + after, after)),
             ..Self::answered(now)
         };
         waited
@@ -121,6 +138,28 @@ mod tests {
         assert_eq!(rights.renew(start + seconds(32)), [unit()]);
         assert!(rights.admit(&unit(), start + seconds(32)));
         assert_eq!(rights.renew(start + seconds(62)), []);
+    }
+
+    #[test]
+    fn who_is_in_a_hurry_asks_often_and_not_for_ever() {
+        let start = Instant::now();
+        let mut rights = Rights::answered(start);
+        let mut now = start + seconds(10);
+        rights.hurry(now);
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let due = rights.due().unwrap();
+            pauses.push(due.duration_since(now).as_millis());
+            now = due;
+            rights.ask();
+            rights.renew(now);
+        }
+        let expected = [250, 500, 1000, 2000, 4000, 8000, 16000];
+        assert_eq!(pauses[..7], expected);
+        assert!(
+            pauses[7..].iter().all(|pause| *pause >= 30_000),
+            "{pauses:?}"
+        );
     }
 
     #[test]

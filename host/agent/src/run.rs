@@ -3,6 +3,7 @@
 mod absent;
 mod approval;
 mod ask;
+mod classes;
 mod conform;
 mod effects;
 mod end;
@@ -34,6 +35,7 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reads::Read;
 use crate::reporter::Reports;
+use crate::request::Attempt;
 use effects::unapproved;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
@@ -87,8 +89,8 @@ pub(crate) struct Run {
     pub(crate) may_hold: bool,
     /// Whether the primary waited for that when it was seen last.
     pub(crate) held: bool,
-    /// Whether a person has asked for a new attempt.
-    pub(crate) retry: bool,
+    /// What a person has asked for.
+    pub(crate) attempt: Attempt,
     /// When what is wanted is written.
     pub(crate) mode: SyncMode,
     /// The plan that a person has approved.
@@ -124,8 +126,8 @@ pub(crate) struct Ran {
     pub(crate) absent: bool,
     /// Whether there is more to do at once.
     pub(crate) again: bool,
-    /// Whether a person's request for a new attempt is left for the next run.
-    pub(crate) retry: bool,
+    /// What a person has asked for, where that is left for the next run.
+    pub(crate) attempt: Attempt,
     /// How far the revision is; none when there is no answer.
     pub(crate) sync: Option<Sync>,
     /// Objects of others to which the unit wants to contribute; none when there is no
@@ -158,7 +160,7 @@ impl Ran {
             effects: None,
             absent: false,
             again: false,
-            retry: false,
+            attempt: Attempt::Same,
             sync: None,
             contributing: None,
             contributes: BTreeSet::new(),
@@ -186,7 +188,7 @@ impl Runner {
             Ok(written) => run.owned.extend(written),
             Err(unsettled) => {
                 return Ran {
-                    retry: run.retry,
+                    attempt: run.attempt,
                     next: Next::After(unsettled.after.max(Next::SHORTEST)),
                     ..Ran::failed(unsettled.problem)
                 };
@@ -286,6 +288,10 @@ impl Runner {
     async fn sweep(&self, run: &Run) -> Ran {
         let Run { unit, active, .. } = run;
         let mut ran = Ran::empty();
+        let cluster = &self.executor.cluster;
+        if let Err(problem) = active.unserved.check_nothing_is_hidden(cluster).await {
+            return Ran::failed(problem);
+        }
         let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
         let mut looked = match self.look(active, unit, &candidates).await {
             Ok(looked) => looked,

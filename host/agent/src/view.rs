@@ -133,6 +133,14 @@ impl CallView {
         rule.covers(&self.primary, namespace)
     }
 
+    /// Checks that a kind is not one that the plugin has yet to bring.
+    fn served(&self, kind: &GroupVersionKind) -> Result<(), ReadError> {
+        if self.active.unserved.contains(kind) {
+            return Err(unseen(kind, &WatchState::NotServed));
+        }
+        Ok(())
+    }
+
     fn lookup(&self, object: &ObjectReference) -> Result<Option<Arc<Object>>, ReadError> {
         let namespace = object.namespace.as_deref();
         let mut declared = false;
@@ -142,6 +150,7 @@ impl CallView {
                 continue;
             }
             declared = true;
+            self.served(&object.kind)?;
             // Behind a selector, absent and not selected look the same.
             if !rule.selector.is_empty() {
                 continue;
@@ -175,6 +184,7 @@ impl CallView {
             if !rule.names.is_empty() || !same_selector || !self.covers(rule, namespace) {
                 continue;
             }
+            self.served(kind)?;
             // A rule over several namespaces has a watch for each.
             let mut found = BTreeMap::new();
             let mut watched = false;

@@ -69,6 +69,11 @@ pub const RECONCILE_ANNOTATION: &str = "reeve.dev/reconcile-at";
 /// has taken too long gets its time anew, and a sync that a hook has ended begins again,
 /// hooks included. A plugin that does not run is loaded again.
 pub const RETRY_ANNOTATION: &str = "reeve.dev/retry-at";
+/// Annotation on a `Plugin` or a primary, set by a person: any change of its value
+/// begins the sync of that unit anew, though it be complete, or of all units of the
+/// plugin, or of one, named as in [`RECONCILE_ANNOTATION`]: its hooks run again, and its
+/// waves wait for one another again. What is as wanted is not written.
+pub const SYNC_ANNOTATION: &str = "reeve.dev/sync-at";
 /// Annotation on a primary, set by a person: while it is `"true"`, nothing is
 /// written for this primary.
 pub const SUSPEND_ANNOTATION: &str = "reeve.dev/suspend";

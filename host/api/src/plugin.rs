@@ -271,6 +271,10 @@ pub struct PluginStatus {
     /// asked for have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry_at: Option<String>,
+    /// The value of the annotation `reeve.dev/sync-at` for which all units that it
+    /// asked for have begun their syncs anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_sync_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
     /// `Stalled`, `DeletionsHeld`, `SourcesStale` and `ArtifactStale`.
     #[serde(default)]

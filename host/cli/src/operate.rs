@@ -1,4 +1,4 @@
-//! `reeve reconcile`, `retry`, `suspend`, `resume`, `approve`, `release` and `plugin
+//! `reeve reconcile`, `retry`, `sync`, `suspend`, `resume`, `approve`, `release` and `plugin
 //! rollback`.
 
 mod approve;
@@ -19,7 +19,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use outcome::{Goal, wait};
-use reeve_api::{Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION};
+use reeve_api::{Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION, SYNC_ANNOTATION};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::json;
 use std::process::ExitCode;
@@ -76,6 +76,22 @@ pub(crate) struct RetryArgs {
     unit: Option<String>,
 }
 
+/// Begin syncs anew, hooks included, also those that are complete
+///
+/// Hooks run again, and waves wait for one another again; what is as wanted is not
+/// written. Without --unit that is so for all units of the plugin. Sets the annotation
+/// reeve.dev/sync-at of the Plugin.
+#[derive(Args)]
+#[command(after_help = WAITING)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Only the unit of this primary, such as alice or Profile/alice; for that you
+    /// need list on the kind
+    #[arg(long, value_name = "PRIMARY")]
+    unit: Option<String>,
+}
+
 /// Pause a plugin: nothing of it runs and nothing is written until it is resumed
 ///
 /// What is under way ends; its objects stay. Sets spec.suspend of the Plugin.
@@ -100,14 +116,26 @@ const WAITING: &str = "Exit codes: 0 it was asked, and with --wait it is done an
     with --wait, it is not well, or not done in time; 2 it could not be asked.";
 
 pub(crate) async fn reconcile(args: ReconcileArgs) -> anyhow::Result<ExitCode> {
-    ask(&args.target, args.unit.as_deref(), false).await
+    ask(&args.target, args.unit.as_deref(), Request::Reconcile).await
 }
 
 pub(crate) async fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
-    ask(&args.target, args.unit.as_deref(), true).await
+    ask(&args.target, args.unit.as_deref(), Request::Retry).await
 }
 
-async fn ask(target: &TargetArgs, unit: Option<&str>, retry: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn sync(args: SyncArgs) -> anyhow::Result<ExitCode> {
+    ask(&args.target, args.unit.as_deref(), Request::Sync).await
+}
+
+/// What can be asked of units.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Reconcile,
+    Retry,
+    Sync,
+}
+
+async fn ask(target: &TargetArgs, unit: Option<&str>, what: Request) -> anyhow::Result<ExitCode> {
     let client = target.connection.client().await?;
     let plugin = find(&client, target).await?;
     let name = &target.plugin;
@@ -119,29 +147,30 @@ async fn ask(target: &TargetArgs, unit: Option<&str>, retry: bool) -> anyhow::Re
         None => None,
     };
     let mut request = Timestamp::now().to_string();
-    let annotation = match retry {
-        true => RETRY_ANNOTATION,
-        false => RECONCILE_ANNOTATION,
+    let annotation = match what {
+        Request::Reconcile => RECONCILE_ANNOTATION,
+        Request::Retry => RETRY_ANNOTATION,
+        Request::Sync => SYNC_ANNOTATION,
     };
-    let what = match &primary {
+    let whom = match &primary {
         Some(primary) => {
             let unit = UnitKey::new(name.as_str(), primary.clone());
             request.push(' ');
             request.push_str(&unit.id());
             primary.to_string()
         }
-        None if retry => "whatever is in trouble".to_owned(),
+        None if what == Request::Retry => "whatever is in trouble".to_owned(),
         None => "all units".to_owned(),
     };
     let patch = json!({"metadata": {"annotations": {annotation: request}}});
     change(&client, target, &patch).await?;
-    output::tell(format_args!("{name}: asked to run {what}"));
+    output::tell(format_args!("{name}: asked to run {whom}"));
     if !target.wait {
         return Ok(ExitCode::SUCCESS);
     }
     let goal = Goal::Handled {
         request,
-        retry,
+        what,
         primary,
     };
     wait(&client, target, &goal).await

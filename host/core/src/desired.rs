@@ -11,7 +11,7 @@ mod hook_names;
 
 pub use error::{DesiredError, Entry};
 
-use crate::kind::{GroupVersionKind, ObjectReference};
+use crate::kind::ObjectReference;
 use crate::manifest::Manifest;
 use crate::outcome::{Absence, Action, Condition, Event, Next, Outcome};
 use actions::check_actions;
@@ -51,8 +51,8 @@ pub struct DesiredObject {
 impl Desired {
     /// Checks an outcome against the manifest.
     ///
-    /// `namespaced` says for a kind of the manifest whether its objects live in
-    /// namespaces.
+    /// `namespaced` says for an object of a kind of the manifest whether that lives in
+    /// a namespace.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Desired {
         outcome: Outcome,
         manifest: &Manifest,
         primary: &ObjectReference,
-        namespaced: impl Fn(&GroupVersionKind) -> bool,
+        namespaced: impl Fn(&ObjectReference) -> bool,
     ) -> Result<Self, DesiredError> {
         let unsupported = |field, what| Err(DesiredError::Unsupported { field, what });
         if outcome.status.is_some() {
@@ -143,6 +143,7 @@ impl Desired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::GroupVersionKind;
     use crate::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
     use serde_json::json;
 
@@ -176,8 +177,8 @@ mod tests {
         };
         let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
         let primary = ObjectReference::new(kind, None, "alice");
-        Desired::check(outcome, &manifest(), &primary, |kind| {
-            kind.kind != "Namespace"
+        Desired::check(outcome, &manifest(), &primary, |object| {
+            object.kind.kind != "Namespace"
         })
     }
 

@@ -9,6 +9,7 @@
 mod admission;
 mod base;
 mod cautions;
+mod expected;
 mod holding;
 mod objects;
 mod rules;
@@ -16,6 +17,7 @@ mod rules;
 pub use admission::admission_policy;
 pub use base::agent_base;
 pub use cautions::cautions;
+pub use expected::expected;
 pub use holding::{holding, holding_policy, holding_rules};
 pub use objects::{objects, secrets};
 pub use rules::{

@@ -140,6 +140,18 @@ pub enum VolumeBinding {
     WaitForFirstConsumer,
 }
 
+impl VolumeBinding {
+    /// That of a StorageClass; none where it says something that is not known. To say
+    /// nothing is to bind at once.
+    pub fn of_class(class: &Value) -> Option<Self> {
+        match class["volumeBindingMode"].as_str() {
+            None | Some("Immediate") => Some(Self::Immediate),
+            Some("WaitForFirstConsumer") => Some(Self::WaitForFirstConsumer),
+            Some(_) => None,
+        }
+    }
+}
+
 /// What a verdict needs besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {

@@ -6,9 +6,13 @@ use crate::selector::{Selector, SelectorError};
 use outside::{check_actions, check_sources};
 use serde::Serialize;
 
+mod brought;
+mod claims;
 mod outside;
 mod sizes;
 
+pub use brought::is_definition;
+pub use claims::{is_claim, storage_class_kind};
 pub(crate) use outside::is_data_key;
 pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule, without_query};
 

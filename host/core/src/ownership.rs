@@ -40,7 +40,7 @@ pub const HOST_OWNED: [&str; 6] = [
 
 /// Annotations by which people tell the agent something about a primary or a plugin.
 /// No plugin sets them, on whatever it writes: it might be the primary of another.
-pub const PEOPLE_OWNED: [&str; 9] = [
+pub const PEOPLE_OWNED: [&str; 10] = [
     "reeve.dev/approve-asks",
     "reeve.dev/approve-deletion",
     "reeve.dev/approve-plan",
@@ -50,6 +50,7 @@ pub const PEOPLE_OWNED: [&str; 9] = [
     "reeve.dev/retry-at",
     "reeve.dev/roll-back",
     "reeve.dev/suspend",
+    "reeve.dev/sync-at",
 ];
 
 /// The domain of names of ours. Labels of it, and finalizers of it or below it, are

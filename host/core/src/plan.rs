@@ -35,6 +35,7 @@ pub use contribute::{Contributions, Target};
 pub use difference::ApplyReason;
 pub use ending::{EndNeeds, end};
 pub use handover::handover;
+pub use hooks::is_of_phase;
 pub use mark::mark_hooks;
 pub use observed::Observed;
 pub use policy::{Adoption, Policy};
@@ -50,12 +51,12 @@ pub use taken::{Taken, taken};
 
 use crate::digest::Digest;
 use crate::health::{Applied, Gate};
-use crate::kind::ObjectReference;
+use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::{Owner, Stamped};
 use crate::prune::Candidate;
 use crate::waves::{Member, Removal, Sequence};
 use observed::Live;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// A desired object, and what its annotations say about how it is handled.
@@ -96,6 +97,11 @@ pub struct Situation<'a> {
     pub stubborn: &'a Stubborn,
     /// What the unit contributes to objects of others.
     pub contributions: Contributions<'a>,
+    /// Kinds that the API server does not serve yet: their objects wait.
+    pub unserved: &'a BTreeSet<GroupVersionKind>,
+    /// Whether the sync has failed without a hook that did: an object was refused, or
+    /// a wave takes too long.
+    pub failing: bool,
     /// Whether this revision was complete once. Then what differs is drift: it is
     /// repaired without gates, and no hook runs.
     pub settled: bool,

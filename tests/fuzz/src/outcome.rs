@@ -24,7 +24,7 @@ pub fn outcome(input: &[u8]) {
     };
     let profile = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
     let primary = ObjectReference::new(profile, None, "alice");
-    let namespaced = |kind: &GroupVersionKind| kind.kind != "Namespace";
+    let namespaced = |object: &ObjectReference| object.kind.kind != "Namespace";
     let desired = match Desired::check(outcome, &manifest, &primary, namespaced) {
         Ok(desired) => desired,
         Err(error) => {

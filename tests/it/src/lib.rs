@@ -291,6 +291,7 @@ impl World {
         let plural = match kind {
             "NetworkPolicy" => "networkpolicies".to_owned(),
             "JournalEntry" => "journalentries".to_owned(),
+            "StorageClass" => "storageclasses".to_owned(),
             kind => format!("{}s", kind.to_lowercase()),
         };
         let gvk = GroupVersionKind::gvk(group, version, kind);

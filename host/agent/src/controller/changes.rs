@@ -9,7 +9,7 @@ use crate::plugin::{Health, PluginState, UnitState};
 use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
 use crate::reads::{Read, Side};
-use crate::request::Ask;
+use crate::request::{Ask, Attempt};
 use crate::run::is_held;
 use crate::secret_names::Remembered;
 use crate::sources::SourceChange;
@@ -18,15 +18,16 @@ use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
     APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, PluginStatus,
     RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, ROLL_BACK_ANNOTATION, Reason,
-    SUSPEND_ANNOTATION, Unit,
+    SUSPEND_ANNOTATION, SYNC_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
-use reeve_core::health;
+use reeve_core::health::{self, HEALTH_ANNOTATION};
 use reeve_core::ownership::{PRIMARY_ANNOTATION, UNIT_LABEL, unit_label};
 use reeve_core::prune::Token;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 impl Controller {
     pub(super) fn on_change(&mut self, change: Change) {
@@ -61,6 +62,7 @@ impl Controller {
                 Route::Owned => self.on_owned(&plugin, &change),
                 Route::Contributed => self.on_contributed(&plugin, &change),
                 Route::Read => self.on_read(&change),
+                Route::Class => self.run_unready(&plugin, false),
             }
         }
     }
@@ -129,25 +131,31 @@ impl Controller {
             WatchState::Syncing | WatchState::Failing { .. } => false,
         };
         let routes = self.state.routes.get(watch).cloned();
-        for (name, _) in routes.into_iter().flatten() {
+        for (name, route) in routes.into_iter().flatten() {
             // Its CRD may come back with another scope or other names, so that
             // what was loaded with the old one is of no use.
-            if *state == WatchState::NotServed {
+            if *state == WatchState::NotServed && route != Route::Class {
                 self.loader.cluster.forget(&watch.resource.kind);
                 self.load_anew(&name);
             }
-            if *state == WatchState::Synced
-                && let Some(plugin) = self.state.plugins.get(&name)
-            {
-                let failing = plugin
-                    .units
-                    .iter()
-                    .filter(|(_, unit)| all || unit.health() != Health::Ready);
-                for (primary, _) in failing {
-                    self.state.queue.add(plugin.unit(primary));
-                }
+            if *state == WatchState::Synced {
+                self.run_unready(&name, all && route != Route::Class);
             }
             self.mark_stale(&name);
+        }
+    }
+
+    /// Queues the units of a plugin that are not ready, or all of them.
+    fn run_unready(&mut self, name: &str, all: bool) {
+        let Some(plugin) = self.state.plugins.get(name) else {
+            return;
+        };
+        let failing = plugin
+            .units
+            .iter()
+            .filter(|(_, unit)| all || unit.health() != Health::Ready);
+        for (primary, _) in failing {
+            self.state.queue.add(plugin.unit(primary));
         }
     }
 
@@ -262,6 +270,7 @@ impl Controller {
         let requests = [
             (Ask::Reconcile, annotation(RECONCILE_ANNOTATION)),
             (Ask::Retry, annotation(RETRY_ANNOTATION)),
+            (Ask::Sync, annotation(SYNC_ANNOTATION)),
         ];
         let first_look = plugin.policy.is_none();
         let approved = plugin.approve(approvals.as_deref(), self.clock.now());
@@ -332,6 +341,7 @@ impl Controller {
         if installed && (changed || grown || asked_load) {
             self.start_load(&name);
         }
+        self.tell_at_last(&name);
     }
 
     /// Without its `Plugin` object a plugin runs under the default policy.
@@ -414,14 +424,19 @@ impl Controller {
                     let differs = |old: &Arc<Object>| old.annotation(key) != new.annotation(key);
                     old.as_ref().is_some_and(differs)
                 };
-                let retry = changed(RETRY_ANNOTATION);
-                if retry {
-                    unit_state.try_anew();
+                let asked = [
+                    (RETRY_ANNOTATION, Attempt::Retry),
+                    (SYNC_ANNOTATION, Attempt::Anew),
+                ];
+                let asked = asked.into_iter().filter(|(key, _)| changed(key));
+                let attempt = asked.map(|(_, attempt)| attempt).max();
+                if let Some(attempt) = attempt {
+                    unit_state.try_anew(attempt);
                 }
                 let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
                 let versions = [Some(&active), stable.as_ref()];
                 let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
-                if retry || says.into_iter().any(changed) {
+                if attempt.is_some() || says.into_iter().any(changed) {
                     self.state.queue.add_first(unit);
                     self.mark_stale(plugin);
                     return;
@@ -464,6 +479,7 @@ impl Controller {
             let owned = state.owned.entry(new.clone()).or_default();
             state.owned_count += usize::from(owned.insert(change.reference.clone()));
         }
+        state.look_for_kinds(change, Instant::now());
         if state.note_stranger(change) {
             self.mark_stale(plugin);
         }
@@ -535,7 +551,7 @@ impl Controller {
 
 /// Whether a change of an owned object can change what is done about it. For
 /// kinds that nothing works on that is our part of it alone: the usage in the
-/// status of a ResourceQuota is nobody's drift.
+/// status of a ResourceQuota is nobody's drift. A rule for its health may ask for more.
 fn concerns_owner(change: &ObjectChange, manager: &str) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else {
         return true;
@@ -543,6 +559,7 @@ fn concerns_owner(change: &ObjectChange, manager: &str) -> bool {
     let same = old.uid() == new.uid()
         && old.is_deleting() == new.is_deleting()
         && health::is_static(new.kind())
+        && new.annotation(HEALTH_ANNOTATION).is_none()
         && old.manager_fields(manager) == new.manager_fields(manager)
         && old.annotations() == new.annotations();
     !same

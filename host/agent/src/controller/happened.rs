@@ -1,4 +1,7 @@
 //! What is recorded as an Event of a `Plugin`: that a version took over, or did not.
+//!
+//! A `Plugin` that does not exist yet is made by the first report; what is to be told
+//! of it waits for that.
 
 use super::Controller;
 use crate::problem::Problem;
@@ -6,6 +9,7 @@ use crate::reporter::{About, EventReport, Report};
 use reeve_api::{Reason, ShadowStatus, truncate};
 use reeve_core::outcome::Event;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Reason of the event that a version has taken over from another.
 const UPGRADED: &str = "Upgraded";
@@ -14,14 +18,14 @@ impl Controller {
     /// Records what became of an upgrade, once each time that it is another thing:
     /// `known` is what was said before.
     pub(super) fn tell_of_upgrade(
-        &self,
+        &mut self,
         plugin: &Arc<str>,
         known: Option<&Problem>,
         problem: Option<&Problem>,
         shadow: Option<&ShadowStatus>,
     ) {
         let event = match (problem, shadow) {
-            (Some(problem), _) if is_word(problem.reason) && known != Some(problem) => Event {
+            (Some(problem), _) if !passes(problem.reason) && known != Some(problem) => Event {
                 warning: problem.reason != Reason::RolledBack,
                 reason: problem.reason.to_string(),
                 message: problem.message.clone(),
@@ -45,8 +49,16 @@ impl Controller {
         self.record(plugin, event);
     }
 
+    /// Records what could not be recorded before the `Plugin` was made.
+    pub(super) fn tell_at_last(&mut self, plugin: &Arc<str>) {
+        let state = self.state.plugins.get_mut(plugin);
+        if let Some(event) = state.and_then(|state| state.untold.take()) {
+            self.record(plugin, event);
+        }
+    }
+
     /// Records where a version is that some units run first.
-    pub(super) fn tell_of_canary(&self, plugin: &Arc<str>, reason: &str, message: String) {
+    pub(super) fn tell_of_canary(&mut self, plugin: &Arc<str>, reason: &str, message: String) {
         let event = Event {
             warning: false,
             reason: reason.to_owned(),
@@ -55,15 +67,22 @@ impl Controller {
         self.record(plugin, event);
     }
 
-    fn record(&self, plugin: &Arc<str>, mut event: Event) {
+    fn record(&mut self, plugin: &Arc<str>, mut event: Event) {
         let snapshot = self.runner.store.snapshot();
         let namespace = Some(&*self.loader.namespace);
         let found = snapshot.get_in(self.own.plugins.spec(), namespace, plugin);
-        // The first report makes it.
-        let Some(object) = found.found() else {
+        let Some(state) = self.state.plugins.get_mut(plugin) else {
             return;
         };
         truncate(&mut event.message);
+        let Some(object) = found.found() else {
+            state.untold = Some(event);
+            return;
+        };
+        if !state.event_limit.admit(Instant::now()) {
+            tracing::warn!(%plugin, reason = event.reason, message = event.message, "event not recorded, there were too many");
+            return;
+        }
         let about = format!("Plugin {plugin}/{}/{}", event.reason, event.message);
         let report = EventReport {
             primary: object.reference(),
@@ -76,16 +95,10 @@ impl Controller {
     }
 }
 
-/// Whether a problem is the outcome of an upgrade, rather than of what was delivered.
-fn is_word(reason: Reason) -> bool {
+/// Whether a problem says nothing of the version that is to run, and passes by itself.
+fn passes(reason: Reason) -> bool {
     matches!(
         reason,
-        Reason::ApprovalRequired
-            | Reason::UpgradeHeld
-            | Reason::UpgradeBroken
-            | Reason::CanaryReturned
-            | Reason::NotDeterministic
-            | Reason::RolledBack
-            | Reason::RollbackFailed
+        Reason::Loading | Reason::Suspended | Reason::Syncing | Reason::Unreachable
     )
 }

@@ -280,6 +280,8 @@ impl Controller {
             let contributed = watches.contributed.iter();
             routes.extend(contributed.map(|watch| own(watch, Route::Contributed)));
         }
+        let classes = active.watches.classes.iter();
+        routes.extend(classes.map(|watch| own(watch, Route::Class)));
         for (spec, route) in routes {
             let wanted = self.state.routes.entry(spec).or_default();
             if !wanted.contains(&(name.clone(), route)) {
@@ -459,7 +461,7 @@ impl Controller {
                     return;
                 };
                 if let Some(rights) = &mut plugin.rights
-                    && !standing.left.is_empty()
+                    && (!standing.left.is_empty() || !active.unserved.is_empty())
                 {
                     rights.ask_soon();
                 }
@@ -496,8 +498,9 @@ impl Controller {
                 tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin stopped");
                 self.halt(name);
                 if let Some(plugin) = self.state.plugins.get_mut(name) {
-                    plugin.problem = Some(problem);
+                    let known = plugin.problem.replace(problem.clone());
                     plugin.retry_at = Some(Instant::now() + Backoff::CONNECTION.cap);
+                    self.tell_of_upgrade(name, known.as_ref(), Some(&problem), None);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::reporting::{
     event_report, fight_event, set_unit_conditions, unit_object_name, unit_report,
 };
-use super::{Controller, Done, JobFor, jitter};
+use super::{Controller, Done, JobFor, jitter, trouble};
 use crate::active::LoadKey;
 use crate::artifacts::Looked;
 use crate::metrics::RunResult;
@@ -63,7 +63,7 @@ impl Controller {
             let mut run = plugin.run(&unit, &active);
             let mut runner = self.runner.clone();
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
-                run.retry = std::mem::take(&mut state.retry);
+                run.attempt = std::mem::take(&mut state.attempt);
                 runner.executor.lost = state.lost.clone();
             }
             let job_unit = unit.clone();
@@ -264,7 +264,7 @@ impl Controller {
             let same = plugin.labels.get(&unit_label(unit)).cloned();
             let primary = same.as_ref().unwrap_or(&unit.primary);
             if let Some(state) = plugin.units.get_mut(primary) {
-                state.retry |= ran.retry;
+                state.attempt = state.attempt.max(ran.attempt);
                 // What was done outside was done, whichever version asked for it.
                 if let Some(effects) = ran.effects.take() {
                     state.effects = effects;
@@ -300,7 +300,7 @@ impl Controller {
         if let Some(over) = state.fought(&ran.contested, Instant::now()) {
             self.state.queue.add_at(unit.clone(), over);
         }
-        state.retry |= ran.retry;
+        state.attempt = state.attempt.max(ran.attempt);
         if ran.again {
             self.state.queue.add(unit.clone());
         }
@@ -388,6 +388,8 @@ impl Controller {
             let kept = names.iter().map(kept_secret).collect();
             self.reports.keep_names(&name, &kept);
         }
+        ran.events
+            .extend(trouble::events(&ran.problems, &state.sync));
         ran.events
             .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {

@@ -152,12 +152,7 @@ impl Executor {
         onto: Onto<'_>,
         force: bool,
     ) -> Result<Object, WriteError> {
-        let mut body = one.stamped.body.clone();
-        if let Some(metadata) = body["metadata"].as_object_mut() {
-            for (field, value) in onto.preconditions() {
-                metadata.insert(field.to_owned(), json!(value));
-            }
-        }
+        let body = onto.body(one);
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
         self.send_body(active, resource, reference, &body, manager, force)
@@ -266,6 +261,17 @@ pub(super) enum Onto<'a> {
 }
 
 impl<'a> Onto<'a> {
+    /// What is sent of an object that is meant for this.
+    pub(super) fn body(self, one: &Wanted) -> Value {
+        let mut body = one.stamped.body.clone();
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            for (field, value) in self.preconditions() {
+                metadata.insert(field.to_owned(), json!(value));
+            }
+        }
+        body
+    }
+
     /// The fields of `metadata` that say so to the API server, and their values.
     fn preconditions(self) -> Vec<(&'static str, &'a str)> {
         match self {

@@ -28,6 +28,14 @@ impl Executor {
         reason: Option<ApplyReason>,
     ) -> Result<Foreseen, Problem> {
         let reference = &one.stamped.reference;
+        // Where there is no kind there is nothing of it.
+        if work.active.unserved.contains(&reference.kind) {
+            return Ok(Foreseen {
+                live: None,
+                adopted: false,
+                force: false,
+            });
+        }
         let manager = &work.active.field_manager;
         let claims = !matches!(reason, Some(ApplyReason::Changed | ApplyReason::Drifted));
         if claims {

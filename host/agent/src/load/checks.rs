@@ -15,6 +15,8 @@ pub(super) fn check_scopes(
 ) -> Result<(), Problem> {
     use reeve_core::manifest::Scope;
     let namespaced = |kind| resources.get(kind).is_some_and(|r| r.namespaced);
+    // How a kind lives that is not served yet will be seen when it is.
+    let served = |kind| resources.contains_key(kind);
     let primary_namespaced = namespaced(&manifest.primary().kind);
     let rules = manifest
         .reads
@@ -32,7 +34,9 @@ pub(super) fn check_scopes(
                 "the primary is cluster-scoped and has no namespace; use another scope"
             }
             Scope::Cluster => continue,
-            _ if !namespaced(kind) => "the kind is cluster-scoped; use scope `cluster`",
+            _ if served(kind) && !namespaced(kind) => {
+                "the kind is cluster-scoped; use scope `cluster`"
+            }
             _ => continue,
         };
         return Err(Problem::lasting(

@@ -156,6 +156,7 @@ impl PluginState {
             units: active.map(|_| counts),
             last_handled_reconcile_at: self.reconcile.handled.clone(),
             last_handled_retry_at: self.retry.handled.clone(),
+            last_handled_sync_at: self.resync.handled.clone(),
             conditions,
         }
     }

@@ -5,6 +5,7 @@ use crate::effects::Effects;
 use crate::event_limit::EventLimit;
 use crate::execute::{Contested, Lost};
 use crate::problem::Problem;
+use crate::request::Attempt;
 use crate::run::Sync;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -53,8 +54,8 @@ pub(crate) struct UnitState {
     pub(crate) approved_plan: Option<String>,
     /// What would be written, where that waits for a person.
     pub(crate) plan: Option<PlanStatus>,
-    /// Whether a person has asked for a new attempt since the last run.
-    pub(crate) retry: bool,
+    /// What a person has asked for since the last run.
+    pub(crate) attempt: Attempt,
     /// Outside effects.
     pub(crate) effects: Effects,
     /// Writes whose answers were lost.
@@ -131,8 +132,8 @@ impl UnitState {
     }
 
     /// Begins a new attempt, since a person asked for it.
-    pub(crate) fn try_anew(&mut self) {
-        self.retry = true;
+    pub(crate) fn try_anew(&mut self, attempt: Attempt) {
+        self.attempt = self.attempt.max(attempt);
         self.failures = 0;
         self.drifts = 0;
     }

@@ -8,7 +8,7 @@ use crate::view::CallView;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
-use reeve_core::{Desired, Failure, UnitKey};
+use reeve_core::{Desired, Failure, ObjectReference, UnitKey};
 use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request};
 use serde_json::Value;
 use std::sync::Arc;
@@ -68,7 +68,11 @@ impl Runner {
         };
         let reads = reads?;
         let outcome = outcome.map_err(failure_problem)?;
-        let namespaced = |kind: &_| active.resource(kind).is_some_and(|r| r.namespaced);
+        // Of a kind that is not served yet, the object itself says best.
+        let namespaced = |object: &ObjectReference| match active.resource(&object.kind) {
+            Some(resource) => resource.namespaced,
+            None => object.namespace.is_some(),
+        };
         let mut desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
         self.check_places(&desired)?;

@@ -5,6 +5,7 @@ use super::{Ran, Run, Runner, approval, texts};
 use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
 use crate::metrics::EffectResult;
 use crate::problem::Problem;
+use crate::request::Attempt;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{Reason, SyncMode};
 use reeve_core::Failure;
@@ -80,7 +81,7 @@ impl Runner {
             return;
         }
         let mut effects = run.effects.clone();
-        if run.retry {
+        if run.attempt != Attempt::Same {
             effects.try_anew();
         }
         let facts = effects.facts();

@@ -12,6 +12,7 @@ use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
 use crate::execute::{Mark, Work, write_problem};
 use crate::problem::{Problem, chain};
+use crate::request::Attempt;
 use reeve_api::{RELEASE_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::{Object, SetFinalizers, Snapshot};
 use reeve_core::Digest;
@@ -199,6 +200,8 @@ impl Runner {
         ran: &mut Ran,
     ) -> Result<bool, Problem> {
         let Run { unit, active, .. } = run;
+        let cluster = &self.executor.cluster;
+        active.unserved.check_nothing_is_hidden(cluster).await?;
         let owner = Owner {
             unit: unit.clone(),
             uid: primary.uid().to_owned(),
@@ -213,7 +216,7 @@ impl Runner {
             };
         }
         sync.settled = false;
-        if run.retry {
+        if run.attempt != Attempt::Same {
             sync = sync.retried();
         }
         let mut candidates: BTreeSet<_> = run.owned.iter().cloned().collect();

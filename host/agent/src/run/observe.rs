@@ -1,11 +1,15 @@
 //! What the store knows of the objects of a unit, as plans need it.
 
+use super::classes::Classes;
 use super::owned::owned_fields;
 use crate::active::Active;
 use crate::execute::contributed;
 use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
-use reeve_core::health::{self, Applied, Context, Gate, HealthStatus, Overrides, Rule};
+use reeve_core::health::{
+    self, Applied, Context, Gate, HEALTH_ANNOTATION, HealthStatus, Overrides, Rule,
+};
+use reeve_core::manifest::is_claim;
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
 use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wanted};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -23,6 +27,10 @@ pub(super) struct Observation {
     objects: HashMap<ObjectReference, Arc<Object>>,
     now: Timestamp,
     manager: String,
+    /// Kinds that are not served yet.
+    pub(super) unserved: BTreeSet<GroupVersionKind>,
+    /// StorageClasses, as the same version of the store has them.
+    classes: Classes,
 }
 
 impl Observation {
@@ -74,6 +82,8 @@ impl Observation {
             objects,
             now,
             manager: active.field_manager.clone(),
+            unserved: active.unserved.kinds().clone(),
+            classes: Classes::of(active, snapshot),
         }
     }
 
@@ -115,8 +125,9 @@ impl Observation {
         let Some(object) = self.objects.get(&observed.reference) else {
             return health::gate(None, applied, &Context::at(self.now));
         };
-        // Nothing works on these, so there is nothing to look at.
-        if health::is_static(&observed.reference.kind) && !observed.deleting {
+        // Nothing works on these, so there is nothing to look at, unless a rule says so.
+        let ruled = applied.is_some_and(|applied| has_rule(applied.body));
+        if health::is_static(&observed.reference.kind) && !observed.deleting && !ruled {
             let digest = observed.annotations.get(APPLIED_ANNOTATION);
             let ours = applied.is_none_or(|applied| digest.is_some_and(|d| d == applied.digest));
             if ours {
@@ -135,12 +146,20 @@ impl Observation {
                 };
             }
         };
+        let binding = match is_claim(&observed.reference.kind) {
+            true => self.classes.binding(&live),
+            false => Ok(None),
+        };
         let context = Context {
             overrides: Overrides::of(said).0,
             rule: rule.as_ref(),
+            volume_binding: binding.as_ref().ok().copied().flatten(),
             ..Context::at(self.now)
         };
-        let gate = health::gate(Some(&live), applied, &context);
+        let mut gate = health::gate(Some(&live), applied, &context);
+        if let (Gate::Wait { reason, .. }, Err(unseen)) = (&mut gate, binding) {
+            *reason = format!("{reason}; {unseen}");
+        }
         let judged = context.rule.is_some() || context.overrides.ignore;
         if !judged && gate == Gate::Pass && applied.is_some() {
             let applied_at = || applied_at(object, &self.manager);
@@ -148,6 +167,11 @@ impl Observation {
         }
         gate
     }
+}
+
+fn has_rule(body: &Value) -> bool {
+    let annotations = body.pointer("/metadata/annotations");
+    annotations.is_some_and(|annotations| annotations.get(HEALTH_ANNOTATION).is_some())
 }
 
 /// When a manager last applied an object, by the API server's clock.

@@ -11,7 +11,7 @@ use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::outcome::Verb;
 use reeve_core::ownership::Owner;
-use reeve_core::plan::{Plan, Preview, Step, Wanted};
+use reeve_core::plan::{Plan, Preview, Situation, Step, Wanted};
 use reeve_core::waves::{HookState, Phase, Role, Sequence};
 use std::collections::BTreeSet;
 
@@ -106,7 +106,13 @@ impl Rehearsal {
             settled: true,
             ..sync.clone()
         };
-        let everything = next(owner, wanted, sequence, looked, &without_gates);
+        let everything =
+            looked.with_situation(owner, wanted, sequence, &without_gates, |situation| {
+                reeve_core::plan(&Situation {
+                    unserved: &BTreeSet::new(),
+                    ..*situation
+                })
+            });
         let now = applied(&plan);
         let mut waiting: BTreeSet<usize> = applied(&everything).difference(&now).copied().collect();
         if !sync.settled {

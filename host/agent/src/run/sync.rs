@@ -1,5 +1,12 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
+mod beforehand;
+mod state;
+
+pub(crate) use state::Sync;
+
+use beforehand::only_for_failure;
+
 use super::effects::unapproved;
 use super::guarded::hold_problem;
 use super::observe::{self, Observation};
@@ -7,18 +14,17 @@ use super::{Approved, Ran, Recreations, Run, Runner, recreations_of, unseen};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
+use crate::request::Attempt;
 use reeve_api::{RETRY_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::health::{self, HealthStatus};
-use reeve_core::outcome::Next;
+use reeve_core::outcome::{Event, Next};
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{
-    Blocked, Hooks, Plan, Preview, Progress, Refusal, Situation, Step, Stubborn, Wanted, prepare,
+    Blocked, Plan, Preview, Progress, Refusal, Situation, Step, Wanted, prepare,
 };
-use reeve_core::waves::{
-    ApplyMode, HookState, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, WaveWait, order,
-};
-use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
+use reeve_core::waves::{ApplyMode, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, order};
+use reeve_core::{Desired, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
 
 /// Rounds of planning and applying within one run. Objects that are healthy by
@@ -26,59 +32,8 @@ use std::collections::BTreeSet;
 /// than objects, and this many only if somebody means harm.
 const MAX_ROUNDS: usize = 1000;
 
-/// How far a desired revision has come; what is remembered of a unit between
-/// runs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sync {
-    /// The revision; none before the first answer.
-    pub(crate) revision: Option<Digest>,
-    /// Whether it was complete once.
-    pub(crate) settled: bool,
-    /// How far its hooks are.
-    pub(crate) hooks: Hooks,
-    /// What sending does not change.
-    pub(crate) stubborn: Stubborn,
-    /// Contributions that were sent and accepted: object and digest.
-    pub(crate) sent: Vec<(ObjectReference, String)>,
-    /// How far it is now.
-    pub(crate) progress: Progress,
-    /// What it waits for.
-    pub(crate) blocked: Option<Blocked>,
-    /// Since when the wave of that is waited for.
-    pub(crate) wait: Option<WaveWait>,
-    /// What a person has approved, while it is being carried out.
-    pub(crate) approved: Option<Approved>,
-    /// The plan that a person approved last.
-    pub(crate) used_approval: Option<String>,
-}
-
-impl Sync {
-    /// Whether a restart must find it again.
-    pub(crate) fn is_durable(&self) -> bool {
-        self.hooks
-            .values()
-            .any(|state| *state != HookState::Pending)
-            || self.approved.is_some()
-    }
-
-    /// A new attempt: a wave gets its time anew, and what a hook has ended begins
-    /// again.
-    pub(super) fn retried(self) -> Self {
-        match self.progress {
-            Progress::Failed => Self {
-                revision: self.revision,
-                hooks: self
-                    .hooks
-                    .into_iter()
-                    .map(|(name, state)| (name, state.again()))
-                    .collect(),
-                used_approval: self.used_approval,
-                ..Self::default()
-            },
-            _ => Self { wait: None, ..self },
-        }
-    }
-}
+/// Reason of the events about annotations.
+const ANNOTATION_NOT_OBEYED: &str = "AnnotationNotObeyed";
 
 impl Runner {
     /// Plans and applies until nothing may be done now, or something fails.
@@ -110,9 +65,7 @@ impl Runner {
             }
         };
         let (wanted, revision, needs) = (prepared.wanted, prepared.revision, prepared.needs);
-        for warning in prepared.warnings {
-            tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, warning, "annotation not understood");
-        }
+        ran.events.extend(told(&prepared.warnings));
         let members: Vec<Member> = wanted.iter().map(|one| one.member.clone()).collect();
         let sequence = match order(&members, Mode::default()) {
             Ok(sequence) => sequence,
@@ -133,9 +86,11 @@ impl Runner {
                 ..Sync::default()
             };
         }
-        if run.retry {
-            sync = sync.retried();
-        }
+        sync = match run.attempt {
+            Attempt::Same => sync,
+            Attempt::Retry => sync.retried(),
+            Attempt::Anew => sync.anew(),
+        };
         let contributing = contributing(&wanted);
         if let Some(object) = contributing.iter().find(|object| object.kind.is_secret()) {
             let message = format!(
@@ -179,13 +134,14 @@ impl Runner {
                     return;
                 }
             };
-            let plan = next(&owner, &wanted, &sequence, &looked, &sync);
-            sync.hooks.clone_from(&plan.hooks);
-            sync.progress = plan.progress;
-            sync.blocked.clone_from(&plan.blocked);
-            sync.settled |= plan.progress == Progress::Complete;
-            let blocked = plan.blocked.as_ref().filter(|_| !sync.settled);
-            sync.wait = WaveWait::follow(sync.wait.take(), blocked, self.clock.now());
+            sync.failing = sync.is_refused();
+            let mut plan = next(&owner, &wanted, &sequence, &looked, &sync);
+            sync.note(&plan, self.clock.now());
+            if !sync.failing && sync.is_late(&wanted, self.clock.now()) {
+                sync.failing = true;
+                plan = next(&owner, &wanted, &sequence, &looked, &sync);
+                sync.note(&plan, self.clock.now());
+            }
             let preview = |sync: &Sync| {
                 looked.with_situation(&owner, &wanted, &sequence, sync, |situation| {
                     Preview::of(situation, &revision).with_effects(effects.clone())
@@ -276,7 +232,18 @@ impl Runner {
                 owner: &owner,
                 recreations: Some(&recreations),
             };
+            let mut refused = Vec::new();
+            if !sync.settled && !sync.tried {
+                refused = self
+                    .beforehand(&work, &wanted, &sequence, &looked, &sync, &plan)
+                    .await;
+                sync.tried = refused.is_empty();
+                if !sync.tried {
+                    only_for_failure(&mut plan, &wanted);
+                }
+            }
             let mut executed = self.executor.execute(work, &wanted, plan).await;
+            executed.problems.splice(0..0, refused);
             let held = recreations.hold();
             let held = held.map(|hold| hold_problem(unit, &hold));
             executed.problems.splice(0..0, held);
@@ -286,7 +253,10 @@ impl Runner {
                     .retain(|(object, _)| !contributed.iter().any(|(new, _)| new == object));
                 sync.sent.extend(contributed);
             }
+            let turned = sync.note_refusals(&executed.problems);
             if !executed.problems.is_empty() {
+                // Nothing else may bring on the hooks for that.
+                ran.again |= turned && !sequence.on_failure.is_empty();
                 ran.problems.splice(0..0, executed.problems);
                 ran.sync = Some(sync);
                 return;
@@ -396,9 +366,28 @@ impl Observation {
             schemas: &self.schemas,
             stubborn: &sync.stubborn,
             contributions: self.contributions(&sync.sent),
+            unserved: &self.unserved,
+            failing: sync.failing,
             settled: sync.settled,
         })
     }
+}
+
+/// So many annotations are told of one by one, before the rest is only counted: a unit
+/// may record no more than a few events at once.
+const WARNINGS: usize = 10;
+
+/// What is recorded of annotations that are not understood, or not obeyed.
+fn told(warnings: &[String]) -> Vec<Event> {
+    let event = |message: String| Event {
+        warning: true,
+        reason: ANNOTATION_NOT_OBEYED.to_owned(),
+        message,
+    };
+    let told = warnings.iter().take(WARNINGS).cloned().map(event);
+    let rest = warnings.len().saturating_sub(WARNINGS);
+    let rest = (rest > 0).then(|| event(format!("{rest} more annotations are not understood")));
+    told.chain(rest).collect()
 }
 
 /// Objects of others to which the unit wants to contribute.

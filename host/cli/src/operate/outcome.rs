@@ -1,6 +1,6 @@
 //! Waiting for what comes of a request.
 
-use super::{TargetArgs, find};
+use super::{Request, TargetArgs, find};
 use crate::output;
 use anyhow::Context as _;
 use kube::Client;
@@ -19,8 +19,8 @@ pub(super) enum Goal {
     /// The units that were asked for have run and are well.
     Handled {
         request: String,
-        /// Whether it was to try anew.
-        retry: bool,
+        /// What was asked.
+        what: Request,
         primary: Option<ObjectReference>,
     },
     /// The plugin does nothing any more.
@@ -106,8 +106,8 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
         Goal::Resumed if !current || reason == "Suspended" => {
             Progress::Under("not taken up yet".to_owned())
         }
-        Goal::Handled { request, retry, .. }
-            if handled(&status, *retry).as_deref() != Some(request) =>
+        Goal::Handled { request, what, .. }
+            if handled(&status, *what).as_deref() != Some(request) =>
         {
             Progress::Under("not done yet".to_owned())
         }
@@ -156,10 +156,11 @@ fn versions(goal: &Goal, status: &reeve_api::PluginStatus) -> Progress {
 }
 
 /// The last request that is done.
-fn handled(status: &reeve_api::PluginStatus, retry: bool) -> &Option<String> {
-    match retry {
-        true => &status.last_handled_retry_at,
-        false => &status.last_handled_reconcile_at,
+fn handled(status: &reeve_api::PluginStatus, what: Request) -> &Option<String> {
+    match what {
+        Request::Reconcile => &status.last_handled_reconcile_at,
+        Request::Retry => &status.last_handled_retry_at,
+        Request::Sync => &status.last_handled_sync_at,
     }
 }
 
@@ -322,7 +323,7 @@ mod tests {
         ] {
             let goal = Goal::Handled {
                 request: "1".to_owned(),
-                retry: false,
+                what: Request::Reconcile,
                 primary,
             };
             let found = match progress(&goal, &plugin, &units) {

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use reeve_core::desired::Desired;
-use reeve_core::{Failure, GroupVersionKind, Manifest};
+use reeve_core::{Failure, Manifest, ObjectReference};
 use reeve_engine::{Component, Limits, Request};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -274,7 +274,8 @@ impl Renderer {
             Ok(outcome) => outcome,
             Err(failure) => return Ok(Err(failure)),
         };
-        let namespaced = |kind: &GroupVersionKind| !CLUSTER_KINDS.contains(&kind.kind.as_str());
+        let namespaced =
+            |object: &ObjectReference| !CLUSTER_KINDS.contains(&object.kind.kind.as_str());
         let primary = reference_of(primary);
         let desired = Desired::check(outcome, &manifest, &primary, namespaced);
         let desired = desired.with_context(|| format!("what {primary} consists of is refused"))?;

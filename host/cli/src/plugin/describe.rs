@@ -3,8 +3,8 @@
 use super::source::Source;
 use crate::compile;
 use anyhow::{Context as _, anyhow};
-use reeve_cluster::Cluster;
-use reeve_core::grant::Served;
+use reeve_cluster::{Cluster, ResolveError};
+use reeve_core::grant::{self, Served};
 use reeve_core::{GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, EngineConfig, Limits};
 use std::collections::HashMap;
@@ -49,21 +49,51 @@ impl Described {
 }
 
 /// How a cluster serves the kinds of a manifest.
-pub(crate) struct Kinds(HashMap<GroupVersionKind, Served>);
+pub(crate) struct Kinds {
+    served: HashMap<GroupVersionKind, Served>,
+    /// Those that it does not serve yet, and that the plugin may bring.
+    expected: Vec<GroupVersionKind>,
+}
 
 impl Kinds {
     pub(crate) async fn of(cluster: &Cluster, manifest: &Manifest) -> anyhow::Result<Self> {
-        let mut kinds = HashMap::new();
+        let mut kinds = Self {
+            served: HashMap::new(),
+            expected: Vec::new(),
+        };
         for kind in manifest.kinds() {
-            let resource = cluster.resolve(kind).await?;
-            let (plural, namespaced) = (resource.plural, resource.namespaced);
-            kinds.insert(kind.clone(), Served { plural, namespaced });
+            let served = match cluster.resolve(kind).await {
+                Ok(resource) => Served {
+                    plural: resource.plural,
+                    namespaced: resource.namespaced,
+                },
+                Err(ResolveError::NotServed { .. }) if manifest.may_bring(kind) => {
+                    kinds.expected.push(kind.clone());
+                    grant::expected(manifest, kind)
+                }
+                Err(error) => return Err(error.into()),
+            };
+            kinds.served.insert(kind.clone(), served);
         }
-        Ok(Self(kinds))
+        Ok(kinds)
+    }
+
+    /// What of that is not known for certain.
+    pub(crate) fn cautions(&self) -> Vec<String> {
+        let expected = self.expected.iter();
+        let lines = expected.map(|kind| {
+            format!(
+                "{kind} is not served yet, and taken to be the resource {}.{}; if its definition \
+                 calls it otherwise, grant once more when that is there",
+                self.served(kind).plural,
+                kind.group
+            )
+        });
+        lines.collect()
     }
 
     /// How a kind of that manifest is served.
     pub(crate) fn served(&self, kind: &GroupVersionKind) -> Served {
-        self.0.get(kind).cloned().unwrap_or_default()
+        self.served.get(kind).cloned().unwrap_or_default()
     }
 }

@@ -146,6 +146,7 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     let mut rules = grant::in_words(&grant::account_rules(&manifest, served));
     rules.extend(holding.rules);
     let mut cautions = grant::cautions(&manifest);
+    cautions.extend(kinds.cautions());
     cautions.extend(holding.caution);
     let said = Said {
         rules,

@@ -10,6 +10,7 @@ mod outside;
 mod pack;
 mod plan;
 mod record;
+mod undo;
 mod upgrade;
 
 use reeve_it::{NAMESPACE, World};

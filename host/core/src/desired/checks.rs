@@ -218,7 +218,7 @@ pub(super) fn check_scope(
     reference: &ObjectReference,
     manifest: &Manifest,
     primary: &ObjectReference,
-    namespaced: impl Fn(&GroupVersionKind) -> bool,
+    namespaced: impl Fn(&ObjectReference) -> bool,
 ) -> Result<(), DesiredError> {
     let mut rules = manifest
         .writes
@@ -238,7 +238,7 @@ pub(super) fn check_scope(
         field: "metadata.namespace",
         problem: problem.to_owned(),
     };
-    match (&reference.namespace, namespaced(&reference.kind)) {
+    match (&reference.namespace, namespaced(reference)) {
         (None, true) => return Err(error("missing; the kind lives in namespaces")),
         (Some(_), false) => return Err(error("set, but the kind is cluster-scoped; leave it out")),
         _ => {}

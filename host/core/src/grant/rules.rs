@@ -1,7 +1,7 @@
 //! What a manifest asks for, as verbs on resources in places.
 
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Scope, secret_kind};
+use crate::manifest::{Manifest, Scope, secret_kind, storage_class_kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kind as the cluster serves it, as far as a grant needs it.
@@ -64,8 +64,9 @@ pub fn account_rules(
     rules.minimal()
 }
 
-/// Rules of the agent's account: to watch what the plugin reads and owns. Secrets that it
-/// owns are read by its own account, one by one.
+/// Rules of the agent's account: to watch what the plugin reads and owns, and the
+/// StorageClasses that say how the claims of the latter are bound. Secrets that it owns
+/// are read by its own account, one by one.
 pub fn agent_rules(
     manifest: &Manifest,
     served: impl Fn(&GroupVersionKind) -> Served,
@@ -79,6 +80,14 @@ pub fn agent_rules(
             &[],
             &READ_VERBS,
         );
+    }
+    if manifest.writes_claims() {
+        let classes = Served {
+            plural: "storageclasses".to_owned(),
+            namespaced: false,
+        };
+        let kind = storage_class_kind();
+        rules.add(&classes, kind, &Scope::Cluster, &[], &READ_VERBS);
     }
     rules.minimal()
 }
@@ -237,6 +246,19 @@ pub(super) mod tests {
     fn the_agent_may_watch_and_never_write() {
         let rules = agent_rules(&manifest(Scope::Cluster), served);
         assert!(rules.iter().all(|rule| READ_VERBS.contains(&rule.verb)));
+    }
+
+    #[test]
+    fn storage_classes_are_seen_for_those_who_write_claims() {
+        let mut manifest = manifest(Scope::Namespaces(vec!["a".into()]));
+        let classes = "get, list, watch storageclasses.storage.k8s.io cluster-wide".to_owned();
+        for (kind, seen) in [("ResourceQuota", false), ("PersistentVolumeClaim", true)] {
+            manifest.writes[0].kind = GroupVersionKind::new("", "v1", kind);
+            let agent = in_words(&agent_rules(&manifest, served));
+            assert_eq!(agent.contains(&classes), seen, "{kind}: {agent:?}");
+            let account = in_words(&account_rules(&manifest, served));
+            assert!(!account.contains(&classes), "{kind}: {account:?}");
+        }
     }
 
     #[test]

@@ -66,7 +66,15 @@ impl Walk<'_, '_> {
     /// How a hook of a phase is.
     pub(super) fn hook(&self, index: usize, one: &Wanted, hook: &Hook, phase: Phase) -> State {
         let reference = &one.stamped.reference;
-        match self.plan.hooks.get(&hook_key(phase, reference)) {
+        let state = self.plan.hooks.get(&hook_key(phase, reference));
+        let ended = matches!(
+            state,
+            Some(HookState::Succeeded { .. } | HookState::Failed { .. })
+        );
+        if let Some(unserved) = self.unserved(one).filter(|_| !ended) {
+            return unserved;
+        }
+        match state {
             Some(HookState::Succeeded { .. }) => State::Done,
             Some(HookState::Failed { reason, .. }) => State::Fail(reason.clone()),
             Some(HookState::Running { .. }) => {
@@ -141,6 +149,12 @@ fn earlier_hook(reference: &ObjectReference, live: &Observed) -> Step {
         reason: Withdrawal::EarlierHook,
         removal: Removal::Permitted,
     }
+}
+
+/// Whether a key of [`Hooks`] is of a hook in this phase.
+pub fn is_of_phase(key: &str, phase: Phase) -> bool {
+    let named = key.split_once(' ').map(|(name, _)| name);
+    named == Some(phase.to_string().as_str())
 }
 
 pub(super) fn hook_key(phase: Phase, reference: &ObjectReference) -> String {

@@ -97,6 +97,7 @@ impl Preview {
         // What differs at all is what would be repaired if nothing had to wait.
         let everything = plan(&Situation {
             settled: true,
+            unserved: &BTreeSet::new(),
             ..*situation
         });
         let mut applied = applied(situation, &everything);

@@ -2,6 +2,7 @@
 
 use super::contribute::Contribution;
 use super::difference::{ApplyReason, difference};
+use super::hooks::hook_key;
 use super::observed::{Identity, Live};
 use super::{Observed, Plan, Refusal, Situation, Step, Wanted};
 use crate::health::{Applied, Gate, HealthStatus};
@@ -55,7 +56,7 @@ pub(super) enum State {
     Wait(HealthStatus, String, Option<Duration>),
     /// It failed.
     Fail(String),
-    /// It is not done, and nothing waits for it.
+    /// It is somebody else's: it is not done, and what comes later waits.
     Refused(Box<Refusal>),
 }
 
@@ -143,9 +144,12 @@ impl Walk<'_, '_> {
                         _ => self.object(index, one),
                     };
                     let state = match state {
+                        // Whoever waits for what it contributes waits for whoever holds
+                        // that.
                         State::Refused(refusal) => {
+                            let reason = refusal.to_string();
                             self.plan.refusals.push(*refusal);
-                            State::Done
+                            State::Fail(reason)
                         }
                         state => state,
                     };
@@ -166,7 +170,8 @@ impl Walk<'_, '_> {
             .filter(|state| !matches!(state, State::Done))
             .count();
         self.plan.unchanged = states.len() - left;
-        let mut failed = None;
+        let mut hook_failed = false;
+        let mut failing = self.situation.failing || self.failure_is_dealt_with();
         let mut applying = 0;
         let mut stage: Vec<Step> = Vec::new();
         let mut stage_kind = None;
@@ -196,9 +201,8 @@ impl Walk<'_, '_> {
                     let hook = self
                         .wanted(reference)
                         .is_some_and(|(_, one)| matches!(one.member.options.role, Role::Hook(_)));
-                    if hook {
-                        failed = Some(());
-                    }
+                    hook_failed |= hook;
+                    failing = true;
                     self.block(*phase, *wave, reference, HealthStatus::Degraded, reason);
                 }
             }
@@ -206,7 +210,7 @@ impl Walk<'_, '_> {
         self.push(stage);
         let behind = |state: &&State| matches!(state, State::Do(_));
         self.plan.waiting = states.values().filter(behind).count();
-        if failed.is_some() {
+        if hook_failed {
             self.fail();
             return;
         }
@@ -219,14 +223,43 @@ impl Walk<'_, '_> {
         } else {
             Progress::Waiting
         };
+        // What is begun is ended, though all be well meanwhile.
+        if failing && self.deal_with_failure() {
+            self.plan.progress = self.plan.progress.min(Progress::Applied);
+        }
         self.clean_up_hooks();
     }
 
     /// A hook has failed: what this sync has not begun stays undone, and the hooks
-    /// for that case run. Whether they fail too changes nothing.
+    /// for that case run.
     fn fail(&mut self) {
         self.plan.stages.clear();
         self.plan.progress = Progress::Failed;
+        self.deal_with_failure();
+        self.clean_up_hooks();
+    }
+
+    /// Whether a hook for the case of a failure has begun. One that has other phases,
+    /// too, may have begun for those.
+    fn failure_is_dealt_with(&self) -> bool {
+        let only_for_failure = |one: &&Wanted| match &one.member.options.role {
+            Role::Hook(hook) => hook.phases.iter().all(|phase| *phase == Phase::SyncFail),
+            Role::Resource | Role::Skipped => false,
+        };
+        let mut hooks = self.situation.wanted.iter().filter(only_for_failure);
+        hooks.any(|one| {
+            let key = hook_key(Phase::SyncFail, &one.stamped.reference);
+            let state = self.plan.hooks.get(&key);
+            !matches!(
+                state,
+                None | Some(HookState::Pending | HookState::Again { .. })
+            )
+        })
+    }
+
+    /// Runs the hooks for the case of a failure, once a sync. Whether they fail too
+    /// changes nothing. Returns whether one of them has yet to end.
+    fn deal_with_failure(&mut self) -> bool {
         for step in &self.situation.sequence.on_failure {
             let mut open = false;
             let mut stage = Vec::new();
@@ -246,10 +279,10 @@ impl Walk<'_, '_> {
             open |= !stage.is_empty();
             self.push(stage);
             if open {
-                break;
+                return true;
             }
         }
-        self.clean_up_hooks();
+        false
     }
 
     /// How an ordinary object is.
@@ -257,6 +290,9 @@ impl Walk<'_, '_> {
         let options = &one.member.options;
         if options.skip_reconcile || options.apply == ApplyMode::Ignore {
             return State::Done;
+        }
+        if let Some(unserved) = self.unserved(one) {
+            return unserved;
         }
         if options.apply == ApplyMode::Contribute {
             return self.contribution(index, one);
@@ -288,6 +324,19 @@ impl Walk<'_, '_> {
             } => State::Wait(status, reason, recheck_after),
             Gate::Fail { reason } => State::Fail(reason),
         }
+    }
+
+    /// That an object waits for its kind, if it does.
+    pub(super) fn unserved(&self, one: &Wanted) -> Option<State> {
+        let kind = &one.stamped.reference.kind;
+        let waits = self.situation.unserved.contains(kind);
+        waits.then(|| {
+            let reason = format!(
+                "the api server does not serve {kind} yet: its definition is not there, or not \
+                 established, or has no such version; it is made when the kind is served"
+            );
+            State::Wait(HealthStatus::Missing, reason, None)
+        })
     }
 
     /// How a contribution to somebody's object is. The object's health is its

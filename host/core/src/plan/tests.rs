@@ -1,5 +1,7 @@
 //! Plans, carried out on a small world until nothing is left to do.
 
+mod failures;
+
 use super::*;
 use crate::health::HealthStatus;
 use crate::kind::GroupVersionKind;
@@ -8,7 +10,7 @@ use crate::unit::UnitKey;
 use crate::waves::{HookState, Mode, Phase, order};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn owner() -> Owner {
     let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
@@ -84,6 +86,8 @@ struct World {
     hooks: Hooks,
     settled: bool,
     stubborn: Stubborn,
+    unserved: BTreeSet<GroupVersionKind>,
+    failing: bool,
     mode: Mode,
 }
 
@@ -96,6 +100,8 @@ impl World {
             hooks: Hooks::new(),
             settled: false,
             stubborn: Stubborn::new(),
+            unserved: BTreeSet::new(),
+            failing: false,
             mode: Mode::Waves,
         }
     }
@@ -141,6 +147,8 @@ impl World {
             schemas: &Schemas::default(),
             stubborn: &self.stubborn,
             contributions: Contributions::default(),
+            unserved: &self.unserved,
+            failing: self.failing,
             settled: self.settled,
         })
     }

@@ -86,15 +86,6 @@ pub enum ApplyMode {
     Ignore,
 }
 
-/// A request to look again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refresh {
-    /// At what has changed.
-    Normal,
-    /// At everything, from its source.
-    Hard,
-}
-
 /// What an object's annotations say, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -122,8 +113,6 @@ pub struct Options {
     pub compare: CompareOptions,
     /// Whether it is left alone for the time being (`skip-reconcile`).
     pub skip_reconcile: bool,
-    /// Whether to look again.
-    pub refresh: Option<Refresh>,
 }
 
 impl Options {
@@ -157,10 +146,14 @@ impl Options {
             delete: sync.delete,
             compare: CompareOptions::read(annotations, &mut warnings),
             skip_reconcile: annotations.flag(&SKIP_RECONCILE, &mut warnings),
-            refresh: refresh(annotations, &mut warnings),
             sync,
             ..Self::default()
         };
+        if let Some((key, value)) = annotations.first(&REFRESH) {
+            let expected = "nothing of that name, since what has changed is seen at once; \
+                            `reeve.dev/reconcile-at` on the primary has it looked at now";
+            warnings.push(Warning::new(key, value, expected));
+        }
         if annotations.get(HELM_RESOURCE_POLICY) == Some("keep") {
             options.prune = Removal::Never;
             options.delete = Removal::Never;
@@ -333,19 +326,6 @@ fn apply_mode(
         ApplyMode::Replace
     } else {
         ApplyMode::Apply
-    }
-}
-
-fn refresh(annotations: &Annotations<'_>, warnings: &mut Vec<Warning>) -> Option<Refresh> {
-    let (key, value) = annotations.first(&REFRESH)?;
-    match value.trim() {
-        "normal" | "true" => Some(Refresh::Normal),
-        "hard" => Some(Refresh::Hard),
-        _ => {
-            let expected = "`normal` or `hard`; it is ignored";
-            warnings.push(Warning::new(key, value, expected));
-            None
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::options::{Options, Role};
 use super::rank::rank;
 use crate::annotations::Warning;
 use crate::kind::ObjectReference;
+use crate::manifest::is_definition;
 use serde_json::Value;
 use std::cmp::Reverse;
 
@@ -26,9 +27,7 @@ impl Member {
     pub fn of(reference: ObjectReference, body: &Value) -> (Self, Vec<Warning>) {
         let (options, warnings) = Options::of(body);
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-        let is_definition = reference.kind.group == "apiextensions.k8s.io"
-            && reference.kind.kind == "CustomResourceDefinition";
-        let defines = is_definition
+        let defines = is_definition(&reference.kind)
             .then(|| {
                 Some((
                     text("/spec/group")?.into(),

@@ -78,7 +78,11 @@ pub struct SyncOptions {
     pub fail_on_shared_resource: bool,
     /// `Validate`: false leaves out the validation of fields.
     pub validate: Option<bool>,
-    /// `SkipDryRunOnMissingResource`: its kind may not be served yet.
+    /// `SkipDryRun`, which is ours: it is not asked beforehand whether it would be
+    /// refused.
+    pub skip_dry_run: bool,
+    /// `SkipDryRunOnMissingResource`: its kind may not be served yet. Nothing is asked
+    /// beforehand of such kinds.
     pub skip_dry_run_on_missing_resource: bool,
 }
 
@@ -94,6 +98,11 @@ impl SyncOptions {
             };
             if !known {
                 let expected = "a sync option such as `Prune=false`; it is ignored";
+                warnings.push(Warning::new(annotation, entry, expected));
+            }
+            if known && entry.replace(' ', "") == "ServerSideApply=false" {
+                let expected =
+                    "`true` or nothing: every apply is made by the API server; it is ignored";
                 warnings.push(Warning::new(annotation, entry, expected));
             }
         }
@@ -141,6 +150,7 @@ impl SyncOptions {
             "RespectIgnoreDifferences" => self.respect_ignore_differences = on,
             "FailOnSharedResource" => self.fail_on_shared_resource = on,
             "Validate" => self.validate = Some(on),
+            "SkipDryRun" => self.skip_dry_run = on,
             "SkipDryRunOnMissingResource" => self.skip_dry_run_on_missing_resource = on,
             _ => return false,
         }
@@ -151,8 +161,6 @@ impl SyncOptions {
 /// What `compare-options` say of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompareOptions {
-    /// `IgnoreExtraneous`: that it is no longer desired is no drift.
-    pub ignore_extraneous: bool,
     /// `ServerSideDiff`: compare with a dry run; here drift always is.
     pub server_side_diff: Option<bool>,
     /// `IncludeMutationWebhook`: with what webhooks make of it.
@@ -164,13 +172,17 @@ impl CompareOptions {
         let mut options = Self::default();
         for (annotation, entry) in entries(annotations, &COMPARE) {
             match entry {
-                "IgnoreExtraneous" => options.ignore_extraneous = true,
+                "IgnoreExtraneous" => {
+                    let expected = "nothing of that name: what is not returned any more is \
+                                    deleted; `Prune=false` keeps it";
+                    warnings.push(Warning::new(annotation, entry, expected));
+                }
                 "ServerSideDiff=true" => options.server_side_diff = Some(true),
                 "ServerSideDiff=false" => options.server_side_diff = Some(false),
                 "IncludeMutationWebhook=true" => options.include_mutation_webhook = Some(true),
                 "IncludeMutationWebhook=false" => options.include_mutation_webhook = Some(false),
                 _ => {
-                    let expected = "a compare option such as `IgnoreExtraneous`; it is ignored";
+                    let expected = "a compare option such as `ServerSideDiff=true`; it is ignored";
                     warnings.push(Warning::new(annotation, entry, expected));
                 }
             }
@@ -215,7 +227,8 @@ mod tests {
         let all = "Prune=confirm, Delete=false,PruneLast=true,PrunePropagationPolicy=orphan,\
             Replace=true,Force=true,ServerSideApply=true,ClientSideApplyMigration=false,\
             CreateNamespace=true,ApplyOutOfSyncOnly=true,RespectIgnoreDifferences=true,\
-            FailOnSharedResource=true,Validate=false,SkipDryRunOnMissingResource=true";
+            FailOnSharedResource=true,Validate=false,SkipDryRunOnMissingResource=true,\
+            SkipDryRun=true";
         let (sync, _, warnings) = read(&[(SYNC[0], all)]);
         let expected = SyncOptions {
             prune: Removal::Confirm,
@@ -231,17 +244,27 @@ mod tests {
             respect_ignore_differences: true,
             fail_on_shared_resource: true,
             validate: Some(false),
+            skip_dry_run: true,
             skip_dry_run_on_missing_resource: true,
         };
         assert_eq!((sync, warnings), (expected, vec![]));
-        let list = "IgnoreExtraneous,ServerSideDiff=true,IncludeMutationWebhook=false";
+        let list = "ServerSideDiff=true,IncludeMutationWebhook=false";
         let (_, compare, warnings) = read(&[(COMPARE[0], list)]);
         let expected = CompareOptions {
-            ignore_extraneous: true,
             server_side_diff: Some(true),
             include_mutation_webhook: Some(false),
         };
         assert_eq!((compare, warnings), (expected, vec![]));
+    }
+
+    #[test]
+    fn what_has_no_effect_here_is_told() {
+        let (sync, _, warnings) = read(&[
+            (SYNC[0], "ServerSideApply=false"),
+            (COMPARE[0], "IgnoreExtraneous"),
+        ]);
+        assert_eq!(sync.server_side_apply, Some(false));
+        assert_eq!(warnings, ["ServerSideApply=false", "IgnoreExtraneous"]);
     }
 
     #[test]

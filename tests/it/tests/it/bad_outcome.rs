@@ -18,9 +18,15 @@ async fn check(deed: Value, reason: &str, texts: &[&str]) {
     world
         .apply(&reeve_test_support::samples::namespace("bad"))
         .await;
-    let mut profile = reeve_test_support::samples::profile("bad");
-    profile["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": deed.to_string()});
+    let profile = reeve_test_support::samples::profile("bad");
     world.apply(&profile).await;
+    world.settle().await;
+    // What it was right about before must survive what it is wrong about now.
+    let made = |tenant: &str| core_reference("ConfigMap", tenant, &format!("chameleon-{tenant}"));
+    let before = world.get(&made("bad")).await;
+    assert!(before.is_some(), "made while all was well");
+    let wrong = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": deed.to_string()}}});
+    world.edit(&profile, wrong).await;
     world.settle().await;
     let ready = world.unit_condition("chameleon", "bad", "Ready").await;
     assert_eq!(
@@ -31,8 +37,11 @@ async fn check(deed: Value, reason: &str, texts: &[&str]) {
     for text in texts {
         assert!(ready.message.contains(text), "`{text}` is not in {ready:?}");
     }
-    let made = |tenant: &str| core_reference("ConfigMap", tenant, &format!("chameleon-{tenant}"));
-    assert_eq!(world.get(&made("bad")).await, None, "nothing is applied");
+    assert_eq!(
+        world.get(&made("bad")).await,
+        before,
+        "nothing is changed or pruned"
+    );
     assert!(
         world.get(&made("good")).await.is_some(),
         "the other unit works"

@@ -326,3 +326,87 @@ async fn a_primary_that_cannot_be_seen_is_not_gone() {
         "True"
     );
 }
+
+/// A list that is granted in part is none: it would only be shorter.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_granted_in_part_is_not_given() {
+    let world = World::started().await;
+    let api = "rbac.authorization.k8s.io/v1";
+    let account = json!({"kind": "ServiceAccount", "name": "chameleon", "namespace": NAMESPACE});
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    let rule = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": ["", "kubeflow.org"], "resources": resources, "verbs": verbs});
+    let read = ["get", "list", "watch"];
+    world
+        .apply(&json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "chameleon", "namespace": NAMESPACE,
+                "annotations": {ACCOUNT_ANNOTATION: "chameleon"}},
+        }))
+        .await;
+    let write = ["create", "patch", "delete"];
+    let rules = json!([rule(&["profiles"], &read), rule(&["configmaps"], &write)]);
+    world.role("chameleon-account", &rules, &account).await;
+    let impersonate = rule(&["serviceaccounts"], &["impersonate"]);
+    let seen = rule(&["profiles", "configmaps", "services"], &read);
+    let rules = json!([seen, impersonate]);
+    world.role("chameleon-agent", &rules, &agent).await;
+    let grant_in = async |namespace: &str| {
+        let metadata = json!({"name": "services", "namespace": namespace});
+        world
+            .apply(&json!({
+                "apiVersion": api, "kind": "Role", "metadata": metadata,
+                "rules": [rule(&["services"], &read)],
+            }))
+            .await;
+        world
+            .apply(&json!({
+                "apiVersion": api, "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+                    "name": "services"},
+                "subjects": [account],
+            }))
+            .await;
+    };
+    for namespace in ["one", "two"] {
+        world.tenant(namespace, &[]).await;
+        let mut service = core_reference("Service", namespace, &format!("in-{namespace}"));
+        service["spec"] = json!({"ports": [{"port": 80}]});
+        world.apply(&service).await;
+    }
+    grant_in("one").await;
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
+        "reads": [{"kind": "Service.v1", "scope": ["one", "two"]}],
+        "reconcile": {"do": "list-keys", "kind": "Service.v1", "namespace": "two"},
+    });
+    let component = [("plugin.wasm", reeve_it::guest("chameleon"))];
+    world.deliver("chameleon", &component, Some(config)).await;
+    world.settle().await;
+    let made = core_reference("ConfigMap", "one", "chameleon-one");
+    let refused = async || {
+        let ready = world.plugin_condition("chameleon", "Granted").await;
+        assert_eq!(ready.reason, "Forbidden", "{ready:?}");
+        let lacks = "get, list, watch services in namespace two";
+        assert!(ready.message.contains(lacks), "{ready:?}");
+    };
+    refused().await;
+    assert_eq!(world.get(&made).await, None);
+
+    grant_in("two").await;
+    world.wait(Duration::from_secs(30)).await;
+    let given = world.get(&made).await.unwrap();
+    assert!(given["data"].to_string().contains("in-two"), "{given}");
+
+    // Taken away, nothing is made of what is left.
+    let binding = json!({
+        "apiVersion": api, "kind": "RoleBinding",
+        "metadata": {"name": "services", "namespace": "two"},
+    });
+    world.delete(&binding).await;
+    world.wait(Duration::from_secs(60)).await;
+    let again = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "1"}}});
+    world.edit(&profile_reference("one"), again).await;
+    world.wait(Duration::from_secs(700)).await;
+    refused().await;
+    assert_eq!(world.get(&made).await.unwrap(), given);
+}

@@ -186,3 +186,77 @@ async fn a_change_during_the_first_read_is_seen() {
         assert!(data.contains("new"), "round {round}: {data}");
     }
 }
+
+/// What may not be seen is another answer than what is not there, and so is what nobody
+/// serves.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_seen_is_told_apart() {
+    let get = |kind: &str| json!({"do": "get", "kind": kind, "namespace": "alice", "name": "none"});
+    let ask_again = async |world: &World, at: &str| {
+        let patch = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": at}}});
+        world
+            .edit(&reeve_it::profile_reference("alice"), patch)
+            .await;
+        world.settle().await;
+        world.unit_condition("chameleon", "alice", "Ready").await
+    };
+
+    // The agent's right to see them is taken away, and given back.
+    let world = world(get("Service.v1"), &["Service.v1"]).await;
+    let absent = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert!(!absent.message.contains("forbidden"), "{absent:?}");
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "chameleon-agent"},
+    });
+    let before = world.get(&role).await.unwrap();
+    let mut rules = before["rules"].clone();
+    let resources = rules[0]["resources"].as_array_mut().unwrap();
+    resources.retain(|resource| resource != "services");
+    world.edit(&role, json!({"rules": rules})).await;
+    world.server.faults().drop_watches();
+    world.wait(Duration::from_secs(5)).await;
+    let forbidden = ask_again(&world, "1").await;
+    for part in [
+        "forbidden: the agent may not list and watch Service.v1",
+        "services",
+    ] {
+        assert!(forbidden.message.contains(part), "{forbidden:?}");
+    }
+    world.edit(&role, json!({"rules": before["rules"]})).await;
+    world.wait(Duration::from_secs(120)).await;
+    let again = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert_eq!(again.message, absent.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_serves_is_not_absent() {
+    let definition = reeve_test_support::samples::open_crd("Widget", "widgets");
+    let mut world = World::new().await;
+    world.apply(&definition).await;
+    world.start();
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
+        "reads": ["Widget.v1.example.com"],
+        "reconcile": {
+            "do": "get", "kind": "Widget.v1.example.com", "namespace": "alice", "name": "none",
+        },
+    });
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.install("chameleon", &component, Some(config)).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    let absent = world.unit_condition("chameleon", "alice", "Ready").await;
+    world.delete(&definition).await;
+    world.wait(Duration::from_secs(5)).await;
+    let patch = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "1"}}});
+    world
+        .edit(&reeve_it::profile_reference("alice"), patch)
+        .await;
+    world.settle().await;
+    let unserved = world.unit_condition("chameleon", "alice", "Ready").await;
+    assert_eq!(unserved.reason, "NotReady", "{unserved:?}");
+    let expected = "not synced: Widget.v1.example.com: the api server does not serve this kind";
+    assert!(unserved.message.contains(expected), "{unserved:?}");
+    assert_ne!(unserved.message, absent.message);
+}

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use reeve_it::{NAMESPACE, plugin_reference};
 use serde_json::{Value, json};
 
-use crate::stage::{APPS, Happened, Stage, config_map, token, widget};
+use crate::stage::{APPS, Happened, Stage, config_map, token, widget, with};
 
 fn held(name: &str, wave: i64) -> Value {
     let mut widget = widget(name, wave);
@@ -163,4 +163,71 @@ fn content(entry: &Value) -> Value {
         .unwrap();
     let json = zstd::bulk::decompress(&packed, 1 << 20).unwrap();
     serde_json::from_slice(&json).unwrap()
+}
+
+/// What an object says of its own deletion, through the agent: withdrawn, and at the end
+/// of its unit.
+#[tokio::test(start_paused = true)]
+async fn objects_say_whether_they_go() {
+    let said = |name: &str, options: &[(&str, &str)]| with(config_map(name, 0), options);
+    let sync = "argocd.argoproj.io/sync-options";
+    let all = [
+        said("plain", &[]),
+        said("kept", &[(sync, "Prune=false")]),
+        said("asked", &[(sync, "Prune=confirm")]),
+        said("helm", &[("helm.sh/resource-policy", "keep")]),
+        said("stays", &[(sync, "Delete=false")]),
+        widget("w", 0),
+    ];
+    let there = async |stage: &Stage| {
+        let mut there = Vec::new();
+        for name in ["asked", "helm", "kept", "plain", "stays"] {
+            if stage.exists(&config_map(name, 0)).await {
+                there.push(name);
+            }
+        }
+        there
+    };
+
+    let stage = Stage::new().await;
+    stage.bundle("one", &all).await;
+    stage.pass(10).await;
+    stage.bundle("one", &[widget("w", 0)]).await;
+    stage.pass(10).await;
+    assert_eq!(there(&stage).await, ["asked", "helm", "kept"]);
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "DeletionHeld", "{message}");
+    assert!(message.contains("ConfigMap apps/asked"), "{message}");
+    assert!(!message.contains("apps/kept"), "{message}");
+    let approved = json!(token(&message));
+    let plugin = plugin_reference("courier");
+    let key = "reeve.dev/approve-deletion";
+    stage.annotate(&plugin, key, approved).await;
+    stage.pass(10).await;
+    assert_eq!(there(&stage).await, ["helm", "kept"]);
+
+    let stage = Stage::new().await;
+    stage.bundle("one", &all).await;
+    stage.pass(10).await;
+    stage.world.delete(&crate::stage::bundle("one")).await;
+    stage.pass(60).await;
+    // What was only to be kept from pruning goes with its unit.
+    assert_eq!(there(&stage).await, ["helm", "stays"]);
+}
+
+/// Pruned last: after all that is wanted is healthy.
+#[tokio::test(start_paused = true)]
+async fn what_goes_last_waits_for_the_rest() {
+    let stage = Stage::new().await;
+    let last = ("reeve.dev/sync-options", "PruneLast=true");
+    let old = with(config_map("old", 0), &[last]);
+    stage.bundle("one", &[old]).await;
+    stage.pass(5).await;
+    let slow = with(widget("new", 0), &[("actor.reeve.dev/ready-after", "60s")]);
+    stage.bundle("one", &[slow]).await;
+    stage.pass(40).await;
+    assert!(stage.exists(&config_map("old", 0)).await);
+    stage.pass(60).await;
+    assert!(!stage.exists(&config_map("old", 0)).await);
+    assert_eq!(stage.unit("one").await, None);
 }

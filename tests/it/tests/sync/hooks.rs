@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Happened, Stage, config_map, job, widget, with};
+use crate::stage::{Happened, Stage, bundle, config_map, job, widget, with};
 
 fn hook(name: &str, phase: &str) -> Value {
     with(job(name, 0), &[("reeve.dev/hook", phase)])
@@ -184,4 +184,70 @@ async fn only_hooks_may_be_without_a_name() {
         message.contains("objects[0] (ConfigMap.v1): metadata.name: missing"),
         "{message}"
     );
+}
+
+/// A sync that is complete begins anew when a person asks for that, and only then.
+#[tokio::test(start_paused = true)]
+async fn hooks_of_a_complete_sync_run_again_when_asked_to() {
+    let mut stage = Stage::new().await;
+    let objects = [
+        hook("before", "PreSync"),
+        sized(1),
+        hook("after", "PostSync"),
+    ];
+    stage.bundle("one", &objects).await;
+    stage.bundle("two", &[widget("b", 0)]).await;
+    stage.pass(30).await;
+    let both = |stage: &Stage| (runs(stage, "before"), runs(stage, "after"));
+    assert_eq!(both(&stage), (1, 1));
+    let uid = async |stage: &Stage| {
+        let widget = stage.world.get(&widget("a", 0)).await.unwrap();
+        widget["metadata"]["resourceVersion"].clone()
+    };
+    let before = uid(&stage).await;
+
+    // A new attempt is for what has failed, and this has not.
+    let (one, retry, sync) = (bundle("one"), "reeve.dev/retry-at", "reeve.dev/sync-at");
+    stage.annotate(&one, retry, json!("1")).await;
+    stage.pass(20).await;
+    assert_eq!(both(&stage), (1, 1));
+
+    stage.annotate(&one, sync, json!("1")).await;
+    stage.pass(20).await;
+    assert_eq!(both(&stage), (2, 2));
+    assert_eq!(
+        uid(&stage).await,
+        before,
+        "what is as wanted is not written"
+    );
+    // Of the Plugin: of one unit, and of all.
+    let plugin = reeve_it::plugin_reference("courier");
+    for (text, expected) in [
+        ("2 Bundle.example.com/apps/two", (2, 2)),
+        ("3 Bundle.example.com/apps/one", (3, 3)),
+        ("4", (4, 4)),
+    ] {
+        stage.annotate(&plugin, sync, json!(text)).await;
+        stage.pass(20).await;
+        assert_eq!(both(&stage), expected, "{text}");
+        let plugin = stage.world.get(&plugin).await.unwrap();
+        assert_eq!(plugin["status"]["lastHandledSyncAt"], text);
+    }
+    // A restart asks for nothing anew, and goes on with what was asked.
+    stage.restart().await;
+    stage.pass(20).await;
+    assert_eq!(both(&stage), (4, 4));
+    let slow = with(
+        hook("before", "PreSync"),
+        &[("actor.reeve.dev/complete-after", "10s")],
+    );
+    stage.bundle("one", &[slow, sized(1)]).await;
+    stage.pass(30).await;
+    assert_eq!(runs(&stage, "before"), 5);
+    stage.annotate(&one, sync, json!("5")).await;
+    stage.pass(3).await;
+    stage.restart().await;
+    stage.pass(30).await;
+    assert_eq!(runs(&stage, "before"), 6);
+    assert!(stage.exists(&widget("a", 0)).await);
 }

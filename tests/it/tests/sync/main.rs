@@ -3,16 +3,22 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod beforehand;
 mod budget;
+mod claims;
+mod definitions;
 mod deletions;
 mod endings;
+mod failures;
 mod hooks;
 mod modes;
+mod pace;
 mod platform;
 mod recreations;
 mod removals;
 mod stage;
 mod stopped;
 mod timeouts;
+mod told;
 mod unseen;
 mod waves;

@@ -19,13 +19,18 @@ pub(crate) const APPS: &str = "apps";
 /// A namespace in which no Bundle is.
 pub(crate) const OTHER: &str = "other";
 
+/// The role that lets the agent see StorageClasses.
+pub(crate) const AGENT_CLASSES: &str = "courier-agent-classes";
+
 /// What the account of the plugin may write, by group and resource.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 8] = [
     ("", "configmaps"),
     ("", "persistentvolumeclaims"),
     ("", "secrets"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apps", "deployments"),
     ("batch", "jobs"),
+    ("example.com", "gizmos"),
     ("example.com", "widgets"),
 ];
 
@@ -79,6 +84,11 @@ impl Stage {
 
     /// As [`Stage::new`], under a policy.
     pub(crate) async fn with_plugin(policy: Value) -> Self {
+        Self::with(policy, config()).await
+    }
+
+    /// As [`Stage::new`], under a policy and with another configuration.
+    pub(crate) async fn with(policy: Value, config: Value) -> Self {
         let actors = Actors {
             kinds: vec!["Widget.example.com".parse().unwrap()],
             ..Actors::default()
@@ -112,7 +122,7 @@ impl Stage {
             happened,
             _watches: watches,
         };
-        stage.deliver(config()).await;
+        stage.deliver(config).await;
         stage.world.settle().await;
         stage
     }
@@ -313,6 +323,9 @@ async fn allow(world: &World) {
     world
         .role("courier-agent", &Value::from(agent), &subject)
         .await;
+    let classes = json!([{"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"],
+        "verbs": ["get", "list", "watch"]}]);
+    world.role(AGENT_CLASSES, &classes, &subject).await;
 }
 
 /// Names a Bundle.

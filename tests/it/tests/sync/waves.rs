@@ -174,3 +174,47 @@ async fn a_restart_goes_on_where_the_sync_was() {
     assert_eq!(stage.unit("one").await, None);
     assert!(stage.exists(&bundle("one")).await);
 }
+
+/// A rule in CEL, in the place of what is known of the kind.
+#[tokio::test(start_paused = true)]
+async fn an_object_may_say_when_it_is_healthy() {
+    let rule = (
+        "reeve.dev/health",
+        "has(self.spec) && self.spec.open == 'yes'",
+    );
+    let text = ("reeve.dev/health", "self.data.other == 'yes'");
+    let wrong = ("reeve.dev/health", "self.spec.open ==");
+    for (object, patch, waits) in [
+        (
+            with(widget("a", 0), &[STALL, rule]),
+            json!({"spec": {"open": "yes"}}),
+            "Widget apps/a is Progressing",
+        ),
+        (
+            with(config_map("a", 0), &[text]),
+            json!({"data": {"other": "yes"}}),
+            "ConfigMap apps/a is Progressing",
+        ),
+        (
+            with(widget("a", 0), &[wrong]),
+            json!({}),
+            "its health rule cannot be used",
+        ),
+    ] {
+        let stage = Stage::new().await;
+        stage
+            .bundle("one", &[object.clone(), config_map("b", 1)])
+            .await;
+        stage.pass(30).await;
+        assert!(!stage.exists(&config_map("b", 1)).await, "{object}");
+        let (_, message) = stage.said("one", "Ready").await;
+        assert!(message.contains(waits), "{message}");
+        if patch != json!({}) {
+            // Fields that are not ours, which the rule reads.
+            stage.world.edit(&object, patch).await;
+            stage.pass(10).await;
+            assert!(stage.exists(&config_map("b", 1)).await, "{object}");
+            assert_eq!(stage.unit("one").await, None);
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! The chapters share one cluster and one agent. What they deliver they deliver
 //! together, so that it is worked on together; cases are told apart by their names.
 
+mod brought;
 mod ground;
 mod kinds;
 mod outages;
@@ -24,6 +25,7 @@ fn what_is_wrong_is_said_and_nothing_else_stops() -> Result<()> {
     packages::check(&stage, &packages)?;
     units::check(&stage, &units)?;
     kinds::check(&stage)?;
+    brought::check(&stage)?;
     ground::check_honest(&stage, "beside-the-rest")?;
     outages::check(&mut stage)
 }

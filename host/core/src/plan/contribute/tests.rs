@@ -77,6 +77,8 @@ fn words(wanted: &[Wanted], targets: &[Target], sent: &[(ObjectReference, String
         gate: &gate,
         hooks: &Hooks::new(),
         settled: false,
+        unserved: &std::collections::BTreeSet::new(),
+        failing: false,
         schemas: &Schemas::default(),
         stubborn: &Stubborn::new(),
         contributions: Contributions {
@@ -163,6 +165,8 @@ fn whoever_applies_a_field_keeps_it() {
                  have the others give them up"
             );
             let expected = expected.replace("ConfigMap n/c", &reference(group, kind).to_string());
+            // What comes later waits for whoever has them.
+            let expected = format!("{expected}; waits: {expected}");
             assert_eq!(words(&one, &[theirs], &[]), expected);
             // One value is no quarrel.
             let same = target(

@@ -210,7 +210,6 @@ fn the_rest_is_read_too() {
             "Secret/s, nonsense,apps/namespaces/a/Deployment/b",
         ),
         ("argocd.argoproj.io/skip-reconcile", "true"),
-        ("argocd.argoproj.io/refresh", "hard"),
     ]);
     let names: Vec<_> = options.depends_on.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["Secret/s", "apps/namespaces/a/Deployment/b"]);
@@ -219,10 +218,13 @@ fn the_rest_is_read_too() {
         [DependencyError("nonsense".into())]
     );
     assert!(options.skip_reconcile);
-    assert_eq!(options.refresh, Some(Refresh::Hard));
     assert_eq!(warnings, Vec::<String>::new());
-    let (options, warnings) = read(&[("reeve.dev/refresh", "now")]);
-    assert_eq!((options.refresh, warnings), (None, vec!["now".to_owned()]));
+    // What is only done elsewhere is told.
+    let (options, warnings) = read(&[("argocd.argoproj.io/refresh", "hard")]);
+    assert_eq!(
+        (options, warnings),
+        (Options::default(), vec!["hard".to_owned()])
+    );
 }
 
 proptest! {
