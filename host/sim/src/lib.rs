@@ -77,4 +77,4 @@ pub use self::http::route::Verb;
 pub use self::identity::Identity;
 pub use self::serve::{ServeError, Serving};
 pub use self::server::{Config, Server};
-pub use self::state::StateError;
+pub use self::state::{StateError, is_snapshot, load_state, save_state};

@@ -20,6 +20,7 @@
 
 mod begin;
 mod compaction;
+pub(crate) mod copy;
 mod error;
 mod file;
 mod folder;
@@ -28,7 +29,9 @@ mod keeper;
 pub(crate) mod record;
 mod recover;
 mod snapshot;
+mod source;
 
+pub use self::copy::{is_snapshot, load_state, save_state};
 pub use self::error::StateError;
 pub(crate) use self::folder::Known;
 pub(crate) use self::journal::{Journal, Unkept};

@@ -7,15 +7,16 @@ use super::file::Kind;
 use super::folder::{Folder, Known};
 use super::journal::{self, Journal};
 use super::keeper::Kept;
-use super::snapshot::{self, Snapshot};
+use super::snapshot;
+use super::source::Source;
 use super::{StateError, recover};
 use crate::identity::Identity;
-use crate::server::{Config, Server, Shared};
+use crate::server::{Config, Server};
 use crate::store::Range;
 use crate::{bootstrap, definitions};
 
 /// The number of the first snapshot and its log.
-const FIRST: u64 = 1;
+pub(super) const FIRST: u64 = 1;
 /// The API group of roles and bindings, as the end of the names of their tables.
 const RIGHTS: &str = ".rbac.authorization.k8s.io";
 
@@ -61,7 +62,7 @@ impl Server {
 fn begin(config: Config, folder: Folder) -> Result<Server, StateError> {
     let server = Server::new(config);
     let known = known(&server, &folder)?;
-    let (snapshot, ()) = server.shared.image(|_| Ok(()))?;
+    let (snapshot, ()) = Source::of(&server.shared).image(|_| Ok(()))?;
     let length = snapshot::create(&folder.file(Kind::Snapshot, FIRST), &snapshot)?;
     let log = folder.file(Kind::Log, FIRST);
     let (file, written) = journal::begin(&log, snapshot.objects.version)?;
@@ -133,18 +134,4 @@ fn keep(
     // The server was just made: nothing is kept of it yet.
     let _ = shared.kept.set(kept);
     Ok(())
-}
-
-impl Shared {
-    /// Notes everything that is kept, and does something with its version before
-    /// there is another one.
-    pub(super) fn image<T>(
-        &self,
-        then: impl FnOnce(u64) -> Result<T, StateError>,
-    ) -> Result<(Snapshot, T), StateError> {
-        let now = self.clock.now();
-        let (tokens, noted) = self.tokens.image(now, || self.store.image(then));
-        let (objects, done) = noted?;
-        Ok((Snapshot { objects, tokens }, done))
-    }
 }

@@ -5,14 +5,14 @@ use super::file::Kind;
 use super::folder::{self, numbered};
 use super::journal::Journal;
 use super::snapshot;
-use crate::server::Shared;
+use super::source::Source;
 
 /// Writes a snapshot, and removes what it takes the place of. Writes wait only while
 /// the objects are noted, which are shared.
-pub(super) fn compact(shared: &Shared, journal: &Journal) -> Result<(), StateError> {
+pub(super) fn compact(source: &Source, journal: &Journal) -> Result<(), StateError> {
     // Most of it before anybody has to wait.
     journal.sync();
-    let (image, number) = shared.image(|version| journal.switch(version))?;
+    let (image, number) = source.image(|version| journal.switch(version))?;
     let path = numbered(journal.folder(), Kind::Snapshot, number);
     let length = snapshot::create(&path, &image)?;
     journal.compacted(length);

@@ -61,6 +61,12 @@ pub enum StateError {
         /// The folder.
         path: PathBuf,
     },
+    /// There is no state.
+    #[error("{} holds no state; name a folder that reeve cluster --state was given", path.display())]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
     /// No certificate could be made.
     #[error("cannot make a certificate")]
     Certificate(#[source] rcgen::Error),

@@ -10,7 +10,7 @@ use super::record::Records;
 /// The format that is written, and the newest that is read.
 pub(super) const FORMAT: u64 = 1;
 /// The first word of every file.
-const MAGIC: &str = "reeve-state";
+pub(super) const MAGIC: &str = "reeve-state";
 /// No first line is longer.
 const LONGEST_LINE: u64 = 200;
 

@@ -63,6 +63,16 @@ impl Folder {
         })
     }
 
+    /// Locks a folder that has to be there.
+    pub(super) fn open_existing(path: &Path) -> Result<Self, StateError> {
+        if content(path)?.is_empty() {
+            return Err(StateError::Empty {
+                path: path.to_owned(),
+            });
+        }
+        Folder::open(path)
+    }
+
     /// The snapshots and logs, in order.
     pub(super) fn content(&self) -> Result<Content, StateError> {
         content(&self.path)
@@ -98,6 +108,13 @@ impl Folder {
             output.write_all(b"\n")
         })?;
         Ok(())
+    }
+}
+
+impl Content {
+    /// Whether nothing was ever kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.snapshots.is_empty() && self.logs.is_empty()
     }
 }
 

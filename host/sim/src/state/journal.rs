@@ -131,7 +131,11 @@ impl Journal {
         log.file
             .sync_data()
             .map_err(StateError::io("write", &log.path))?;
-        let (file, length) = begin(&path, version)?;
+        let (file, length) = begin(&path, version).inspect_err(|_| {
+            // Writes go on in the log before, which no other may follow then.
+            let left = path.exists() && std::fs::remove_file(&path).is_err();
+            log.broken |= left;
+        })?;
         log.file = Arc::new(file);
         log.path = path;
         log.number = number;
@@ -182,4 +186,38 @@ pub(super) fn begin(path: &std::path::Path, version: u64) -> Result<(File, u64),
     let line = file::line(Kind::Log, version);
     let file = file::create(path, |output| output.write_all(line.as_bytes()))?;
     Ok((file, line.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::{Range, Refused, Store, TableName};
+
+    #[test]
+    fn what_cannot_be_kept_is_not_written() {
+        // It takes nothing, as a full disk does.
+        let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let folder = std::env::temp_dir();
+        let (journal, _orders) = Journal::new(folder, 1, full, 0, 0);
+        let store = Store::new(10);
+        let table = TableName::from("pods");
+        let before = store.create(&table, "a", json!({"metadata": {}})).unwrap();
+        store.keep_in(Arc::new(journal));
+        for refused in [
+            store.create(&table, "b", json!({})),
+            store.replace(&table, "a", before.version(), json!({})),
+            store.remove(&table, "a", before.version()),
+        ] {
+            assert_eq!(refused, Err(Refused::Unkept));
+        }
+        let page = store.list("pods", &Range::default(), None).unwrap();
+        assert_eq!(
+            (page.version, page.objects),
+            (before.version(), vec![before])
+        );
+    }
 }

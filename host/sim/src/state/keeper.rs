@@ -1,7 +1,7 @@
 //! Who looks after a state while its server runs: brings the log to the disk, and
 //! writes snapshots.
 
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -9,11 +9,12 @@ use parking_lot::Mutex;
 
 use super::folder::{Folder, Known};
 use super::journal::{INTERVAL, Journal, Order};
+use super::source::Source;
 use super::{StateError, compaction};
 use crate::server::Shared;
 
-/// The state of a server that runs. What was written is on the disk when it is
-/// dropped.
+/// The state of a server that runs. When it is dropped, what was written is on the
+/// disk, and the folder is free.
 #[derive(Debug)]
 pub(crate) struct Kept {
     folder: Folder,
@@ -34,10 +35,10 @@ impl Kept {
         orders: mpsc::Receiver<Order>,
         resumed: bool,
     ) -> Result<Self, StateError> {
-        let (server, to) = (Arc::downgrade(shared), journal.clone());
+        let (source, to) = (Source::of(shared), journal.clone());
         let keeper = thread::Builder::new()
             .name("state".to_owned())
-            .spawn(move || run(&server, &to, &orders))
+            .spawn(move || run(&source, &to, &orders))
             .map_err(StateError::io("start a thread for", &folder.path))?;
         Ok(Kept {
             folder,
@@ -72,22 +73,18 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.journal.order(Order::Stop);
-        let keeper = self.keeper.take();
-        // The last to hold a server may be the keeper itself.
-        match keeper.filter(|keeper| keeper.thread().id() != thread::current().id()) {
-            Some(keeper) => drop(keeper.join()),
-            None => self.journal.sync(),
-        }
+        // One that panicked has ended, too.
+        drop(self.keeper.take().map(JoinHandle::join));
     }
 }
 
-fn run(server: &Weak<Shared>, journal: &Journal, orders: &mpsc::Receiver<Order>) {
+fn run(source: &Source, journal: &Journal, orders: &mpsc::Receiver<Order>) {
     while let Ok(order) = orders.recv() {
         match order {
             Order::Stop => return journal.sync(),
-            Order::Compact => compact(server, journal),
+            Order::Compact => compact(source, journal),
             Order::Sync => {
-                let stopped = gather(server, journal, orders);
+                let stopped = gather(source, journal, orders);
                 journal.sync();
                 if stopped {
                     return;
@@ -99,22 +96,20 @@ fn run(server: &Weak<Shared>, journal: &Journal, orders: &mpsc::Receiver<Order>)
 
 /// Lets more be written, which then goes to the disk together. Says whether the
 /// server ends.
-fn gather(server: &Weak<Shared>, journal: &Journal, orders: &mpsc::Receiver<Order>) -> bool {
+fn gather(source: &Source, journal: &Journal, orders: &mpsc::Receiver<Order>) -> bool {
     let until = Instant::now() + INTERVAL;
     loop {
         match orders.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Order::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
-            Ok(Order::Compact) => compact(server, journal),
+            Ok(Order::Compact) => compact(source, journal),
             Ok(Order::Sync) => {}
             Err(mpsc::RecvTimeoutError::Timeout) => return false,
         }
     }
 }
 
-fn compact(server: &Weak<Shared>, journal: &Journal) {
-    if let Some(shared) = server.upgrade()
-        && let Err(error) = compaction::compact(&shared, journal)
-    {
+fn compact(source: &Source, journal: &Journal) {
+    if let Err(error) = compaction::compact(source, journal) {
         // Nothing is lost by it: the log is there, and grows.
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, "no snapshot of the state was made; its log grows on");

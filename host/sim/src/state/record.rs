@@ -261,10 +261,9 @@ fn number(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(&number.to_le_bytes());
 }
 
-/// A text and, before it, its length. Names of tables and keys are some hundred bytes
-/// at most: what is longer does not come this far.
+/// A text and, before it, its length. A record with a longer one is too long itself.
 fn text(to: &mut Vec<u8>, text: &str) {
-    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
     to.extend_from_slice(&length.to_le_bytes());
     to.extend_from_slice(text.as_bytes());
 }
@@ -281,7 +280,8 @@ impl<'a> Body<'a> {
 
     fn text(&mut self) -> Option<&'a str> {
         let (length, rest) = self.0.split_first_chunk()?;
-        let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        let (text, rest) =
+            rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
         self.0 = rest;
         std::str::from_utf8(text).ok()
     }

@@ -132,8 +132,8 @@ fn replay(
         let at = records.at();
         let why = match records.next() {
             Ok(None) => return Ok(at),
-            Err(Flaw::Torn) if later.is_empty() => return Ok(at),
-            Err(Flaw::Torn) => "it is cut off".to_owned(),
+            // Whether something of it counts is seen by where the next one goes on.
+            Err(Flaw::Torn) => return Ok(at),
             Err(Flaw::Damaged(why)) => why.to_owned(),
             Err(Flaw::Unreadable(error)) => return Err(StateError::io("read", path)(error)),
             Ok(Some(Entry::Token { grant })) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Object, Store, Table, TableName};
-use crate::state::Entry;
+use crate::state::{Entry, Snapshot};
 
 /// All objects of a store at one version. They are shared with it.
 #[derive(Debug)]
@@ -135,11 +135,15 @@ impl Store {
         Ok((Image { version, tables }, done))
     }
 
-    /// All objects, as they are now.
-    pub(crate) fn snapshot(&self) -> Image {
-        match self.image(|_| Ok::<_, Infallible>(())) {
+    /// All objects as they are now, for a file of its own.
+    pub(crate) fn snapshot_of_all(&self) -> Snapshot {
+        let objects = match self.image(|_| Ok::<_, Infallible>(())) {
             Ok((image, ())) => image,
             Err(never) => match never {},
+        };
+        Snapshot {
+            objects,
+            tokens: Vec::new(),
         }
     }
 }

@@ -494,3 +494,28 @@ async fn a_folder_has_one_server_and_nothing_else() {
         "cannot make folder DIR; the state needs a folder that you may write to"
     );
 }
+
+#[tokio::test]
+async fn a_snapshot_that_was_not_finished_is_not_needed() {
+    let folder = left().await;
+    let (server, client) = open(folder.path());
+    let before = everything(&client).await;
+    close(server, client).await;
+    let version = before[0]["metadata"]["resourceVersion"].as_str().unwrap();
+    // The next log was begun, and its snapshot is half there.
+    let line = format!("reeve-state 1 log {version}\n");
+    fs::write(folder.path().join("log-2"), line).unwrap();
+    fs::write(folder.path().join("snapshot-2.new"), "reeve-state 1 sna").unwrap();
+    // A name that takes more than a few bytes to count.
+    let role = json!({"metadata": {"name": "r".repeat(70_000)}});
+    for _ in 0..2 {
+        let (server, client) = open(folder.path());
+        assert_eq!(client.get(WIDGETS).await.1["items"], before[4]["items"]);
+        let (code, answer) = client.post(ROLES, role.clone()).await;
+        assert!(code == 201 || code == 409, "{answer}");
+        close(server, client).await;
+    }
+    let newest = fs::read(newest(folder.path(), "log")).unwrap();
+    assert!(newest.len() > 70_000, "writes go on in the newest log");
+    assert!(folder.path().join("log-1").exists(), "it is still needed");
+}
