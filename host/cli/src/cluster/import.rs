@@ -157,7 +157,7 @@ fn summary(export: &Export, keeps_secrets: bool) -> String {
         let kinds = export.unusable.join(", ");
         let _ = writeln!(
             text,
-            "not read, since the embedded cluster does not serve them: {kinds}"
+            "not read, since the embedded cluster would not serve them: {kinds}"
         );
     }
     for unread in &export.unread {

@@ -329,3 +329,43 @@ async fn what_is_imported_can_be_chosen() {
         assert!(errors.ends_with(expected), "{errors}");
     }
 }
+
+#[tokio::test]
+async fn what_may_not_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let _server = start(dir);
+    let admin = client(&dir.join("kubeconfig")).await;
+    fill(&admin).await;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/prod";
+    let role = json!({
+        "metadata": {"name": "reads"},
+        "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments"], "verbs": ["list"]}],
+    });
+    post(&admin, &format!("{rbac}/roles"), role).await;
+    let binding = json!({
+        "metadata": {"name": "reads"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "prod"}],
+    });
+    post(&admin, &format!("{rbac}/rolebindings"), binding).await;
+    let account = "/api/v1/namespaces/prod/serviceaccounts/default/token";
+    let token = post(&admin, account, json!({})).await;
+    let token = token["status"]["token"].as_str().unwrap();
+    let kubeconfig = std::fs::read_to_string(dir.join("kubeconfig")).unwrap();
+    let (before, _) = kubeconfig.split_once("token: ").unwrap();
+    std::fs::write(dir.join("limited"), format!("{before}token: {token}\n")).unwrap();
+
+    let (code, said, errors) = reeve(dir, "import - --kubeconfig limited -n prod");
+    assert_eq!(code, Some(1), "{errors}");
+    let kinds = said.lines().filter_map(|line| line.strip_prefix("kind: "));
+    let kinds: Vec<&str> = kinds.collect();
+    assert_eq!(kinds, ["Namespace", "ConfigMap", "ConfigMap"], "{said}");
+    for line in [
+        "not read: secrets: secrets is forbidden: User \"system:serviceaccount:prod:default\" cannot list resource \"secrets\" in API group \"\" in the namespace \"prod\"",
+        "not read: namespace prod, of which there is only the name: namespaces \"prod\" is forbidden",
+        "not read, since the embedded cluster would not serve them: things.example.com\n",
+    ] {
+        assert!(errors.contains(line), "{errors}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Reading objects of a cluster, all kinds and all pages.
 
-use super::selection::{Selection, UnknownKind, is_definition};
+use super::selection::{Selection, UnknownKind, is_definition, is_namespace};
 use super::{order, shape};
 use crate::cluster::Cluster;
 use crate::resource::Resource;
@@ -8,7 +8,7 @@ use crate::transport::{Call, CallError, TransportError};
 use reeve_core::GroupVersionKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects in one answer: as many as client-go's pager asks for.
@@ -158,11 +158,17 @@ impl Cluster {
                 export.unusable.push(name);
                 continue;
             }
-            let objects = match self.read_all(resource, selection, progress).await {
-                Ok(objects) => objects,
-                Err(why) => {
-                    export.unread.push(Unread { what: name, why });
-                    continue;
+            let chosen = &selection.namespaces;
+            let objects = if is_namespace(resource) && !chosen.is_empty() {
+                self.read_namespaces(resource, chosen, &mut export.unread)
+                    .await?
+            } else {
+                match self.read_all(resource, selection, progress).await {
+                    Ok(objects) => objects,
+                    Err(why) => {
+                        export.unread.push(Unread { what: name, why });
+                        continue;
+                    }
                 }
             };
             for mut object in objects {
@@ -178,14 +184,6 @@ impl Cluster {
                 }
                 shape::portable(&mut object, selection.keep_secrets);
                 export.objects.push(object);
-            }
-        }
-        for namespace in &selection.namespaces {
-            let is_this = |object: &Value| {
-                object["kind"] == "Namespace" && object["metadata"]["name"] == **namespace
-            };
-            if !export.objects.iter().any(is_this) {
-                return Err(ExportError::NoNamespace(namespace.clone()));
             }
         }
         export.objects.retain(|object| {
@@ -234,6 +232,43 @@ impl Cluster {
             path: path.to_owned(),
             source,
         })
+    }
+
+    /// Reads the namespaces that were named. Who may not read one may have rights
+    /// in it: its name is enough to make another.
+    async fn read_namespaces(
+        &self,
+        resource: &Resource,
+        names: &[String],
+        unread: &mut Vec<Unread>,
+    ) -> Result<Vec<Value>, ExportError> {
+        let mut namespaces = Vec::new();
+        for name in names {
+            let bare = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name},
+            });
+            let call = Call::get(resource.object_path(None, name));
+            let why = match self.call(call).await {
+                Ok(body) => match serde_json::from_slice(&body) {
+                    Ok(namespace) => {
+                        namespaces.push(namespace);
+                        continue;
+                    }
+                    Err(error) => error.to_string(),
+                },
+                Err(CallError::Status(status)) if status.code == 404 => {
+                    return Err(ExportError::NoNamespace(name.clone()));
+                }
+                Err(CallError::Status(status)) => status.message.clone(),
+                Err(CallError::Transport(error)) => reeve_core::chain(&error),
+            };
+            let what = format!("namespace {name}, of which there is only the name");
+            unread.push(Unread { what, why });
+            namespaces.push(bare);
+        }
+        Ok(namespaces)
     }
 
     async fn read_all(
