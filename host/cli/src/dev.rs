@@ -8,6 +8,7 @@ mod sample;
 mod table;
 
 use crate::actors::ActorArgs;
+use crate::state::StateArgs;
 use crate::{compile, output, signal};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use progress::Progress;
 use reeve_agent::{Agent, AgentConfig, AgentStatus};
 use reeve_build::PluginCrate;
 use reeve_engine::{Engine, EngineConfig};
-use reeve_sim::{Config, Server};
+use reeve_sim::Config;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -41,9 +42,12 @@ pub(crate) struct DevArgs {
     /// Where to write the kubeconfig
     #[arg(long, value_name = "FILE", default_value = "target/dev/kubeconfig")]
     kubeconfig: PathBuf,
-    /// Port of the embedded API server; 0 takes any free one
+    /// Port of the embedded API server; 0 takes that of the last time with --state, or any
+    /// free one
     #[arg(long, default_value_t = 0)]
     port: u16,
+    #[command(flatten)]
+    state: StateArgs,
     #[command(flatten)]
     actors: ActorArgs,
 }
@@ -72,11 +76,11 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     step.done(format!("{} KB", bytes / 1000));
 
     let step = progress.step("starting the embedded cluster");
-    let server = Server::new(Config {
+    let server = args.state.server(Config {
         actors: args.actors.actors(),
         warns_of_no_effect: true,
         ..Config::default()
-    });
+    })?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
     if let Some(folder) = args.kubeconfig.parent() {
@@ -86,7 +90,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     serving.write_kubeconfig(&args.kubeconfig, NAMESPACE)?;
     let engine = Engine::new(EngineConfig::new(compile::compiler()?))?;
     let installer = Installer::new(server.client(), engine.clone());
-    installer.prepare().await?;
+    installer.prepare(!server.has_resumed()).await?;
     step.done(serving.url());
 
     for (name, component) in &components {
@@ -137,6 +141,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     };
     agent.stop().await;
     serving.shutdown().await;
+    server.sync();
     code
 }
 

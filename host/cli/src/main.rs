@@ -24,6 +24,7 @@ mod replay;
 mod run;
 mod settings;
 mod signal;
+mod state;
 mod style;
 mod test;
 mod undo;

@@ -152,7 +152,7 @@ fn file_name(recording: &Recording) -> PathBuf {
 }
 
 /// Writes a file that others may read as `mode` says, and that is whole or not there.
-fn write(path: &Path, bytes: &[u8], force: bool, mode: u32) -> anyhow::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8], force: bool, mode: u32) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if force {
         match std::fs::remove_file(path) {

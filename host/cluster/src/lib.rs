@@ -15,6 +15,7 @@ pub mod lease;
 pub mod list;
 pub mod object;
 pub mod observer;
+pub mod portable;
 pub mod read;
 pub mod resource;
 pub mod review;

@@ -38,6 +38,12 @@ pub(crate) enum ActionError {
     /// The object is not there.
     #[error("cannot {verb} {object}: it does not exist")]
     NotFound { verb: &'static str, object: String },
+    /// Its owner is not there, so that garbage collection would take it.
+    #[error(
+        "cannot apply {object}: its owner {owner} is not there; give that before it, or leave it \
+         out of metadata.ownerReferences"
+    )]
+    NoOwner { object: String, owner: String },
 }
 
 impl Tester {
@@ -59,7 +65,7 @@ impl Tester {
         let reference = object.reference();
         let path = self.path(&reference)?;
         let query = format!("fieldManager={APPLIER}&force=true");
-        let body = object.value();
+        let body = &self.with_owners(object).await?;
         self.write(
             "apply",
             &reference,
@@ -88,6 +94,43 @@ impl Tester {
             Err(ActionError::NotFound { .. }) => Ok(()),
             other => other,
         }
+    }
+
+    /// The object, with the uids of those owners that it names without theirs: what
+    /// was made in another cluster cannot know them.
+    async fn with_owners(&self, object: &Object) -> Result<Value, ActionError> {
+        let mut value = object.value().clone();
+        let namespace = value
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let owners = value.pointer_mut("/metadata/ownerReferences");
+        for owner in owners.and_then(Value::as_array_mut).into_iter().flatten() {
+            if owner.get("uid").is_some_and(|uid| *uid != "") || !owner.is_object() {
+                continue;
+            }
+            let field = |name: &str| owner.get(name).and_then(Value::as_str).unwrap_or_default();
+            let version = field("apiVersion");
+            let (group, version) = version.split_once('/').unwrap_or(("", version));
+            let mut reference = Reference {
+                kind: field("kind").to_owned(),
+                version: Some((version.to_owned(), group.to_owned())),
+                namespace: namespace.clone(),
+                name: field("name").to_owned(),
+            };
+            // It may be served in another version than it is named in.
+            if self.kinds.find(&reference).is_err() {
+                reference.version = None;
+            }
+            let Some(found) = self.get(&reference).await? else {
+                return Err(ActionError::NoOwner {
+                    object: object.reference().to_string(),
+                    owner: format!("{} {}", reference.kind, reference.name),
+                });
+            };
+            owner["uid"] = found["metadata"]["uid"].clone();
+        }
+        Ok(value)
     }
 
     /// Creates an object.

@@ -10,7 +10,8 @@ use crate::store::TableName;
 
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Stores the first objects of a new server.
+/// Stores the first objects of a server, and of one that has been before those that
+/// are not there any more, as the real server does when it starts.
 ///
 /// They are written as they are, past the write path: making a server must be
 /// cheap, and they are known to be right.
@@ -28,6 +29,9 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
             }
             None => name,
         };
+        if shared.store.get(table, &key).is_some() {
+            return;
+        }
         object["metadata"]["uid"] = json!(shared.random.uid());
         object["metadata"]["creationTimestamp"] = json!(now);
         if let Some(kind) = object["kind"]
@@ -36,7 +40,7 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
         {
             shared.rights.put(kind, &object);
         }
-        // The store is empty: the key is free.
+        // Nobody else writes yet: the key is free.
         let _ = shared.store.create(&TableName::from(table), &key, object);
     };
     for name in NAMESPACES {

@@ -138,6 +138,21 @@ pub(crate) fn committed(shared: &Arc<Shared>, object: &Object, removed: bool) {
     }
 }
 
+/// Serves what the definitions define that a server finds when it begins.
+pub(crate) fn resume(shared: &Arc<Shared>) {
+    let page = shared.store.list(TABLE, &Range::default(), None);
+    for definition in page.map(|page| page.objects).unwrap_or_default() {
+        if definition.is_terminating() {
+            // Served until the objects are gone, and established no more.
+            shared
+                .registry
+                .serve(definition.name(), &definition.value());
+        } else {
+            committed(shared, &definition, false);
+        }
+    }
+}
+
 /// Shows the objects that are there as their schema has them now: without the fields
 /// that it has no more, and with its defaults.
 fn show_anew(shared: &Shared, definition: &str) {

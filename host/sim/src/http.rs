@@ -30,6 +30,7 @@ use crate::resource::Resource;
 use crate::rest;
 use crate::selector::FieldSelector;
 use crate::server::Shared;
+use crate::state::copy;
 use crate::status::{About, ApiError};
 
 /// The longest body that is read, as with the real server.
@@ -131,6 +132,9 @@ where
             let body = read(body).await?;
             if admin::is_path(&segments) {
                 return Ok(admin::answer(shared, &parts.method, &user, &body)?);
+            }
+            if copy::is_path(&segments) {
+                return Ok(copy::answer(shared, &parts.method, &user)?);
             }
             let asked = asked(parts, &user, &query, None, "", "");
             if let Some(answer) = struck(shared, &asked, NOTHING).await?.1 {

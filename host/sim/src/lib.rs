@@ -17,6 +17,7 @@
 //! | the rules of a kind | `behaviour`, over [`kinds`] and `crd` |
 //! | what other objects have to say | `admission` |
 //! | objects, versions, history | `store`, `watch` |
+//! | what outlives the process | `state` |
 //! | what follows a write | `controllers`, and on request `actors` |
 
 mod access;
@@ -58,6 +59,7 @@ mod serve;
 mod server;
 mod services;
 mod span;
+mod state;
 mod status;
 mod store;
 mod strategic;
@@ -75,3 +77,4 @@ pub use self::http::route::Verb;
 pub use self::identity::Identity;
 pub use self::serve::{ServeError, Serving};
 pub use self::server::{Config, Server};
+pub use self::state::{StateError, is_snapshot, load_state, save_state};

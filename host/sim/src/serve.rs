@@ -10,11 +10,11 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use rcgen::CertifiedKey;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
@@ -23,9 +23,10 @@ use crate::http::{self, Caller};
 use crate::identity::Identity;
 use crate::kubeconfig;
 use crate::server::{Server, Shared};
+use crate::state::{Known, StateError};
 
 /// The names that the certificate is for.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+pub(crate) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// How long a connection may take over its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -47,6 +48,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// Where the server listens cannot be kept.
+    #[error("cannot keep the address")]
+    State(#[source] StateError),
     /// The kubeconfig cannot be written.
     #[error("cannot write kubeconfig to {}; name a file in a folder that you may write to", path.display())]
     Kubeconfig {
@@ -72,25 +76,36 @@ impl Server {
     /// Serves HTTPS on `address`, port 0 for any free one. Callers identify
     /// themselves with bearer tokens; without one the answer is 401.
     ///
+    /// A server that was opened from a state has the certificate and the token that it
+    /// had before, and with port 0 the port, unless somebody else has that now: a
+    /// kubeconfig goes on working.
+    ///
     /// # Errors
     ///
     /// When the address cannot be listened on, or no certificate can be made.
     pub async fn serve(&self, address: SocketAddr) -> Result<Serving, ServeError> {
-        let (acceptor, certificate) = tls()?;
-        let listen = |source| ServeError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
+        let shared = &self.shared;
+        let kept = shared.kept.get();
+        let known = match kept {
+            Some(kept) => kept.known(),
+            None => {
+                let token = self.token(Identity::admin());
+                Known::new(token).map_err(ServeError::Certificate)?
+            }
+        };
+        let acceptor = tls(&known)?;
+        let listener = listen(address, known.address).await?;
+        let bound = listener.local_addr();
+        let address = bound.map_err(|source| ServeError::Listen { address, source })?;
+        if let Some(kept) = kept {
+            kept.listens(address).map_err(ServeError::State)?;
+        }
         let stop = CancellationToken::new();
-        let task = tokio::spawn(accept(
-            listener,
-            acceptor,
-            self.shared.clone(),
-            stop.clone(),
-        ));
+        let task = tokio::spawn(accept(listener, acceptor, shared.clone(), stop.clone()));
         Ok(Serving {
             address,
-            certificate,
-            token: self.token(Identity::admin()),
+            certificate: known.certificate,
+            token: known.token,
             stop,
             task,
         })
@@ -157,19 +172,37 @@ impl Drop for Serving {
     }
 }
 
-fn tls() -> Result<(TlsAcceptor, String), ServeError> {
-    let CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(NAMES.map(str::to_owned))
-            .map_err(ServeError::Certificate)?;
-    let key = PrivateKeyDer::try_from(signing_key.serialize_der())
-        .map_err(|why| ServeError::Tls(rustls::Error::General(why.to_owned())))?;
-    let chain = vec![CertificateDer::from(cert.der().to_vec())];
+/// Listens on `address`; where that leaves the port open, on that of `before` if it is
+/// free.
+async fn listen(
+    address: SocketAddr,
+    before: Option<SocketAddr>,
+) -> Result<TcpListener, ServeError> {
+    let again = before.filter(|before| address.port() == 0 && before.ip() == address.ip());
+    if let Some(again) = again {
+        match TcpListener::bind(again).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => {
+                tracing::warn!(%error, address = %again, "the address of the last time cannot be listened on; another one is taken, which earlier kubeconfigs do not know");
+            }
+        }
+    }
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| ServeError::Listen { address, source })
+}
+
+fn tls(known: &Known) -> Result<TlsAcceptor, ServeError> {
+    let unusable = |why: &str| ServeError::Tls(rustls::Error::General(why.to_owned()));
+    let key = PrivateKeyDer::from_pem_slice(known.key.as_bytes());
+    let key = key.map_err(|why| unusable(&why.to_string()))?;
+    let certificate = CertificateDer::from_pem_slice(known.certificate.as_bytes());
+    let chain = vec![certificate.map_err(|why| unusable(&why.to_string()))?];
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key))
         .map_err(ServeError::Tls)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), cert.pem()))
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 async fn accept(

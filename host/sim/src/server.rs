@@ -1,6 +1,6 @@
 //! The server: what all requests share, and how it is made.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::access::Rights;
@@ -16,6 +16,7 @@ use crate::random::Random;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::services::{self, Addresses};
+use crate::state::Kept;
 use crate::store::{Object, Store};
 use crate::tokens::Tokens;
 use crate::{bootstrap, definitions};
@@ -72,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) rights: Rights,
     pub(crate) addresses: Addresses,
     pub(crate) accepted: Accepted,
@@ -82,18 +83,30 @@ pub(crate) struct Shared {
     pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
     pub(crate) warns_of_no_effect: bool,
+    /// What outlives the process, where anything does.
+    pub(crate) kept: OnceLock<Kept>,
 }
 
 impl Server {
     /// A server with the namespaces, roles and service accounts that every
-    /// cluster starts with.
+    /// cluster starts with. Everything in it is gone with the process;
+    /// [`Server::open`] makes one that is not.
     pub fn new(config: Config) -> Self {
+        let server = Server::with_store(Store::new(config.history), config);
+        bootstrap::fill(&server.shared);
+        // Nobody can have seen a version from before there was a server.
+        server.shared.store.compact();
+        server
+    }
+
+    /// A server of what is in `store`.
+    pub(crate) fn with_store(store: Store, config: Config) -> Self {
         let shared = Arc::new(Shared {
-            store: Arc::new(Store::new(config.history)),
+            store: Arc::new(store),
             registry: Registry::default(),
             clock: config.clock.separate(),
             random: Random::new(config.seed),
-            tokens: Tokens::default(),
+            tokens: Arc::default(),
             rights: Rights::default(),
             addresses: Addresses::default(),
             accepted: Accepted::default(),
@@ -103,10 +116,8 @@ impl Server {
             actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
             warns_of_no_effect: config.warns_of_no_effect,
+            kept: OnceLock::new(),
         });
-        bootstrap::fill(&shared);
-        // Nobody can have seen a version from before there was a server.
-        shared.store.compact();
         Server { shared }
     }
 
@@ -114,8 +125,8 @@ impl Server {
     /// clock: a template is filled once and used often. It costs a small part of
     /// writing the objects again, since the two share them.
     ///
-    /// Uids go on as they do here, requests are counted from zero, and tokens and
-    /// failures stay behind. What the background controllers still have to do,
+    /// Uids go on as they do here, requests are counted from zero, and tokens,
+    /// failures and the state folder stay behind. What the background controllers still have to do,
     /// those of the fork do too.
     pub fn fork(&self, clock: Clock) -> Self {
         let shared = &self.shared;
@@ -128,7 +139,7 @@ impl Server {
                 registry: shared.registry.fork(),
                 clock: clock.separate(),
                 random: shared.random.fork(),
-                tokens: Tokens::default(),
+                tokens: Arc::default(),
                 rights: shared.rights.fork(),
                 // Read from the store again.
                 addresses: Addresses::default(),
@@ -139,6 +150,7 @@ impl Server {
                 actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
                 warns_of_no_effect: shared.warns_of_no_effect,
+                kept: OnceLock::new(),
             }),
         }
     }
@@ -164,12 +176,14 @@ impl Server {
         kube::Client::new(InProcess::new(self.shared.clone(), identity), "default")
     }
 
-    /// A new bearer token, for a client over a socket.
+    /// A new bearer token, for a client over a socket. It holds for as long as the
+    /// server's state does.
     pub fn token(&self, identity: Identity) -> String {
         let shared = &self.shared;
         let token = shared.random.token();
         let now = shared.clock.now();
-        shared
+        // One that cannot be kept is refused when it is brought; why is logged.
+        let _ = shared
             .tokens
             .grant(token.clone(), identity, None, Vec::new(), now);
         token

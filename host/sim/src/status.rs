@@ -280,6 +280,13 @@ impl ApiError {
         })
     }
 
+    /// 500: the write cannot be kept, and was not carried out.
+    pub(crate) fn unkept() -> Self {
+        Self::internal_error(
+            "the state folder of the server cannot be written, so nothing was changed; its log says why",
+        )
+    }
+
     /// 503: the server does not serve at present.
     pub(crate) fn unavailable() -> Self {
         Self::unavailable_for(1)

@@ -6,16 +6,20 @@
 //! a version older than it is [`Compacted`].
 
 mod object;
+mod restore;
 mod table;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::state::{Entry, Journal, Unkept};
+
 pub(crate) use object::Object;
+pub(crate) use restore::Image;
 use table::Table;
 pub(crate) use table::{Change, Compacted, Page, Range};
 
@@ -36,6 +40,8 @@ pub(crate) struct Store {
     /// Announces the version of the latest write to whoever follows everything.
     latest: watch::Sender<u64>,
     history: usize,
+    /// Where writes are kept before anybody sees them, where they are.
+    journal: OnceLock<Arc<Journal>>,
 }
 
 #[derive(Debug)]
@@ -55,6 +61,14 @@ pub(crate) enum Refused {
     Missing,
     /// The object is there in another version than was expected.
     Changed,
+    /// The write cannot be kept.
+    Unkept,
+}
+
+impl From<Unkept> for Refused {
+    fn from(_: Unkept) -> Self {
+        Refused::Unkept
+    }
 }
 
 impl Store {
@@ -68,6 +82,7 @@ impl Store {
             }),
             latest: watch::Sender::new(EMPTY),
             history: history.max(1),
+            journal: OnceLock::new(),
         }
     }
 
@@ -86,7 +101,15 @@ impl Store {
             }),
             latest: watch::Sender::new(state.version),
             history: self.history,
+            journal: OnceLock::new(),
         }
+    }
+
+    /// Keeps every write from here on in `journal` before anybody sees it. A fork of
+    /// the store does not.
+    pub(crate) fn keep_in(&self, journal: Arc<Journal>) {
+        // There is one journal, which is set when the server is made.
+        let _ = self.journal.set(journal);
     }
 
     /// The version of the latest write.
@@ -230,10 +253,11 @@ impl Store {
     pub(crate) fn compact(&self) {
         let mut state = self.state.lock();
         let version = state.version;
-        state.floor = version;
-        for table in state.tables.values_mut() {
-            table.compact(version);
+        if let Some(journal) = self.journal.get() {
+            // Where it cannot be kept, watches begin where they could have gone on.
+            let _ = journal.append(&Entry::Compacted { version });
         }
+        state.compact();
     }
 
     fn write(
@@ -246,9 +270,30 @@ impl Store {
         let version = state.version + 1;
         let rows = state.table(table, self.history);
         let present = rows.get(key);
+        let journal = self.journal.get();
         let object = match (decide(present.as_deref())?, present) {
-            (Some(value), _) => rows.put(Arc::new(Object::new(key, version, value))),
-            (None, Some(last)) => rows.take(Arc::new(last.restamped(version))),
+            (Some(value), _) => {
+                let object = Arc::new(Object::new(key, version, value));
+                if let Some(journal) = journal {
+                    journal.append(&Entry::Put {
+                        version,
+                        table,
+                        key,
+                        json: object.written(),
+                    })?;
+                }
+                rows.put(object)
+            }
+            (None, Some(last)) => {
+                if let Some(journal) = journal {
+                    journal.append(&Entry::Removed {
+                        version,
+                        table,
+                        key,
+                    })?;
+                }
+                rows.take(Arc::new(last.restamped(version)))
+            }
             (None, None) => return Err(Refused::Missing),
         };
         state.version = version;
@@ -264,6 +309,14 @@ impl State {
         self.tables
             .entry(name.clone())
             .or_insert_with(|| Table::new(history, version))
+    }
+
+    fn compact(&mut self) {
+        let version = self.version;
+        self.floor = version;
+        for table in self.tables.values_mut() {
+            table.compact(version);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Bearer tokens: who holds them, and how a service account gets one.
 
+mod kept;
+
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -11,6 +13,7 @@ use crate::clock::rfc3339;
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::rest::Call;
+use crate::state::{Entry, Journal, Unkept};
 use crate::status::{About, ApiError};
 use crate::store::Store;
 
@@ -41,7 +44,11 @@ impl Bound {
 
 /// The tokens that are known.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Mutex<Grants>);
+pub(crate) struct Tokens {
+    grants: Mutex<Grants>,
+    /// Where tokens are kept before anybody has them, where they are.
+    journal: OnceLock<Arc<Journal>>,
+}
 
 #[derive(Debug, Default)]
 struct Grants {
@@ -70,6 +77,10 @@ impl Tokens {
     /// Makes `token` mean `identity`, until it expires or one of the objects is gone
     /// that it is `bound` to. `now` says which of the others have expired: those are
     /// forgotten from time to time, so that they are never many more than the rest.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be kept; it then means nothing.
     pub(crate) fn grant(
         &self,
         token: String,
@@ -77,8 +88,8 @@ impl Tokens {
         expires: Option<SystemTime>,
         bound: Vec<Bound>,
         now: SystemTime,
-    ) {
-        let mut grants = self.0.lock();
+    ) -> Result<(), Unkept> {
+        let mut grants = self.grants.lock();
         if grants.tokens.len() >= grants.sweep.max(SWEEP) {
             grants.tokens.retain(|_, grant| grant.holds(now));
             grants.sweep = 2 * grants.tokens.len();
@@ -88,12 +99,17 @@ impl Tokens {
             expires,
             bound,
         };
+        if let Some(journal) = self.journal.get() {
+            let grant = &kept::text(&token, &grant);
+            journal.append(&Entry::Token { grant })?;
+        }
         grants.tokens.insert(token, grant);
+        Ok(())
     }
 
     /// Whose token it is.
     pub(crate) fn identify(&self, token: &str, store: &Store, now: SystemTime) -> Option<Identity> {
-        let mut grants = self.0.lock();
+        let mut grants = self.grants.lock();
         let grant = grants.tokens.get(token)?;
         // What is gone does not come back: its UID is never given again.
         if !grant.holds(now) || !grant.bound.iter().all(|bound| bound.is_there(store)) {
@@ -185,7 +201,8 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
         let expires = Some(expires);
         server
             .tokens
-            .grant(token.clone(), identity, expires, bound, now);
+            .grant(token.clone(), identity, expires, bound, now)
+            .map_err(|Unkept| ApiError::unkept())?;
     }
     if !request["spec"].is_object() {
         request["spec"] = json!({});
@@ -247,13 +264,14 @@ mod tests {
     fn tokens_end_when_they_expire() {
         let (tokens, store) = (Tokens::default(), Store::new(1));
         let admin = Identity::admin();
-        tokens.grant(
+        let granted = tokens.grant(
             "a".to_owned(),
             admin.clone(),
             Some(at(10)),
             Vec::new(),
             at(0),
         );
+        assert_eq!(granted, Ok(()));
         assert_eq!(tokens.identify("a", &store, at(9)), Some(admin));
         assert_eq!(tokens.identify("a", &store, at(10)), None);
         assert_eq!(
@@ -270,9 +288,10 @@ mod tests {
         for second in 0..10_000 {
             let expires = Some(at(second + 10));
             let token = format!("t{second}");
-            tokens.grant(token, Identity::admin(), expires, Vec::new(), at(second));
+            let granted = tokens.grant(token, Identity::admin(), expires, Vec::new(), at(second));
+            assert_eq!(granted, Ok(()));
         }
-        let kept = tokens.0.lock().tokens.len();
+        let kept = tokens.grants.lock().tokens.len();
         assert!(kept <= SWEEP + 1, "{kept} are kept, of which ten hold");
     }
 }

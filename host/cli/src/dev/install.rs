@@ -30,12 +30,15 @@ impl Installer {
         }
     }
 
-    /// Fills the cluster with what is there before any plugin.
-    pub(crate) async fn prepare(&self) -> anyhow::Result<()> {
-        for definition in sample::definitions()? {
-            self.apply(&definition).await?;
+    /// Fills the cluster with what is there before any plugin. One that is not `fresh`
+    /// has the Profiles that somebody left in it.
+    pub(crate) async fn prepare(&self, fresh: bool) -> anyhow::Result<()> {
+        let mut objects = sample::definitions()?;
+        objects.extend(sample::base()?);
+        if fresh {
+            objects.extend(sample::profiles());
         }
-        for object in sample::objects()? {
+        for object in objects {
             self.apply(&object).await?;
         }
         Ok(())

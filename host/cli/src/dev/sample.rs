@@ -53,11 +53,17 @@ pub(super) fn definitions() -> anyhow::Result<Vec<Value>> {
     Ok(definitions)
 }
 
-/// Everything else.
-pub(super) fn objects() -> anyhow::Result<Vec<Value>> {
+/// What the agent needs besides.
+pub(super) fn base() -> anyhow::Result<Vec<Value>> {
     let mut objects = vec![namespace(NAMESPACE)];
     objects.extend(serde_saphyr::from_multiple::<Value>(MAY_BIND)?);
     objects.extend(grant::agent_base(NAMESPACE, Subject::User(AGENT_USER)));
+    Ok(objects)
+}
+
+/// Something for plugins to look after.
+pub(super) fn profiles() -> Vec<Value> {
+    let mut objects = Vec::new();
     for (name, labels) in PROFILES {
         let labels: serde_json::Map<_, _> = labels
             .iter()
@@ -76,7 +82,7 @@ pub(super) fn objects() -> anyhow::Result<Vec<Value>> {
             "metadata": {"name": "lab", "namespace": name},
         }));
     }
-    Ok(objects)
+    objects
 }
 
 pub(super) fn namespace(name: &str) -> Value {

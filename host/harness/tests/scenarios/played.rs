@@ -327,3 +327,22 @@ steps:
 "#,
     );
 }
+
+#[test]
+fn an_owner_is_found_by_its_name() {
+    passes(
+        r#"
+steps:
+  - apply:
+      - apiVersion: v1
+        kind: ConfigMap
+        metadata:
+          name: owned
+          namespace: alice
+          ownerReferences: [{apiVersion: kubeflow.org/v1, kind: Profile, name: alice}]
+    expect: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, namespace: alice}}]}
+  - delete: Profile alice
+    expect: {absent: [ConfigMap alice/owned]}
+"#,
+    );
+}

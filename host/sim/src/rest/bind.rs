@@ -76,6 +76,7 @@ impl Writer<'_> {
                     return Ok(());
                 }
                 Err(Refused::Missing) => return Err(missing()),
+                Err(Refused::Unkept) => return Err(ApiError::unkept()),
                 Err(_) => {}
             }
         }

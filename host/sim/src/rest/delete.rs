@@ -86,6 +86,7 @@ impl Writer<'_> {
                         return Ok(Deleted::Gone(object));
                     }
                     Err(Refused::Missing) => return Err(missing()),
+                    Err(Refused::Unkept) => return Err(ApiError::unkept()),
                     Err(_) => continue,
                 }
             }
@@ -103,6 +104,7 @@ impl Writer<'_> {
                     return Ok(Deleted::Terminating(object));
                 }
                 Err(Refused::Missing) => return Err(missing()),
+                Err(Refused::Unkept) => return Err(ApiError::unkept()),
                 Err(_) => {}
             }
         }

@@ -175,7 +175,10 @@ impl<'a> Writer<'a> {
             ));
         }
         let created = self.server.store.create(&resource.table, &key, object);
-        let object = created.map_err(|_| exists())?;
+        let object = created.map_err(|refused| match refused {
+            Refused::Unkept => ApiError::unkept(),
+            _ => exists(),
+        })?;
         if let Some(claim) = claim {
             claim.keep(&object);
         }
@@ -226,6 +229,7 @@ impl<'a> Writer<'a> {
                 }
                 Err(Refused::Changed) if !conditional => {}
                 Err(Refused::Missing) => return Err(ApiError::not_found(resource.about(name))),
+                Err(Refused::Unkept) => return Err(ApiError::unkept()),
                 Err(_) => return Err(ApiError::modified(resource.about(name))),
             }
         }

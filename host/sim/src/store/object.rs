@@ -41,7 +41,17 @@ impl Object {
         Object::as_is(key, version, value)
     }
 
+    /// The object that was written as `json` in `version`.
+    pub(super) fn stored(key: &str, version: u64, json: Bytes) -> Result<Self, serde_json::Error> {
+        let value: Value = serde_json::from_slice(&json)?;
+        Ok(Object::parsed(key, version, &value, json))
+    }
+
     fn as_is(key: &str, version: u64, value: &Value) -> Self {
+        Object::parsed(key, version, value, compact(value))
+    }
+
+    fn parsed(key: &str, version: u64, value: &Value, json: Bytes) -> Self {
         let text = |pointer| boxed(value.pointer(pointer));
         Object {
             key: key.into(),
@@ -56,7 +66,7 @@ impl Object {
                 .pointer("/metadata/ownerReferences")
                 .and_then(Value::as_array)
                 .is_some_and(|owners| !owners.is_empty()),
-            json: compact(value),
+            json,
             written: None,
         }
     }
@@ -76,6 +86,11 @@ impl Object {
             labels: self.labels.clone(),
             ..*self
         })
+    }
+
+    /// The JSON that was written, however it is shown.
+    pub(crate) fn written(&self) -> &[u8] {
+        self.written.as_ref().unwrap_or(&self.json)
     }
 
     /// Whether it is shown otherwise than it was written.

@@ -20,5 +20,6 @@ mod lists;
 mod objects;
 mod scale;
 mod serving;
+mod state;
 mod support;
 mod watches;

@@ -3,6 +3,7 @@
 //! same time.
 
 mod controllers;
+mod import;
 mod kube_rs;
 mod kubectl;
 mod rollouts;

@@ -1,0 +1,7 @@
+//! What outlives `reeve cluster`, as a shell sees it: the binary is run.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod copies;
+mod kills;
+mod server;
