@@ -48,6 +48,9 @@ pub(super) fn controller(object: &Value) -> Option<Controller> {
     })
 }
 
+/// What is true of an object, and since when, by aspect.
+type Marks = HashMap<&'static str, (Box<str>, SystemTime)>;
+
 /// What is remembered of all objects.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -55,8 +58,8 @@ pub(super) struct Index {
     controllers: HashMap<Target, Box<str>>,
     /// The UIDs of those that are controlled.
     uids: HashMap<Target, Box<str>>,
-    /// By UID and aspect: what is true of an object, and since when.
-    since: HashMap<Box<str>, HashMap<&'static str, (Box<str>, SystemTime)>>,
+    /// By UID.
+    since: HashMap<Box<str>, Marks>,
     /// The number of the last address that a pod was given.
     addresses: u32,
 }

@@ -339,7 +339,8 @@ fn act(scene: &mut Scene<'_, '_>, wanted: &Wanted, action: Action) {
     let running = conditions::get(scene.stands(), RECONCILING);
     let running = running.filter(|known| text(known, "message") == message);
     let stamp = running.map_or("", |known| text(known, "lastTransitionTime"));
-    let elapsed = scene.lasts(&mark, &stamp.to_owned());
+    let stamp = stamp.to_owned();
+    let elapsed = scene.lasts(&mark, &stamp);
     let ready = scene.script.ready_after;
     if elapsed < ready {
         scene.wake_at(elapsed, ready);
