@@ -65,7 +65,9 @@ pub(crate) fn of_projects(kinds: &[&str]) -> Option<Vec<Value>> {
             None => format!("{}s", kind.to_lowercase()),
         };
         let path = format!("{folder}/{plural}.{group}.yaml");
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let text = std::fs::read_to_string(&path);
+        assert!(text.is_ok(), "{path}: {text:?}");
+        let text = text.unwrap();
         serde_saphyr::from_str(&text).unwrap()
     };
     Some(kinds.iter().map(read).collect())
@@ -161,8 +163,8 @@ pub(crate) fn kustomization(name: &str, annotations: &[(&str, &str)], more: Valu
 pub(crate) fn message(object: &Value, kind: &str) -> String {
     let conditions = object["status"]["conditions"].as_array().unwrap();
     let found = conditions.iter().find(|c| c["type"] == kind);
-    let found = found.unwrap_or_else(|| panic!("no condition {kind}: {object:#}"));
-    found["message"].as_str().unwrap().to_owned()
+    assert!(found.is_some(), "no condition {kind}: {object:#}");
+    found.unwrap()["message"].as_str().unwrap().to_owned()
 }
 
 /// The releases in a history.
