@@ -19,6 +19,7 @@ mod cron;
 mod cron_job;
 mod custom;
 mod daemon_set;
+mod delivery;
 mod deployment;
 mod endpoints;
 mod hash;

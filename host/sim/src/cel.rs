@@ -7,7 +7,13 @@ mod functions;
 mod source;
 mod types;
 
+use std::collections::HashMap;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::objects::{Key, Value as Cel};
 use kube_cel::cel::parser::{Expression, Parser};
+use kube_cel::cel::{Context, ExecutionError};
+use serde_json::Value;
 
 pub(crate) use check::Environment;
 pub(crate) use types::Type;
@@ -53,6 +59,44 @@ pub(crate) fn parse(text: &str) -> Result<Expression, String> {
         });
         errors.collect::<Vec<_>>().join("\n")
     })
+}
+
+/// Whether an expression over objects without a schema holds.
+///
+/// # Errors
+///
+/// Why it cannot be read, or not be evaluated.
+pub(crate) fn holds(text: &str, variables: &[(&str, &Value)]) -> Result<bool, String> {
+    let expression = parse(text)?;
+    let mut context = Context::default().with_all();
+    for (name, value) in variables {
+        context.add_variable_from_value(*name, untyped(value));
+    }
+    match Cel::resolve(&expression, &context) {
+        Ok(Cel::Bool(holds)) => Ok(holds),
+        Ok(_) => Err("it is neither true nor false".to_owned()),
+        Err(ExecutionError::NoSuchKey(key)) => Err(format!("no such key: {key}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A value as CEL sees it that knows nothing of its type.
+fn untyped(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(bool) => Cel::Bool(*bool),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Cel::Int(whole),
+            None => Cel::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => Cel::from(text.as_str()),
+        Value::Array(items) => Cel::from(items.iter().map(untyped).collect::<Vec<_>>()),
+        Value::Object(fields) => {
+            let field =
+                |(name, value): (&String, &Value)| (Key::from(name.as_str()), untyped(value));
+            Cel::from(fields.iter().map(field).collect::<HashMap<Key, Cel>>())
+        }
+    }
 }
 
 fn count(number: isize) -> usize {

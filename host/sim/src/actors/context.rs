@@ -76,6 +76,19 @@ impl<'a> Context<'a> {
             .since(meta::text(object, "uid"), mark, self.now, stamped)
     }
 
+    /// As [`Context::since`], of one aspect of an object apart from the others.
+    pub(super) fn since_of(
+        &mut self,
+        object: &Value,
+        aspect: &'static str,
+        mark: &str,
+        stamp: &str,
+    ) -> SystemTime {
+        let stamped = clock::parse(stamp);
+        let uid = meta::text(object, "uid");
+        self.index.since_of(uid, aspect, mark, self.now, stamped)
+    }
+
     /// An address for a pod.
     pub(super) fn new_address(&mut self) -> std::net::Ipv4Addr {
         self.index.new_address()

@@ -2,12 +2,14 @@
 //!
 //! Acted for are the kinds that are asked for, and objects with annotations for
 //! actors. What is written are the conditions that kstatus knows: `Reconciling`
-//! while it takes, `Ready` in the end, `Stalled` where it fails.
+//! while it takes, `Ready` in the end, `Stalled` where it fails. Kinds of Flux and Argo
+//! CD get what their own controllers would write, see [`delivery`].
 
 use serde_json::{Value, json};
 
 use super::conditions::{self, Condition};
 use super::context::Context;
+use super::delivery::{self, Role};
 use super::script::{Script, is_addressed};
 use crate::kinds::edit::{set, text};
 use crate::rest::meta;
@@ -22,7 +24,13 @@ pub(super) fn reconcile(
         return Ok(());
     };
     let wanted = context.settings.act_for(&resource.kind, &resource.group) || is_addressed(object);
-    if !wanted || resource.subresource("status").is_none() || meta::is_terminating(object) {
+    if !wanted {
+        return Ok(());
+    }
+    if let Some(role) = Role::of(&resource.kind, &resource.group) {
+        return delivery::reconcile(role, context, &resource, object);
+    }
+    if resource.subresource("status").is_none() || meta::is_terminating(object) {
         return Ok(());
     }
     context.complain(object);

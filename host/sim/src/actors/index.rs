@@ -48,6 +48,9 @@ pub(super) fn controller(object: &Value) -> Option<Controller> {
     })
 }
 
+/// What is true of an object, and since when, by aspect.
+type Marks = HashMap<&'static str, (Box<str>, SystemTime)>;
+
 /// What is remembered of all objects.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -55,8 +58,8 @@ pub(super) struct Index {
     controllers: HashMap<Target, Box<str>>,
     /// The UIDs of those that are controlled.
     uids: HashMap<Target, Box<str>>,
-    /// By UID: what is true of an object, and since when.
-    since: HashMap<Box<str>, (Box<str>, SystemTime)>,
+    /// By UID.
+    since: HashMap<Box<str>, Marks>,
     /// The number of the last address that a pod was given.
     addresses: u32,
 }
@@ -141,7 +144,20 @@ impl Index {
         now: SystemTime,
         stamped: Option<SystemTime>,
     ) -> SystemTime {
-        let stamped = match self.since.get(uid) {
+        self.since_of(uid, "", mark, now, stamped)
+    }
+
+    /// As [`Index::since`], of one aspect of an object apart from the others.
+    pub(super) fn since_of(
+        &mut self,
+        uid: &str,
+        aspect: &'static str,
+        mark: &str,
+        now: SystemTime,
+        stamped: Option<SystemTime>,
+    ) -> SystemTime {
+        let marks = self.since.entry(uid.into()).or_default();
+        let stamped = match marks.get(aspect) {
             Some((known, since)) if **known == *mark => return *since,
             // Something else was true of it until now.
             Some(_) => None,
@@ -154,7 +170,7 @@ impl Index {
         let since = stamped
             .filter(|time| *time <= now && !recent(time))
             .unwrap_or(now);
-        self.since.insert(uid.into(), (mark.into(), since));
+        marks.insert(aspect, (mark.into(), since));
         since
     }
 }

@@ -14,8 +14,8 @@ use super::tables::{
     VOLUMES,
 };
 use super::{
-    budget, claim, cron_job, custom, daemon_set, deployment, endpoints, job, load_balancer, pod,
-    replica_set, stateful_set, volume,
+    budget, claim, cron_job, custom, daemon_set, delivery, deployment, endpoints, job,
+    load_balancer, pod, replica_set, stateful_set, volume,
 };
 use crate::kinds::edit::{items, text, text_at};
 use crate::rest::meta;
@@ -161,7 +161,7 @@ pub(super) fn touched(
                 }
             }
         }
-        _ => {}
+        _ => delivery::touched(shared, target, after, dirty),
     }
 }
 

@@ -26,14 +26,41 @@ pub(super) enum Failure {
     CrashLoop,
     /// The program of a pod that is to complete ends with an error.
     Exit,
+    /// A source, or what it has, cannot be fetched.
+    Fetch,
+    /// What was fetched cannot be made objects of.
+    Build,
+    /// The objects cannot be applied.
+    Apply,
+    /// The objects are applied, and not healthy.
+    Health,
+    /// A release cannot be installed; upgrading it goes well.
+    Install,
+    /// A release cannot be upgraded; installing it goes well.
+    Upgrade,
+    /// The tests of a release fail.
+    Test,
+    /// A release cannot be uninstalled.
+    Uninstall,
+    /// What is there cannot be compared with what should be.
+    Compare,
 }
 
 impl Failure {
-    const ALL: [(&'static str, Failure); 4] = [
+    const ALL: [(&'static str, Failure); 13] = [
         ("schedule", Failure::Schedule),
         ("image-pull", Failure::ImagePull),
         ("crash-loop", Failure::CrashLoop),
         ("exit", Failure::Exit),
+        ("fetch", Failure::Fetch),
+        ("build", Failure::Build),
+        ("apply", Failure::Apply),
+        ("health", Failure::Health),
+        ("install", Failure::Install),
+        ("upgrade", Failure::Upgrade),
+        ("test", Failure::Test),
+        ("uninstall", Failure::Uninstall),
+        ("compare", Failure::Compare),
     ];
 }
 
@@ -54,8 +81,10 @@ pub(super) struct Script {
     pub(super) complete_after: Duration,
     /// What goes wrong.
     pub(super) failure: Option<Failure>,
-    /// Of how many pods of a Job it goes wrong; all when absent.
+    /// Of how many pods of a Job, or attempts, it goes wrong; all when absent.
     pub(super) fail_times: Option<i64>,
+    /// What a source has now, as its kind calls it.
+    pub(super) revision: Option<String>,
 }
 
 /// An annotation that cannot be used, in words for the person who wrote it.
@@ -78,6 +107,7 @@ impl Script {
             complete_after: settings.complete_after,
             failure: None,
             fail_times: None,
+            revision: None,
         }
     }
 
@@ -117,9 +147,10 @@ impl Script {
             "fail" => self.failure = failure(value)?,
             "fail-times" => {
                 let times = value.parse().ok().filter(|times| *times >= 0);
-                let why = || format!("{value:?} is no number of pods; write 0, 1, 2, …");
+                let why = || format!("{value:?} is no number of times; write 0, 1, 2, …");
                 self.fail_times = Some(times.ok_or_else(why)?);
             }
+            "revision" => self.revision = Some(revision(value)?),
             _ => {
                 return Err(format!(
                     "there is none of that name; there are {}",
@@ -153,7 +184,7 @@ impl Script {
 }
 
 /// The names of the annotations, without their domain.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "complete-after",
     "degrade-after",
     "fail",
@@ -161,6 +192,7 @@ const NAMES: [&str; 8] = [
     "ignore",
     "ready-after",
     "recover-after",
+    "revision",
     "stall",
 ];
 
@@ -179,10 +211,25 @@ fn failure(value: &str) -> Result<Option<Failure>, String> {
     let found = Failure::ALL.iter().find(|(name, _)| *name == value);
     match found {
         Some((_, failure)) => Ok(Some(*failure)),
-        None => Err(format!(
-            "there is no failure {value:?}; there are schedule, image-pull, crash-loop, exit and none"
-        )),
+        None => {
+            let names: Vec<&str> = Failure::ALL.iter().map(|(name, _)| *name).collect();
+            Err(format!(
+                "there is no failure {value:?}; there are {} and none",
+                names.join(", ")
+            ))
+        }
     }
+}
+
+/// A revision is a part of paths and of messages.
+fn revision(value: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_graphic() && !"'\"".contains(c);
+    if value.is_empty() || value.len() > 200 || !value.chars().all(fits) {
+        return Err(format!(
+            "{value:?} is no revision; write a version, a branch or a commit, such as 1.2.3 or main"
+        ));
+    }
+    Ok(value.to_owned())
 }
 
 /// Whether an object carries any annotation for actors.
@@ -251,17 +298,22 @@ mod tests {
             (
                 "fail",
                 "often",
-                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit and none",
+                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit, fetch, build, apply, health, install, upgrade, test, uninstall, compare and none",
             ),
             (
                 "fail-times",
                 "-1",
-                "annotation actor.reeve.dev/fail-times is left out of account: \"-1\" is no number of pods; write 0, 1, 2, …",
+                "annotation actor.reeve.dev/fail-times is left out of account: \"-1\" is no number of times; write 0, 1, 2, …",
+            ),
+            (
+                "revision",
+                "a b",
+                "annotation actor.reeve.dev/revision is left out of account: \"a b\" is no revision; write a version, a branch or a commit, such as 1.2.3 or main",
             ),
             (
                 "redy-after",
                 "5s",
-                "annotation actor.reeve.dev/redy-after is left out of account: there is none of that name; there are complete-after, degrade-after, fail, fail-times, ignore, ready-after, recover-after, stall",
+                "annotation actor.reeve.dev/redy-after is left out of account: there is none of that name; there are complete-after, degrade-after, fail, fail-times, ignore, ready-after, recover-after, revision, stall",
             ),
         ] {
             let object = annotated(&[(name, value)]);

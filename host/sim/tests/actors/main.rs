@@ -7,10 +7,16 @@
     reason = "bodies read better as values"
 )]
 
+mod applications;
 mod cron_jobs;
 mod custom;
 mod daemon_sets;
+mod deliverers;
 mod deployments;
+mod flux_failures;
+mod flux_kustomizations;
+mod flux_releases;
+mod flux_sources;
 mod idle;
 mod jobs;
 mod pods;

@@ -12,6 +12,7 @@ pub(crate) struct World {
     client: kube::Client,
 }
 
+const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1";
 /// The resources that tests use, by kind.
 const PATHS: &[(&str, &str, &str)] = &[
     ("ConfigMap", "/api/v1", "configmaps"),
@@ -39,6 +40,22 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("ServiceAccount", "/api/v1", "serviceaccounts"),
     ("StatefulSet", "/apis/apps/v1", "statefulsets"),
     ("Widget", "/apis/example.com/v1", "widgets"),
+    ("Application", "/apis/argoproj.io/v1alpha1", "applications"),
+    ("AppProject", "/apis/argoproj.io/v1alpha1", "appprojects"),
+    ("GitRepository", SOURCES, "gitrepositories"),
+    ("HelmChart", SOURCES, "helmcharts"),
+    (
+        "HelmRelease",
+        "/apis/helm.toolkit.fluxcd.io/v2",
+        "helmreleases",
+    ),
+    ("HelmRepository", SOURCES, "helmrepositories"),
+    (
+        "Kustomization",
+        "/apis/kustomize.toolkit.fluxcd.io/v1",
+        "kustomizations",
+    ),
+    ("OCIRepository", SOURCES, "ocirepositories"),
 ];
 
 /// The path of all objects of a kind in the default namespace.
