@@ -142,11 +142,15 @@ impl Resource {
     }
 
     /// Brings an object into the form that comes back from the store: the encoding
-    /// of most built-in kinds there does not tell an empty list from none.
+    /// of most built-in kinds there does not tell an empty list from none, and custom
+    /// resources are kept in one version.
     pub(crate) fn encode(&self, object: &mut Value) {
         const AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
-        if !self.is_custom() && !AS_JSON.contains(&self.group.as_str()) && self.kind != FREE_FORM {
-            empty_lists_are_none(object);
+        match &self.nature {
+            Nature::Custom(custom) => custom.store(object),
+            Nature::Builtin(_) if AS_JSON.contains(&self.group.as_str()) => {}
+            Nature::Builtin(_) if self.kind == FREE_FORM => {}
+            Nature::Builtin(_) => empty_lists_are_none(object),
         }
     }
 

@@ -24,6 +24,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::access;
 use crate::decode::{self, Decoded};
 use crate::http::negotiate::{self, Accepted, Encoding, Form};
 use crate::http::query::Query;
@@ -178,6 +179,12 @@ impl Call {
         self.path.subresource.as_deref()
     }
 
+    /// Refuses a caller who may write to the object that the path names, but not make it.
+    pub(crate) fn may_create(&self) -> Result<(), ApiError> {
+        let asked = access::attributes(&self.path, Verb::Create, None);
+        access::authorize(&self.server, &self.user, &asked)
+    }
+
     /// The object that the path names.
     pub(crate) fn live(&self) -> Result<Arc<Object>, ApiError> {
         let found = self.server.store.get(&self.resource.table, &self.key());
@@ -273,7 +280,7 @@ impl Call {
     pub(crate) fn answer(&self, code: StatusCode, object: &Object) -> Answer {
         let plain = self.accepted.form == Form::Object && self.accepted.encoding == Encoding::Json;
         if plain {
-            let json = object.json(&self.resource.api_version);
+            let json = object.json(&self.resource);
             return response::bytes(code, "application/json", json);
         }
         let value = self.rendering().one(object);

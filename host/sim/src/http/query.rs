@@ -66,13 +66,10 @@ impl Query {
     /// Checks the parameters of a write, which are called `kind` in a refusal;
     /// `errors` are those that only some writes can have.
     pub(crate) fn check_write(&self, kind: &str, mut errors: Errors) -> Result<(), ApiError> {
-        if kind != "DeleteOptions" {
-            check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
-        }
+        check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
         let asked: Vec<&str> = self.all("dryRun").collect();
         check_dry_run(&asked, &mut errors);
-        if kind != "DeleteOptions"
-            && let Some(asked) = self.get("fieldValidation")
+        if let Some(asked) = self.get("fieldValidation")
             && !FIELD_VALIDATION.contains(&asked)
         {
             errors.push(FieldError::not_supported(

@@ -1,9 +1,13 @@
 //! Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, and the
 //! ReplicationControllers that came before them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
+use super::edit::{
+    default_to, ensure_object, integer, items, items_mut, present, remove, set, text, text_at,
+};
 use super::meta::{validate_immutable, validate_nonnegative};
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{
@@ -371,8 +375,35 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     }
     selectors::validate_workload(spec, "statefulset", errors);
     let path = SPEC.child("template");
-    validate_template(&path, template_of(stateful_set), errors);
+    validate_template(&path, &template_with_claims(spec), errors);
     validate_always_restarted(&path, template_of(stateful_set), "StatefulSet", errors);
+}
+
+/// The template of a StatefulSet as its pods come to be: with a volume of each claim,
+/// in place of one of the same name, and with names that the controller gives.
+fn template_with_claims(spec: &Value) -> Value {
+    let mut template = spec.get("template").cloned().unwrap_or_default();
+    let Some(pod) = template.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return template;
+    };
+    remove(pod, "hostname");
+    remove(pod, "subdomain");
+    let claims: Vec<&str> = items(spec, "volumeClaimTemplates")
+        .map(|claim| text_at(claim, "/metadata/name"))
+        .collect();
+    if claims.is_empty() {
+        return template;
+    }
+    // Of claims of one name there is one volume.
+    let distinct: BTreeSet<&str> = claims.into_iter().collect();
+    let mut volumes: Vec<Value> = distinct
+        .iter()
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    let others = items(pod, "volumes").filter(|volume| !distinct.contains(text(volume, "name")));
+    volumes.extend(others.cloned());
+    set(pod, "volumes", volumes);
+    template
 }
 
 /// Checks what becomes of the claims.

@@ -23,7 +23,7 @@ const SPEC: Path<'static> = Path::new("spec");
 
 pub(super) fn validate(pod: &Value, errors: &mut Errors) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    validate_spec(&SPEC, spec, errors);
+    validate_spec(&SPEC, spec, Holder::Pod, errors);
     // In a template this is left to whoever makes pods of it.
     for list in ["initContainers", "containers"] {
         let path = SPEC.child(list);
@@ -82,6 +82,7 @@ pub(super) fn validate_template(path: &Path<'_>, template: &Value, errors: &mut 
     validate_spec(
         &path.child("spec"),
         template.get("spec").unwrap_or(&Value::Null),
+        Holder::Template,
         errors,
     );
 }
@@ -109,10 +110,19 @@ pub(super) fn validate_always_restarted(
     }
 }
 
-fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+/// What the spec of a pod is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// A Pod, which has all of its defaults.
+    Pod,
+    /// The template of a workload: some defaults come with the pods made of it.
+    Template,
+}
+
+fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Errors) {
     let volumes = volumes::validate(&path.child("volumes"), spec, errors);
     containers::validate(path, spec, &volumes, errors);
-    containers::validate_host_network(path, spec, errors);
+    containers::validate_host_network(path, spec, holder, errors);
     supported(
         path,
         spec,

@@ -117,6 +117,18 @@ impl<'a> Writer<'a> {
     /// Stores a new object in `namespace`. An object made by apply brings its
     /// ownership; for others it is the caller's.
     pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
+        self.create_if(namespace, proposal, || Ok(()))
+    }
+
+    /// As [`Writer::create`], where the request itself says nothing of the right to
+    /// create: `allowed` is asked for it once the object is known to be valid, which is
+    /// when the real server asks.
+    pub(crate) fn create_if(
+        &self,
+        namespace: &str,
+        proposal: Proposal,
+        allowed: impl FnOnce() -> Result<(), ApiError>,
+    ) -> Result<Written, ApiError> {
         let Proposal {
             mut object,
             owned,
@@ -149,6 +161,7 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
+        allowed()?;
         admission::validate(self.server, resource, &object, true)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
@@ -194,11 +207,11 @@ impl<'a> Writer<'a> {
         for _ in 0..ATTEMPTS {
             let live = self.server.store.get(&resource.table, key);
             let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
-            let before = live.value_as(&resource.api_version);
+            let before = live.value_as(resource);
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let (after, claim) = self.next(&before, &live, proposal)?;
-            if same(&before, &after) && !live.is_shown_otherwise() {
+            if is_kept(resource, &live, &before, &after) && !live.is_shown_otherwise() {
                 return Ok(Written { object: live });
             }
             if self.dry_run {
@@ -423,6 +436,16 @@ impl<'a> Writer<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether what is to be stored is what is stored. `before` is that in the version of the
+/// request, which is not always the one that is stored.
+fn is_kept(resource: &Resource, live: &Object, before: &Value, after: &Value) -> bool {
+    let is_as_stored = |value: &Value| value["apiVersion"] == *live.api_version();
+    if is_as_stored(before) || !resource.is_custom() {
+        return same(before, after);
+    }
+    is_as_stored(after) && same(&live.value(), after)
 }
 
 /// Whether nothing changed that is worth a write: the times in `managedFields`

@@ -21,4 +21,5 @@ mod objects;
 mod scale;
 mod serving;
 mod support;
+mod used;
 mod watches;
