@@ -216,6 +216,9 @@ impl Resource {
     /// `finalize` may change the finalizers of a Namespace, and nothing else.
     pub(crate) fn prepare_other(&self, subresource: &str, object: &mut Value, old: &Value) {
         let finalizers = object.pointer("/spec/finalizers").cloned();
+        if let Nature::Builtin(kind) = &self.nature {
+            kind.prepare_part(subresource, object, old);
+        }
         self.prepare_update(object, old);
         if self.plural == "namespaces" && subresource == "finalize" {
             object["spec"]["finalizers"] = finalizers.unwrap_or_default();
@@ -255,6 +258,14 @@ impl Resource {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_update(object, old),
             Nature::Custom(custom) => custom.validate(self, object, Some(old), false),
+        }
+    }
+
+    /// What is wrong with a change that came by the path of a part.
+    pub(crate) fn validate_part_update(&self, part: &str, object: &Value, old: &Value) -> Errors {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.validate_part_update(part, object, old),
+            Nature::Custom(_) => self.validate_update(object, old),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the verbs do: one file each, over one write path.
 
 mod bind;
+mod connect;
 mod continuation;
 mod create;
 pub(crate) mod delete;
@@ -15,6 +16,7 @@ mod patch;
 mod scale;
 mod stamp;
 mod update;
+mod warn;
 pub(crate) mod write;
 
 use std::sync::Arc;
@@ -72,6 +74,7 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
     call.check_path(verb)?;
     call.check_table()?;
     let mut answer = match verb {
+        _ if connect::is_connection(call) => connect::connect(call),
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
         Verb::Watch => list::watch(call).await,

@@ -46,9 +46,9 @@ impl Query {
         pair.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
     }
 
-    /// The number of `key`.
+    /// The number of `key`, which an empty text is not.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
-        let Some(text) = self.get(key) else {
+        let Some((_, text)) = self.0.iter().find(|(k, _)| k == key) else {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {

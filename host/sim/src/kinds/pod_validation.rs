@@ -69,9 +69,50 @@ pub(super) fn validate_update(pod: &Value, old: &Value, errors: &mut Errors) {
         ));
         return;
     }
+    validate_tolerations_kept(pod, old, errors);
+    validate_no_new_gates(pod, old, errors);
     if strip(pod) != strip(old) {
         errors.push(FieldError::forbidden(&SPEC, FORBIDDEN));
     }
+}
+
+/// Tolerations are only added; of those that are there, the seconds may change.
+fn validate_tolerations_kept(pod: &Value, old: &Value, errors: &mut Errors) {
+    let path = SPEC.child("tolerations");
+    let (spec, before) = (spec_of(pod), spec_of(old));
+    let lasting = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        super::edit::remove(&mut toleration, "tolerationSeconds");
+        toleration
+    };
+    let kept: Vec<Value> = items(spec, "tolerations").map(lasting).collect();
+    if items(before, "tolerations").any(|toleration| !kept.contains(&lasting(toleration))) {
+        errors.push(FieldError::forbidden(
+            &path,
+            "existing toleration can not be modified except its tolerationSeconds",
+        ));
+        return;
+    }
+    placement::validate_tolerations(&path, spec, errors);
+}
+
+/// What holds back the scheduling of a pod is only taken away.
+fn validate_no_new_gates(pod: &Value, old: &Value, errors: &mut Errors) {
+    let list = SPEC.child("schedulingGates");
+    let known: BTreeSet<&str> = items(spec_of(old), "schedulingGates")
+        .map(|gate| text(gate, "name"))
+        .collect();
+    for (index, gate) in items(spec_of(pod), "schedulingGates").enumerate() {
+        let name = text(gate, "name");
+        if !known.contains(name) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(&list.index(index).child("name"), why));
+        }
+    }
+}
+
+fn spec_of(pod: &Value) -> &Value {
+    pod.get("spec").unwrap_or(&Value::Null)
 }
 
 /// Checks the template of a workload, whose pods are always restarted.

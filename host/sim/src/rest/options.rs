@@ -38,9 +38,6 @@ impl ListOptions {
     /// Reads and checks the parameters.
     pub(super) fn parse(query: &Query, watch: bool) -> Result<Self, ApiError> {
         let mut errors = Errors::new();
-        let forbid = |errors: &mut Errors, field: &str, why: &str| {
-            errors.push(FieldError::forbidden(&Path::new(field), why));
-        };
         let version = query
             .get("resourceVersion")
             .map(parse_version)
@@ -53,51 +50,26 @@ impl ListOptions {
             .get("sendInitialEvents")
             .map(|_| query.flag("sendInitialEvents"));
         let token = query.get("continue").map(str::to_owned);
-        let matching = match query.get("resourceVersionMatch") {
-            None => None,
+        let asked = query.get("resourceVersionMatch");
+        let matching = match asked {
             Some("Exact") => Some(VersionMatch::Exact),
             Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
-            Some(other) => {
-                errors.push(FieldError::not_supported(
-                    &Path::new("resourceVersionMatch"),
-                    &other.into(),
-                    &["Exact", "NotOlderThan", ""],
-                ));
-                None
-            }
+            _ => None,
         };
-        if matching.is_some() && !watch && version.is_none() {
-            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if matching == Some(VersionMatch::Exact) && !watch && version == Some(0) {
-            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if matching.is_some() && token.is_some() {
-            let why = "resourceVersionMatch is forbidden when continue is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if watch && initial_events.is_some() && matching != Some(VersionMatch::NotOlderThan) {
-            let other = query.get("resourceVersionMatch").unwrap_or_default();
-            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            forbid(&mut errors, "resourceVersionMatch", why);
-            if matching == Some(VersionMatch::Exact) {
-                errors.push(FieldError::not_supported(
-                    &Path::new("resourceVersionMatch"),
-                    &other.into(),
-                    &["NotOlderThan"],
-                ));
-            }
-        }
-        if watch && initial_events.is_none() && matching.is_some() {
-            let why =
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
+        let given = Match {
+            asked,
+            matching,
+            continues: token.is_some(),
+        };
+        if watch {
+            given.check_watch(initial_events.is_some(), &mut errors);
+        } else {
+            let versioned = query.get("resourceVersion").is_some();
+            given.check_list(versioned, version == Some(0), &mut errors);
         }
         if !watch && initial_events.is_some() {
             let why = "sendInitialEvents is forbidden for list";
-            forbid(&mut errors, "sendInitialEvents", why);
+            errors.push(FieldError::forbidden(&Path::new("sendInitialEvents"), why));
         }
         if !errors.is_empty() {
             return Err(invalid_options("ListOptions", &errors));
@@ -124,6 +96,72 @@ impl ListOptions {
             bookmarks: query.flag("allowWatchBookmarks"),
             initial_events,
         })
+    }
+}
+
+/// What a request says of how its version is meant.
+struct Match<'a> {
+    asked: Option<&'a str>,
+    matching: Option<VersionMatch>,
+    /// Whether it asks for a further page.
+    continues: bool,
+}
+
+impl Match<'_> {
+    const FIELD: Path<'static> = Path::new("resourceVersionMatch");
+
+    fn check_list(&self, versioned: bool, any_version: bool, errors: &mut Errors) {
+        if self.asked.is_none() {
+            return;
+        }
+        if !versioned {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        self.check_continues(errors);
+        if self.matching.is_none() {
+            self.refuse(&["Exact", "NotOlderThan", ""], errors);
+        }
+        if self.matching == Some(VersionMatch::Exact) && any_version {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+    }
+
+    fn check_watch(&self, initial_events: bool, errors: &mut Errors) {
+        let fits = self.matching == Some(VersionMatch::NotOlderThan);
+        if initial_events && !fits {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        if self.asked.is_none() {
+            return;
+        }
+        if !initial_events {
+            let why =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        if !fits {
+            self.refuse(&["NotOlderThan"], errors);
+        }
+        self.check_continues(errors);
+    }
+
+    fn check_continues(&self, errors: &mut Errors) {
+        if self.continues {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+    }
+
+    fn refuse(&self, supported: &[&str], errors: &mut Errors) {
+        let asked = self.asked.unwrap_or_default();
+        errors.push(FieldError::not_supported(
+            &Self::FIELD,
+            &asked.into(),
+            supported,
+        ));
     }
 }
 

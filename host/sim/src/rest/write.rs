@@ -14,7 +14,6 @@ use crate::definitions;
 use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
-use crate::names;
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
@@ -143,9 +142,11 @@ impl<'a> Writer<'a> {
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
+        self.drop_owners_named_twice(&mut object, !self.patches);
         if !owned {
             object = manage::update(self, None, &object)?;
         }
+        self.drop_owners_named_twice(&mut object, self.patches);
         resource.settle(&mut object)?;
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
@@ -165,6 +166,7 @@ impl<'a> Writer<'a> {
         admission::validate(self.server, resource, &object, true)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
+        self.warn_of_conversion(&object);
         let claim = services::allocate(self.server, resource, &mut object)?;
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
@@ -268,9 +270,11 @@ impl<'a> Writer<'a> {
         }
         self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
+        self.drop_owners_named_twice(&mut after, !self.patches);
         if !owned {
             after = manage::update(self, Some(before), &after)?;
         }
+        self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
         match self.part {
             Part::Status => {
@@ -286,9 +290,10 @@ impl<'a> Writer<'a> {
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
-        let errors = match self.part {
+        let errors = match &self.part {
             Part::Status => resource.validate_status_update(&after, before),
-            Part::Whole | Part::Other(_) => resource.validate_update(&after, before),
+            Part::Whole => resource.validate_update(&after, before),
+            Part::Other(other) => resource.validate_part_update(other, &after, before),
         };
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
@@ -297,6 +302,7 @@ impl<'a> Writer<'a> {
             admission::validate(self.server, resource, &after, false)?;
         }
         self.warn_of_finalizers(&after, Some(before));
+        self.warn_of_conversion(&after);
         let claim = services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
         depth::check(&after)?;
@@ -336,60 +342,6 @@ impl<'a> Writer<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Tells the caller something besides the answer, once.
-    fn warn<'w>(&self, more: impl Iterator<Item = &'w str>) {
-        let Some(warnings) = self.warnings else {
-            return;
-        };
-        let mut warnings = warnings.lock();
-        for warning in more {
-            if !warnings.iter().any(|told| told == warning) {
-                warnings.push(warning.to_owned());
-            }
-        }
-    }
-
-    /// Tells of new finalizers of a custom resource that may be those of somebody else.
-    fn warn_of_finalizers(&self, after: &Value, before: Option<&Value>) {
-        if !self.resource.is_custom() {
-            return;
-        }
-        let added = meta::finalizers(after);
-        let had: Vec<&str> = before.into_iter().flat_map(meta::finalizers).collect();
-        let mut added: Vec<&str> = added.filter(|name| !had.contains(name)).collect();
-        added.sort_unstable();
-        for name in added {
-            let wrong = names::qualified_name(name);
-            let path = if name.contains('.') {
-                " including a path (/)"
-            } else {
-                ""
-            };
-            let plain = (!names::is_known_finalizer(name)).then(|| {
-                format!(
-                    "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
-                )
-            });
-            for why in wrong.into_iter().chain(plain) {
-                let warning = format!("metadata.finalizers: {}: {why}", quoted(name));
-                self.warn(std::iter::once(warning.as_str()));
-            }
-        }
-    }
-
-    /// Tells who makes something that requests are to be held against that nobody asks
-    /// it here.
-    fn warn_of_no_effect(&self) {
-        let resource = self.resource;
-        if self.server.warns_of_no_effect && resource.group == "admissionregistration.k8s.io" {
-            let warning = format!(
-                "{} are stored by this server and never asked: they have no effect here",
-                resource.plural
-            );
-            self.warn(std::iter::once(warning.as_str()));
-        }
     }
 
     /// Refuses an object that was read in another version, or is another one.
