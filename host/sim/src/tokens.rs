@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::clock::rfc3339;
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
-use crate::rest::{Call, meta};
+use crate::kinds::edit::text;
+use crate::rest::Call;
 use crate::status::{About, ApiError};
 use crate::store::Store;
 use crate::typed::TOKEN_REQUEST;
@@ -226,7 +227,7 @@ fn check_place(call: &Call, request: &Value) -> Result<(), ApiError> {
     let path = Path::new("metadata");
     let mut errors = Errors::new();
     for (field, of_path) in [("name", call.name()), ("namespace", namespace)] {
-        let given = meta::text(request, field);
+        let given = text(&request["metadata"], field);
         if !given.is_empty() && given != of_path {
             let why = format!("must match the service account {field} if specified");
             errors.push(FieldError::invalid_str(&path.child(field), given, why));
