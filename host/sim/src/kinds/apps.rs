@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::edit::{
-    default_to, ensure_object, integer, items, items_mut, present, remove, set, text, text_at,
-};
+use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
 use super::meta::{validate_immutable, validate_nonnegative};
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{
@@ -15,7 +13,7 @@ use super::pod_validation::{
 };
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Scale, Subresource};
-use super::{persistent_volume, selectors, strategy};
+use super::{edit, persistent_volume, selectors, strategy};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -388,8 +386,8 @@ fn template_with_claims(spec: &Value) -> Value {
     };
     remove(pod, "hostname");
     remove(pod, "subdomain");
-    let claims: Vec<&str> = items(spec, "volumeClaimTemplates")
-        .map(|claim| text_at(claim, "/metadata/name"))
+    let claims: Vec<&str> = edit::items(spec, "volumeClaimTemplates")
+        .map(|claim| edit::text_at(claim, "/metadata/name"))
         .collect();
     if claims.is_empty() {
         return template;
@@ -400,7 +398,8 @@ fn template_with_claims(spec: &Value) -> Value {
         .iter()
         .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect();
-    let others = items(pod, "volumes").filter(|volume| !distinct.contains(text(volume, "name")));
+    let others =
+        edit::items(pod, "volumes").filter(|volume| !distinct.contains(text(volume, "name")));
     volumes.extend(others.cloned());
     set(pod, "volumes", volumes);
     template
