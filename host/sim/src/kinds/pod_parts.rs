@@ -204,6 +204,7 @@ fn fixed(container: &Value) -> Vec<(&str, &String, &Value)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use serde_json::json;
 
