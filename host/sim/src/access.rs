@@ -155,11 +155,8 @@ pub(crate) fn check_escalation(
     if resource.plural.ends_with("bindings") {
         return authz::check_binding(&*policy, user, object, old).map_err(
             |refused| match refused {
-                BindingRefused::NoRole { resource, name } => ApiError::not_found(About {
-                    group: GROUP,
-                    resource,
-                    name: &name,
-                }),
+                // The real server names the role and the resource of the binding.
+                BindingRefused::NoRole { name, .. } => ApiError::not_found(resource.about(&name)),
                 BindingRefused::Escalates(why) => ApiError::forbidden(resource.about(name), &why),
             },
         );

@@ -1,11 +1,12 @@
 //! Admission that looks at other objects: the limits of a namespace, service
-//! accounts, priorities.
+//! accounts, priorities, default classes.
 //!
 //! What admission adds whatever else there is, the rows of [`crate::kinds`] say
 //! themselves. As in the real server, [`mutate`] comes before an object is checked
 //! and [`validate`] after it.
 
 mod account;
+mod classes;
 mod limits;
 mod priority;
 
@@ -17,6 +18,7 @@ use crate::status::ApiError;
 
 const PODS: &str = "pods";
 const CLAIMS: &str = "persistentvolumeclaims";
+const INGRESSES: &str = "ingresses.networking.k8s.io";
 const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
 /// Adds to a new object what follows from others.
@@ -29,8 +31,17 @@ pub(crate) fn mutate(
     resource: &Resource,
     object: &mut Value,
 ) -> Result<(), ApiError> {
-    if *resource.table != *PODS {
-        return Ok(());
+    match &*resource.table {
+        PODS => {}
+        CLAIMS => {
+            classes::assign_storage(server, object);
+            return Ok(());
+        }
+        INGRESSES => {
+            classes::assign_ingress(server, object);
+            return Ok(());
+        }
+        _ => return Ok(()),
     }
     limits::fill(server, object);
     let assigned = account::assign(server, object).and_then(|()| priority::assign(server, object));

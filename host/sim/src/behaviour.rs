@@ -142,11 +142,15 @@ impl Resource {
     }
 
     /// Brings an object into the form that comes back from the store: the encoding
-    /// of most built-in kinds there does not tell an empty list from none.
+    /// of most built-in kinds there does not tell an empty list from none, and custom
+    /// resources are kept in one version.
     pub(crate) fn encode(&self, object: &mut Value) {
         const AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
-        if !self.is_custom() && !AS_JSON.contains(&self.group.as_str()) && self.kind != FREE_FORM {
-            empty_lists_are_none(object);
+        match &self.nature {
+            Nature::Custom(custom) => custom.store(object),
+            Nature::Builtin(_) if AS_JSON.contains(&self.group.as_str()) => {}
+            Nature::Builtin(_) if self.kind == FREE_FORM => {}
+            Nature::Builtin(_) => empty_lists_are_none(object),
         }
     }
 
@@ -212,6 +216,9 @@ impl Resource {
     /// `finalize` may change the finalizers of a Namespace, and nothing else.
     pub(crate) fn prepare_other(&self, subresource: &str, object: &mut Value, old: &Value) {
         let finalizers = object.pointer("/spec/finalizers").cloned();
+        if let Nature::Builtin(kind) = &self.nature {
+            kind.prepare_part(subresource, object, old);
+        }
         self.prepare_update(object, old);
         if self.plural == "namespaces" && subresource == "finalize" {
             object["spec"]["finalizers"] = finalizers.unwrap_or_default();
@@ -251,6 +258,14 @@ impl Resource {
         match &self.nature {
             Nature::Builtin(kind) => kind.validate_update(object, old),
             Nature::Custom(custom) => custom.validate(self, object, Some(old), false),
+        }
+    }
+
+    /// What is wrong with a change that came by the path of a part.
+    pub(crate) fn validate_part_update(&self, part: &str, object: &Value, old: &Value) -> Errors {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.validate_part_update(part, object, old),
+            Nature::Custom(_) => self.validate_update(object, old),
         }
     }
 

@@ -1,18 +1,31 @@
 //! From one version of an object to another.
 //!
-//! Objects are stored in the version that they were written in, and are brought
-//! into the version that is asked for when they are read. Versions of custom
-//! resources, and most others, differ in nothing but their name.
+//! Objects are brought into the version that is asked for when they are read. Custom
+//! resources are stored in the storage version of their definition, others in the version
+//! that they were written in. Versions of custom resources differ in their fields, most
+//! others in nothing but their name.
 
 use serde_json::{Value, json};
 
 use crate::kinds;
+use crate::resource::{Nature, Resource};
 
-/// Makes `value` an object of `api_version`.
-pub(crate) fn convert(value: Value, api_version: &str) -> Value {
+/// Makes `value` an object of the version that `resource` is.
+pub(crate) fn convert(value: Value, resource: &Resource) -> Value {
+    if value["apiVersion"] == *resource.api_version {
+        return value;
+    }
+    let mut value = rename(value, &resource.api_version);
+    if let Nature::Custom(custom) = &resource.nature {
+        custom.trim(&mut value);
+    }
+    value
+}
+
+/// Gives `value` another version, and what fields have other names in it.
+fn rename(value: Value, api_version: &str) -> Value {
     let from = value["apiVersion"].as_str().unwrap_or_default();
     match (from, api_version, value["kind"].as_str()) {
-        _ if from == api_version => value,
         ("v1", "events.k8s.io/v1", Some("Event")) => kinds::to_events_group(&value),
         ("events.k8s.io/v1", "v1", Some("Event")) => kinds::to_core_group(&value),
         _ => {
@@ -26,18 +39,48 @@ pub(crate) fn convert(value: Value, api_version: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::definition::resources;
 
     #[test]
-    fn events_change_their_fields_and_others_only_their_version() {
+    fn events_change_their_fields() {
         let core = json!({"apiVersion": "v1", "kind": "Event", "message": "m", "reason": "r"});
         let events =
             json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "reason": "r"});
-        assert_eq!(convert(core.clone(), "events.k8s.io/v1"), events);
-        assert_eq!(convert(events, "v1"), core);
-        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "note": "m"});
-        assert_eq!(
-            convert(widget, "example.com/v2"),
-            json!({"apiVersion": "example.com/v2", "kind": "Widget", "note": "m"})
-        );
+        assert_eq!(rename(core.clone(), "events.k8s.io/v1"), events);
+        assert_eq!(rename(events, "v1"), core);
+    }
+
+    #[test]
+    fn custom_resources_have_the_fields_of_the_version_that_is_asked_for() {
+        let schema = |fields: Value| {
+            let spec = json!({"type": "object", "properties": fields});
+            json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}})
+        };
+        let text = json!({"type": "string"});
+        let of_v1 = schema(json!({"a": text, "one": {"type": "string", "default": "1"}}));
+        let of_v2 =
+            schema(json!({"a": text, "b": text, "two": {"type": "string", "default": "2"}}));
+        let definition = json!({"spec": {
+            "group": "x.io",
+            "names": {"plural": "ws", "kind": "W"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": of_v1},
+                {"name": "v2", "served": true, "storage": false, "schema": of_v2},
+            ],
+        }});
+        let [v2, v1] = &resources(&definition)[..] else {
+            panic!("two versions are served");
+        };
+        let object = |version: &str, spec: Value| {
+            let metadata = json!({"name": "w"});
+            json!({"apiVersion": version, "kind": "W", "metadata": metadata, "spec": spec})
+        };
+        // What is sent in the other version loses what is not stored.
+        let mut sent = object("x.io/v2", json!({"a": "x", "b": "y", "two": "2"}));
+        v2.encode(&mut sent);
+        assert_eq!(sent, object("x.io/v1", json!({"a": "x", "one": "1"})));
+        v1.encode(&mut sent);
+        assert_eq!(convert(sent.clone(), v1), sent);
+        assert_eq!(convert(sent, v2), object("x.io/v2", json!({"a": "x"})));
     }
 }

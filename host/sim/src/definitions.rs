@@ -158,10 +158,16 @@ pub(crate) fn resume(shared: &Arc<Shared>) {
 fn show_anew(shared: &Shared, definition: &str) {
     let resources = shared.registry.defined(definition);
     shared.store.show(definition, |object| {
-        let mut resources = resources.iter();
-        if let Some(resource) = resources.find(|r| object["apiVersion"] == *r.api_version) {
+        let mut storages = resources.iter().filter_map(|resource| resource.storage());
+        if let Some(resource) = resources
+            .iter()
+            .find(|r| object["apiVersion"] == *r.api_version)
+        {
             // What does not fit its type any more stays as it is.
             drop(resource.decode(object, false));
+        } else if let Some(storage) = storages.find(|s| object["apiVersion"] == *s.api_version) {
+            // A version that is stored and not served.
+            storage.fit(object);
         }
     });
 }

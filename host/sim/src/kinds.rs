@@ -28,6 +28,7 @@ mod namespace;
 mod networking;
 mod persistent_volume;
 mod pod;
+mod pod_parts;
 mod pod_validation;
 mod policy;
 mod quantities;

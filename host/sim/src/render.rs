@@ -45,7 +45,7 @@ impl Rendering {
 
     /// One object.
     pub(crate) fn one(&self, object: &Object) -> Value {
-        let value = object.value_as(&self.resource.api_version);
+        let value = object.value_as(&self.resource);
         match self.form {
             Form::Object => value,
             Form::Metadata => partial(value),
@@ -77,7 +77,7 @@ impl Rendering {
         let objects = listed.objects.iter();
         let items: Vec<Bytes> = objects
             .map(|object| {
-                let json = object.json(&self.resource.api_version);
+                let json = object.json(&self.resource);
                 // The items of built-in kinds leave out what the list says of them.
                 if self.resource.is_custom() {
                     json
@@ -101,10 +101,7 @@ impl Rendering {
 
     /// A list, in the form that was asked for.
     pub(crate) fn list(&self, listed: &Listed) -> Value {
-        let values = listed
-            .objects
-            .iter()
-            .map(|o| o.value_as(&self.resource.api_version));
+        let values = listed.objects.iter().map(|o| o.value_as(&self.resource));
         match self.form {
             Form::Object => json!({
                 "kind": self.resource.list_kind,
@@ -125,7 +122,7 @@ impl Rendering {
     /// One object of a watch, as JSON.
     pub(crate) fn event(&mut self, object: &Object) -> Bytes {
         if self.form == Form::Object {
-            return object.json(&self.resource.api_version);
+            return object.json(&self.resource);
         }
         let mut value = self.one(object);
         self.describe_once(&mut value);

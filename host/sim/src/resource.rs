@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use reeve_ssa::Schema;
 
 use crate::kinds::{Kind, Subresource, Verbs};
-use crate::registry::custom::Custom;
+use crate::registry::custom::{Custom, Storage};
 use crate::selector::FieldLabels;
 use crate::status::About;
 use crate::store::TableName;
@@ -136,6 +136,14 @@ impl Resource {
                 reeve_ssa::builtin::schema(kind.group, kind.version, kind.kind).unwrap_or(&UNTYPED)
             }
             Nature::Custom(custom) => &custom.merge,
+        }
+    }
+
+    /// The version that its objects are stored in, where that is another one.
+    pub(crate) fn storage(&self) -> Option<&Storage> {
+        match &self.nature {
+            Nature::Builtin(_) => None,
+            Nature::Custom(custom) => custom.storage.as_deref(),
         }
     }
 

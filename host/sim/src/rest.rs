@@ -1,6 +1,7 @@
 //! What the verbs do: one file each, over one write path.
 
 mod bind;
+mod connect;
 mod continuation;
 mod create;
 pub(crate) mod delete;
@@ -15,6 +16,7 @@ mod patch;
 mod scale;
 mod stamp;
 mod update;
+mod warn;
 pub(crate) mod write;
 
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::access;
 use crate::decode::{self, Decoded};
 use crate::http::negotiate::{self, Accepted, Encoding, Form};
 use crate::http::query::Query;
@@ -71,6 +74,7 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
     call.check_path(verb)?;
     call.check_table()?;
     let mut answer = match verb {
+        _ if connect::is_connection(call) => connect::connect(call),
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
         Verb::Watch => list::watch(call).await,
@@ -178,6 +182,12 @@ impl Call {
         self.path.subresource.as_deref()
     }
 
+    /// Refuses a caller who may write to the object that the path names, but not make it.
+    pub(crate) fn may_create(&self) -> Result<(), ApiError> {
+        let asked = access::attributes(&self.path, Verb::Create, None);
+        access::authorize(&self.server, &self.user, &asked)
+    }
+
     /// The object that the path names.
     pub(crate) fn live(&self) -> Result<Arc<Object>, ApiError> {
         let found = self.server.store.get(&self.resource.table, &self.key());
@@ -273,7 +283,7 @@ impl Call {
     pub(crate) fn answer(&self, code: StatusCode, object: &Object) -> Answer {
         let plain = self.accepted.form == Form::Object && self.accepted.encoding == Encoding::Json;
         if plain {
-            let json = object.json(&self.resource.api_version);
+            let json = object.json(&self.resource);
             return response::bytes(code, "application/json", json);
         }
         let value = self.rendering().one(object);

@@ -6,6 +6,7 @@ use crate::access;
 use crate::authz::{Access, Attributes};
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
+use crate::kinds::edit::{present, text};
 use crate::rest::Call;
 use crate::status::{About, ApiError};
 
@@ -20,24 +21,19 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
             review["metadata"]["creationTimestamp"] = json!(call.server.clock.timestamp());
             json!({"userInfo": user_info(&call.user)})
         }
-        "TokenReview" => token(call, &review),
-        "SelfSubjectAccessReview" => access(call, &call.user, &review)?,
-        "SubjectAccessReview" => access(call, &subject(call, &review)?, &review)?,
+        "TokenReview" => token(call, &review)?,
+        "SelfSubjectAccessReview" => {
+            check_access(call, &review)?;
+            access(call, &call.user, &review)
+        }
+        "SubjectAccessReview" => {
+            check_access(call, &review)?;
+            access(call, &subject(&review), &review)
+        }
         "LocalSubjectAccessReview" => {
-            let namespace = review.pointer("/spec/resourceAttributes/namespace");
-            if namespace.and_then(Value::as_str) != Some(call.namespace()) {
-                let mut errors = Errors::new();
-                let spec = Path::new("spec");
-                let attributes = spec.child("resourceAttributes");
-                errors.push(FieldError::invalid(
-                    &attributes.child("namespace"),
-                    namespace.unwrap_or(&Value::Null),
-                    "must match metadata.namespace",
-                ));
-                return Err(ApiError::invalid(nameless(call), &errors));
-            }
             review["metadata"]["namespace"] = json!(call.namespace());
-            access(call, &subject(call, &review)?, &review)?
+            check_access(call, &review)?;
+            access(call, &subject(&review), &review)
         }
         "SelfSubjectRulesReview" => {
             let namespace = review.pointer("/spec/namespace").and_then(Value::as_str);
@@ -55,68 +51,121 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
     Ok(review)
 }
 
-/// Whether the subject may do what the review asks.
-fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiError> {
+/// Refuses a review that asks nothing, two things at once, or for nobody.
+fn check_access(call: &Call, review: &Value) -> Result<(), ApiError> {
+    let (spec, path) = (&review["spec"], Path::new("spec"));
+    let (resource, other) = (attributes(spec), path_attributes(spec));
+    let mut errors = Errors::new();
+    if let (Some(_), Some(other)) = (resource, other) {
+        let shown = json!({"Path": text(other, "path"), "Verb": text(other, "verb")});
+        let why = "cannot be specified in combination with resourceAttributes";
+        let path = path.child("nonResourceAttributes");
+        errors.push(FieldError::invalid(&path, &shown, why));
+    }
+    let attributes = path.child("resourceAttributes");
+    if resource.is_none() && other.is_none() {
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::invalid(&attributes, &Value::Null, why));
+    }
+    let kind = &*call.resource.kind;
+    let is_local = kind == "LocalSubjectAccessReview";
+    let nobody = text(spec, "user").is_empty() && present(spec, "groups").is_none();
+    if kind != "SelfSubjectAccessReview" && nobody {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid_str(&path.child("user"), "", why));
+    }
+    for field in ["fieldSelector", "labelSelector"] {
+        if let Some(selector) = resource.and_then(|resource| resource.get(field)) {
+            check_selector(&attributes.child(field), selector, &mut errors);
+        }
+    }
+    check_metadata(&review["metadata"], is_local, &mut errors);
+    if is_local {
+        let namespace = resource.map(|resource| text(resource, "namespace"));
+        if let Some(namespace) = namespace.filter(|namespace| *namespace != call.namespace()) {
+            let why = "must match metadata.namespace";
+            let path = attributes.child("namespace");
+            errors.push(FieldError::invalid_str(&path, namespace, why));
+        }
+        if let Some(other) = other {
+            let shown = json!({"Path": text(other, "path"), "Verb": text(other, "verb")});
+            let why = "disallowed on this kind of request";
+            let path = path.child("nonResourceAttributes");
+            errors.push(FieldError::invalid(&path, &shown, why));
+        }
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(nameless(call), &errors))
+    }
+}
+
+/// A selector is told in one of two forms.
+fn check_selector(path: &Path<'_>, selector: &Value, errors: &mut Errors) {
+    let raw = text(selector, "rawSelector");
+    match (raw.is_empty(), present(selector, "requirements").is_none()) {
+        (false, false) => {
+            let why = "may not specified at the same time as requirements";
+            errors.push(FieldError::invalid_str(
+                &path.child("rawSelector"),
+                raw,
+                why,
+            ));
+        }
+        (true, true) => {
+            let why = format!("when {path} is specified, requirements or rawSelector is required");
+            errors.push(FieldError::required(&path.child("requirements"), why));
+        }
+        _ => {}
+    }
+}
+
+/// A review has no name and nothing else of an object.
+fn check_metadata(metadata: &Value, is_local: bool, errors: &mut Errors) {
+    let empty = |name: &str| name == "managedFields" || (is_local && name == "namespace");
+    let fields = metadata.as_object().into_iter().flatten();
+    let mut given = fields.filter(|(name, value)| !empty(name) && !value.is_null());
+    if given.next().is_some() {
+        let except = if is_local {
+            " except for namespace"
+        } else {
+            ""
+        };
+        let why = format!("must be empty{except}");
+        errors.push(FieldError::invalid(&Path::new("metadata"), metadata, why));
+    }
+}
+
+fn attributes(spec: &Value) -> Option<&Value> {
+    let value = spec.get("resourceAttributes");
+    value.filter(|value| value.is_object())
+}
+
+fn path_attributes(spec: &Value) -> Option<&Value> {
+    let value = spec.get("nonResourceAttributes");
+    value.filter(|value| value.is_object())
+}
+
+/// Whether the subject may do what a review asks that is in order.
+fn access(call: &Call, subject: &Identity, review: &Value) -> Value {
     let spec = &review["spec"];
-    let field = |value: &Value, field: &str| {
-        value
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let resource = spec
-        .get("resourceAttributes")
-        .filter(|value| value.is_object());
-    let path = spec
-        .get("nonResourceAttributes")
-        .filter(|value| value.is_object());
-    let allowed = match (resource, path) {
-        (Some(resource), None) => {
-            let [verb, group, name_of_resource, subresource, namespace, name] = [
-                "verb",
-                "group",
-                "resource",
-                "subresource",
-                "namespace",
-                "name",
-            ]
-            .map(|key| field(resource, key));
+    let allowed = match (attributes(spec), path_attributes(spec)) {
+        (Some(resource), _) => {
             let attributes = Attributes {
-                verb: &verb,
-                group: &group,
-                resource: &name_of_resource,
-                subresource: &subresource,
-                namespace: &namespace,
-                name: &name,
+                verb: text(resource, "verb"),
+                group: text(resource, "group"),
+                resource: text(resource, "resource"),
+                subresource: text(resource, "subresource"),
+                namespace: text(resource, "namespace"),
+                name: text(resource, "name"),
             };
             access::decide(&call.server, subject, &attributes)
         }
-        (None, Some(path)) => access::decide_path(
-            &call.server,
-            subject,
-            &field(path, "verb"),
-            &field(path, "path"),
-        ),
-        (resource, path) => {
-            let mut errors = Errors::new();
-            let both = resource.is_some() && path.is_some();
-            let (field, value, why) = if both {
-                let [path, verb] = ["path", "verb"].map(|key| field(path.unwrap_or(spec), key));
-                (
-                    "spec.nonResourceAttributes",
-                    json!({"Path": path, "Verb": verb}),
-                    "cannot be specified in combination with resourceAttributes",
-                )
-            } else {
-                (
-                    "spec.resourceAttributes",
-                    Value::Null,
-                    "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-                )
-            };
-            errors.push(FieldError::invalid(&Path::new(field), &value, why));
-            return Err(ApiError::invalid(nameless(call), &errors));
+        (None, path) => {
+            let path = path.unwrap_or(&Value::Null);
+            let (verb, path) = (text(path, "verb"), text(path, "path"));
+            access::decide_path(&call.server, subject, verb, path)
         }
     };
     let mut status = json!({"allowed": allowed.is_allowed()});
@@ -124,7 +173,7 @@ fn access(call: &Call, subject: &Identity, review: &Value) -> Result<Value, ApiE
     if !reason.is_empty() {
         status["reason"] = json!(reason);
     }
-    Ok(status)
+    status
 }
 
 /// What a refused review is called: its group, and nothing more.
@@ -137,28 +186,17 @@ fn nameless(call: &Call) -> About<'_> {
 }
 
 /// The subject that a review is about.
-fn subject(call: &Call, review: &Value) -> Result<Identity, ApiError> {
+fn subject(review: &Value) -> Identity {
     let spec = &review["spec"];
-    let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
-    let subject = Identity {
-        name: text("user"),
-        uid: text("uid"),
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    Identity {
+        name: text(spec, "user").to_owned(),
+        uid: text(spec, "uid").to_owned(),
         groups: strings(&spec["groups"]),
-        extra: spec["extra"]
-            .as_object()
-            .into_iter()
-            .flatten()
+        extra: extra
             .map(|(key, values)| (key.clone(), strings(values)))
             .collect(),
-    };
-    if subject.name.is_empty() && subject.groups.is_empty() {
-        let mut errors = Errors::new();
-        let path = Path::new("spec");
-        let why = "at least one of user or group must be specified";
-        errors.push(FieldError::invalid_str(&path.child("user"), "", why));
-        return Err(ApiError::invalid(nameless(call), &errors));
     }
-    Ok(subject)
 }
 
 fn strings(values: &Value) -> Vec<String> {
@@ -169,23 +207,27 @@ fn strings(values: &Value) -> Vec<String> {
         .collect()
 }
 
-fn token(call: &Call, review: &Value) -> Value {
+fn token(call: &Call, review: &Value) -> Result<Value, ApiError> {
     let token = review
         .pointer("/spec/token")
         .and_then(Value::as_str)
         .unwrap_or_default();
+    if token.is_empty() {
+        let why = "token is required for TokenReview in authentication";
+        return Err(ApiError::bad_request(why));
+    }
     let server = &call.server;
-    match server
+    let identity = server
         .tokens
-        .identify(token, &server.store, server.clock.now())
-    {
+        .identify(token, &server.store, server.clock.now());
+    Ok(match identity {
         Some(identity) => json!({
             "authenticated": true,
             "user": user_info(&identity),
             "audiences": ["https://kubernetes.default.svc"],
         }),
         None => json!({"user": {}, "error": "[invalid bearer token]"}),
-    }
+    })
 }
 
 fn user_info(user: &Identity) -> Value {

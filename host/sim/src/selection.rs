@@ -69,7 +69,7 @@ impl Selection {
         if self.fields.name().is_some_and(|name| name != object.name()) {
             return false;
         }
-        let value = object.value_as(&self.resource.api_version);
+        let value = object.value_as(&self.resource);
         self.fields.matches(&value, &self.resource.fields)
     }
 }

@@ -301,6 +301,11 @@ impl ApiError {
         })
     }
 
+    /// 503: what the server would hand a request on to cannot be reached.
+    pub(crate) fn service_unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
     /// 504: the asked-for resource version lies in the future.
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");

@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use crate::clock::rfc3339;
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
+use crate::kinds::edit::text;
 use crate::rest::Call;
 use crate::state::{Entry, Journal, Unkept};
 use crate::status::{About, ApiError};
 use crate::store::Store;
+use crate::typed::TOKEN_REQUEST;
 
 /// How long a token lasts when the request does not say.
 const DEFAULT_SECONDS: u64 = 3600;
@@ -179,6 +181,7 @@ fn bound_object(call: &Call, request: &Value) -> Result<Option<Bound>, ApiError>
 
 /// Answers a `TokenRequest` for the service account that the path names.
 pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError> {
+    check_place(call, &request)?;
     let account = call.live()?;
     let seconds = request
         .pointer("/spec/expirationSeconds")
@@ -225,6 +228,38 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     });
     request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     Ok(request)
+}
+
+/// Refuses a request in a namespace that is not there, or that says to be of another
+/// account than its path.
+fn check_place(call: &Call, request: &Value) -> Result<(), ApiError> {
+    let namespace = call.namespace();
+    if call.server.store.get("namespaces", namespace).is_none() {
+        return Err(ApiError::not_found(About {
+            group: "",
+            resource: "namespaces",
+            name: namespace,
+        }));
+    }
+    let path = Path::new("metadata");
+    let mut errors = Errors::new();
+    for (field, of_path) in [("name", call.name()), ("namespace", namespace)] {
+        let given = text(&request["metadata"], field);
+        if !given.is_empty() && given != of_path {
+            let why = format!("must match the service account {field} if specified");
+            errors.push(FieldError::invalid_str(&path.child(field), given, why));
+            break;
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let about = About {
+        group: TOKEN_REQUEST.group,
+        resource: TOKEN_REQUEST.kind,
+        name: call.name(),
+    };
+    Err(ApiError::invalid(about, &errors))
 }
 
 fn check_duration(seconds: u64) -> Result<(), ApiError> {

@@ -30,6 +30,13 @@ pub(crate) const TOKEN_REQUEST: Typed<'static> = Typed {
     kind: "TokenRequest",
 };
 
+/// What gives a pod its node.
+pub(crate) const BINDING: Typed<'static> = Typed {
+    group: "",
+    api_version: "v1",
+    kind: "Binding",
+};
+
 impl Typed<'_> {
     /// Reads an object that was sent as one of this type.
     ///

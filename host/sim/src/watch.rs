@@ -55,6 +55,8 @@ pub(crate) struct Request {
     pub(crate) rendering: Rendering,
     /// Where to start.
     pub(crate) start: Start,
+    /// The version that has to be reached before anything is sent.
+    pub(crate) not_before: Option<u64>,
     /// How long to go on.
     pub(crate) timeout: Option<Duration>,
     /// How often to send a bookmark; never when absent.
@@ -73,6 +75,23 @@ struct Watch {
     next_bookmark: Option<Instant>,
     pending: VecDeque<Bytes>,
     closing: bool,
+}
+
+/// How long a version is waited for that has not been reached yet.
+const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
+
+/// Waits until `version` has been written, for a while.
+///
+/// # Errors
+///
+/// When it is not written by then.
+pub(crate) async fn reached(store: &Store, version: u64) -> Result<(), ApiError> {
+    let mut latest = store.follow_all();
+    let reached = latest.wait_for(|now| *now >= version);
+    match tokio::time::timeout(WAIT_FOR_VERSION, reached).await {
+        Ok(Ok(_)) => Ok(()),
+        _ => Err(ApiError::version_too_large(version, store.version())),
+    }
 }
 
 /// Starts a watch. The stream's items are lines of JSON, one or more a piece; it
@@ -96,7 +115,9 @@ pub(crate) fn stream(
         request,
     };
     watch.broken.mark_unchanged();
-    watch.open();
+    if watch.request.not_before.is_none() {
+        watch.open();
+    }
     futures::stream::unfold(watch, |mut watch| async move {
         let item = watch.next().await?;
         Some((item, watch))
@@ -135,6 +156,13 @@ impl Watch {
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        // The stream has begun by now: what goes wrong is told as an event.
+        if let Some(version) = self.request.not_before.take() {
+            match reached(&self.store, version).await {
+                Ok(()) => self.open(),
+                Err(error) => self.fail(&error),
+            }
+        }
         loop {
             // A break is noticed before anything else, so that nothing gets
             // through a connection that is meant to be gone.

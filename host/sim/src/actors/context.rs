@@ -125,7 +125,7 @@ impl<'a> Context<'a> {
     pub(super) fn get(&self, table: &str, key: &str) -> Option<Value> {
         let object = self.shared.store.get(table, key)?;
         let resource = self.shared.registry.find_table(table)?;
-        Some(object.value_as(&resource.api_version))
+        Some(object.value_as(&resource))
     }
 
     /// The objects of a namespace, or all of a cluster-scoped table where it is
@@ -267,7 +267,7 @@ pub(super) fn list(shared: &Shared, table: &str, namespace: &str) -> Vec<Value> 
     let objects = page.map(|page| page.objects).unwrap_or_default();
     objects
         .iter()
-        .map(|object| object.value_as(&resource.api_version))
+        .map(|object| object.value_as(&resource))
         .collect()
 }
 
@@ -291,7 +291,7 @@ pub(super) fn create(
     };
     let writer = writer(shared, &resource, Part::Whole, manager);
     let written = writer.create(namespace, proposal)?;
-    Ok(written.object.value_as(&resource.api_version))
+    Ok(written.object.value_as(&resource))
 }
 
 fn writer<'w>(

@@ -185,15 +185,18 @@ fn covers_all(own: &[String], other: &[String]) -> bool {
     own.iter().any(|text| text == ALL) || other.iter().all(|text| own.contains(text))
 }
 
+/// As texts: who asks for the resource `pods/log` asks for the logs of pods.
 fn matches_resource(rule: &str, resource: &str, subresource: &str) -> bool {
     if rule == ALL {
         return true;
     }
+    if subresource.is_empty() {
+        return rule == resource;
+    }
     match rule.split_once('/') {
-        None => subresource.is_empty() && rule == resource,
-        Some((of, sub)) => {
-            !subresource.is_empty() && sub == subresource && (of == ALL || of == resource)
-        }
+        None => false,
+        Some((ALL, sub)) if sub == subresource => true,
+        Some((of, sub)) => of == resource && sub == subresource,
     }
 }
 
@@ -228,6 +231,8 @@ mod tests {
         check("*", ("pods", "log"), true);
         check("pods", ("pods", ""), true);
         check("pods", ("pods", "log"), false);
+        check("pods/log", ("pods/log", ""), true);
+        check("*/log", ("pods/log", ""), false);
         check("pods/log", ("pods", "log"), true);
         check("pods/log", ("pods", ""), false);
         check("*/scale", ("deployments", "scale"), true);

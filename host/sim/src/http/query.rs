@@ -46,9 +46,9 @@ impl Query {
         pair.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
     }
 
-    /// The number of `key`.
+    /// The number of `key`, which an empty text is not.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
-        let Some(text) = self.get(key) else {
+        let Some((_, text)) = self.0.iter().find(|(k, _)| k == key) else {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {
@@ -66,13 +66,10 @@ impl Query {
     /// Checks the parameters of a write, which are called `kind` in a refusal;
     /// `errors` are those that only some writes can have.
     pub(crate) fn check_write(&self, kind: &str, mut errors: Errors) -> Result<(), ApiError> {
-        if kind != "DeleteOptions" {
-            check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
-        }
+        check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
         let asked: Vec<&str> = self.all("dryRun").collect();
         check_dry_run(&asked, &mut errors);
-        if kind != "DeleteOptions"
-            && let Some(asked) = self.get("fieldValidation")
+        if let Some(asked) = self.get("fieldValidation")
             && !FIELD_VALIDATION.contains(&asked)
         {
             errors.push(FieldError::not_supported(

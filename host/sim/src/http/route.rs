@@ -140,7 +140,8 @@ fn resource_path(segments: &[String]) -> Option<ResourcePath> {
     path.resource = rest.next()?.clone();
     path.name = rest.next().cloned();
     path.subresource = rest.next().cloned();
-    if rest.next().is_some() {
+    // What comes after a proxy is the path on the other side.
+    if rest.next().is_some() && path.subresource.as_deref() != Some("proxy") {
         // Too long for any resource, though it begins like one.
         path.resource.clear();
     }

@@ -1,6 +1,8 @@
 //! Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, and the
 //! ReplicationControllers that came before them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
@@ -11,7 +13,7 @@ use super::pod_validation::{
 };
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Scale, Subresource};
-use super::{persistent_volume, selectors, strategy};
+use super::{edit, persistent_volume, selectors, strategy};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -371,8 +373,36 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     }
     selectors::validate_workload(spec, "statefulset", errors);
     let path = SPEC.child("template");
-    validate_template(&path, template_of(stateful_set), errors);
+    validate_template(&path, &template_with_claims(spec), errors);
     validate_always_restarted(&path, template_of(stateful_set), "StatefulSet", errors);
+}
+
+/// The template of a StatefulSet as its pods come to be: with a volume of each claim,
+/// in place of one of the same name, and with names that the controller gives.
+fn template_with_claims(spec: &Value) -> Value {
+    let mut template = spec.get("template").cloned().unwrap_or_default();
+    let Some(pod) = template.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return template;
+    };
+    remove(pod, "hostname");
+    remove(pod, "subdomain");
+    let claims: Vec<&str> = edit::items(spec, "volumeClaimTemplates")
+        .map(|claim| edit::text_at(claim, "/metadata/name"))
+        .collect();
+    if claims.is_empty() {
+        return template;
+    }
+    // Of claims of one name there is one volume.
+    let distinct: BTreeSet<&str> = claims.into_iter().collect();
+    let mut volumes: Vec<Value> = distinct
+        .iter()
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    let others =
+        edit::items(pod, "volumes").filter(|volume| !distinct.contains(text(volume, "name")));
+    volumes.extend(others.cloned());
+    set(pod, "volumes", volumes);
+    template
 }
 
 /// Checks what becomes of the claims.

@@ -36,14 +36,17 @@ const METADATA_LISTS: &[&str] = &["finalizers", "ownerReferences"];
 
 /// Removes what the encoding of a built-in kind leaves out.
 pub(super) fn drop_unset(object: &mut Value) {
-    // The one kind with free-form content.
-    if object.get("kind").and_then(Value::as_str) == Some("ControllerRevision") {
-        if let Some(meta) = object.get_mut("metadata") {
-            drop_inside(meta);
+    // Two kinds hold content that is not theirs, in fields whose names say nothing.
+    let parts: &[&str] = match object.get("kind").and_then(Value::as_str) {
+        Some("ControllerRevision") => &["metadata"],
+        Some("CustomResourceDefinition") => &["metadata", "status"],
+        _ => return drop_inside(object),
+    };
+    for part in parts {
+        if let Some(part) = object.get_mut(part) {
+            drop_inside(part);
         }
-        return;
     }
-    drop_inside(object);
 }
 
 fn drop_inside(value: &mut Value) {
@@ -98,9 +101,15 @@ mod tests {
 
     #[test]
     fn keeps_free_form_content() {
-        let mut object = json!({"kind": "ControllerRevision", "data": {"a": null, "b": []}});
-        let before = object.clone();
-        drop_unset(&mut object);
-        assert_eq!(object, before);
+        let schema = json!({"properties": {"a": {"default": {}}, "b": {"default": {"c": null}}}});
+        let definition = json!({"versions": [{"schema": {"openAPIV3Schema": schema}}]});
+        for mut object in [
+            json!({"kind": "ControllerRevision", "data": {"a": null, "b": []}}),
+            json!({"kind": "CustomResourceDefinition", "spec": definition}),
+        ] {
+            let before = object.clone();
+            drop_unset(&mut object);
+            assert_eq!(object, before);
+        }
     }
 }

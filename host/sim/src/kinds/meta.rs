@@ -160,7 +160,8 @@ fn validate_owners(meta: &Value, errors: &mut Errors) {
             .map_or(api_version, |(_, version)| version);
         let kind = text(owner, "kind");
         let name = text(owner, "name");
-        if version.is_empty() {
+        // More than a group and a version is neither.
+        if version.is_empty() || api_version.matches('/').count() > 1 {
             errors.push(FieldError::invalid_str(
                 &path.child("apiVersion"),
                 api_version,

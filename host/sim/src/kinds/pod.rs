@@ -74,6 +74,11 @@ pub(super) fn admit(pod: &mut Value) {
     set(spec, "tolerations", tolerations);
 }
 
+/// What admission adds again to a Pod that has lost it.
+pub(super) fn prepare_update(pod: &mut Value, _old: &Value) {
+    admit(pod);
+}
+
 /// The status of a new Pod.
 pub(super) fn prepare_create(pod: &mut Value) {
     let class = qos_class(pod.get("spec").unwrap_or(&Value::Null));

@@ -23,7 +23,7 @@ const SPEC: Path<'static> = Path::new("spec");
 
 pub(super) fn validate(pod: &Value, errors: &mut Errors) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    validate_spec(&SPEC, spec, errors);
+    validate_spec(&SPEC, spec, Holder::Pod, errors);
     // In a template this is left to whoever makes pods of it.
     for list in ["initContainers", "containers"] {
         let path = SPEC.child(list);
@@ -69,9 +69,50 @@ pub(super) fn validate_update(pod: &Value, old: &Value, errors: &mut Errors) {
         ));
         return;
     }
+    validate_tolerations_kept(pod, old, errors);
+    validate_no_new_gates(pod, old, errors);
     if strip(pod) != strip(old) {
         errors.push(FieldError::forbidden(&SPEC, FORBIDDEN));
     }
+}
+
+/// Tolerations are only added; of those that are there, the seconds may change.
+fn validate_tolerations_kept(pod: &Value, old: &Value, errors: &mut Errors) {
+    let path = SPEC.child("tolerations");
+    let (spec, before) = (spec_of(pod), spec_of(old));
+    let lasting = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        super::edit::remove(&mut toleration, "tolerationSeconds");
+        toleration
+    };
+    let kept: Vec<Value> = items(spec, "tolerations").map(lasting).collect();
+    if items(before, "tolerations").any(|toleration| !kept.contains(&lasting(toleration))) {
+        errors.push(FieldError::forbidden(
+            &path,
+            "existing toleration can not be modified except its tolerationSeconds",
+        ));
+        return;
+    }
+    placement::validate_tolerations(&path, spec, errors);
+}
+
+/// What holds back the scheduling of a pod is only taken away.
+fn validate_no_new_gates(pod: &Value, old: &Value, errors: &mut Errors) {
+    let list = SPEC.child("schedulingGates");
+    let known: BTreeSet<&str> = items(spec_of(old), "schedulingGates")
+        .map(|gate| text(gate, "name"))
+        .collect();
+    for (index, gate) in items(spec_of(pod), "schedulingGates").enumerate() {
+        let name = text(gate, "name");
+        if !known.contains(name) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(&list.index(index).child("name"), why));
+        }
+    }
+}
+
+fn spec_of(pod: &Value) -> &Value {
+    pod.get("spec").unwrap_or(&Value::Null)
 }
 
 /// Checks the template of a workload, whose pods are always restarted.
@@ -82,6 +123,7 @@ pub(super) fn validate_template(path: &Path<'_>, template: &Value, errors: &mut 
     validate_spec(
         &path.child("spec"),
         template.get("spec").unwrap_or(&Value::Null),
+        Holder::Template,
         errors,
     );
 }
@@ -109,10 +151,19 @@ pub(super) fn validate_always_restarted(
     }
 }
 
-fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+/// What the spec of a pod is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// A Pod, which has all of its defaults.
+    Pod,
+    /// The template of a workload: some defaults come with the pods made of it.
+    Template,
+}
+
+fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Errors) {
     let volumes = volumes::validate(&path.child("volumes"), spec, errors);
     containers::validate(path, spec, &volumes, errors);
-    containers::validate_host_network(path, spec, errors);
+    containers::validate_host_network(path, spec, holder, errors);
     supported(
         path,
         spec,

@@ -53,6 +53,11 @@ pub(super) type ValidateUpdate = fn(&Value, &Value, &mut Errors);
 /// Puts back what a client cannot write, from the stored object.
 pub(super) type Restore = fn(&mut Value, &Value);
 
+/// Puts back what the path of a part does not take: the part, the object, the stored one.
+pub(super) type RestorePart = fn(&str, &mut Value, &Value);
+/// Says what is wrong with a change that came by the path of a part.
+pub(super) type ValidatePart = fn(&str, &Value, &Value, &mut Errors);
+
 /// A built-in kind. Made by the constructors, refined by the methods that take
 /// and return it, so that a row reads as a sentence.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +117,9 @@ pub struct Kind {
     validate_status: ValidateUpdate,
     status_keeps: &'static [&'static str],
     hollow: Hollow,
+    prepare_part: RestorePart,
+    /// None where a change by any path is a change of the whole.
+    validate_part: Option<ValidatePart>,
 }
 
 /// Where a kind tells an empty list from none.
@@ -171,6 +179,8 @@ impl Kind {
                 field: "",
                 filled: &[],
             },
+            prepare_part: |_, _, _| {},
+            validate_part: None,
         }
     }
 
@@ -311,6 +321,13 @@ impl Kind {
 
     pub(super) const fn update_validated(mut self, validate: ValidateUpdate) -> Self {
         self.validate_update = validate;
+        self
+    }
+
+    /// What the paths of parts take, and what is looked at then.
+    pub(super) const fn parts(mut self, prepare: RestorePart, validate: ValidatePart) -> Self {
+        self.prepare_part = prepare;
+        self.validate_part = Some(validate);
         self
     }
 
@@ -552,6 +569,23 @@ impl Kind {
                 (self.validate_update)(object, old, errors_ref);
             }
         }
+        errors
+    }
+
+    /// Puts back what the path of a part does not take, where it takes a part only.
+    pub fn prepare_part(&self, part: &str, object: &mut Value, old: &Value) {
+        (self.prepare_part)(part, object, old);
+    }
+
+    /// What is wrong with a change that came by the path of a part.
+    pub fn validate_part_update(&self, part: &str, object: &Value, old: &Value) -> Errors {
+        let Some(validate_part) = self.validate_part else {
+            return self.validate_update(object, old);
+        };
+        let mut errors = Errors::new();
+        self.validate_common(object, old, &mut errors);
+        meta::validate_meta_update(object, old, &mut errors);
+        validate_part(part, object, old, &mut errors);
         errors
     }
 

@@ -218,6 +218,9 @@ impl ClusterIps {
     }
 }
 
+/// The policy of Services that have addresses of both families.
+const BOTH_FAMILIES: &str = "RequireDualStack";
+
 /// Gives a validated Service its cluster address, its address families and its
 /// node ports. `ip_used` and `port_used` say what other Services have.
 ///
@@ -236,9 +239,24 @@ pub fn allocate(
     if text(spec, "type") == "ExternalName" {
         return Ok(());
     }
-    default_to(spec, "ipFamilyPolicy", "SingleStack");
+    // Who gives a Service its endpoints by hand may give it those of both families.
+    let is_open = text(spec, "clusterIP") == "None" && present(spec, "selector").is_none();
+    let policy = if is_open {
+        BOTH_FAMILIES
+    } else {
+        "SingleStack"
+    };
+    default_to(spec, "ipFamilyPolicy", policy);
     if present(spec, "ipFamilies").is_none() {
         set(spec, "ipFamilies", json!(["IPv4"]));
+    }
+    if is_open && text(spec, "ipFamilyPolicy") != "SingleStack" {
+        let mut families: Vec<Value> = items(spec, "ipFamilies").cloned().collect();
+        if let [one] = &families[..] {
+            let other = if *one == "IPv4" { "IPv6" } else { "IPv4" };
+            families.push(json!(other));
+            set(spec, "ipFamilies", families);
+        }
     }
     if text(spec, "clusterIP").is_empty() {
         let ip = ips
@@ -299,6 +317,32 @@ mod tests {
         assert_eq!(service, once);
         let mut other = json!({"spec": {"type": "ClusterIP"}});
         assert!(allocate(&mut other, IPS, &|_| true, &|_| false).is_err());
+    }
+
+    #[test]
+    fn a_service_without_addresses_and_selector_has_both_families() {
+        let check = |spec: Value, policy: &str, families: Value| {
+            let mut service = json!({ "spec": spec });
+            allocate(&mut service, IPS, &|_| false, &|_| false).unwrap();
+            assert_eq!(service["spec"]["ipFamilyPolicy"], policy);
+            assert_eq!(service["spec"]["ipFamilies"], families);
+        };
+        let headless = json!({"type": "ClusterIP", "clusterIP": "None"});
+        let with = |field: &str, value: Value| {
+            let mut spec = headless.clone();
+            spec[field] = value;
+            spec
+        };
+        let both = json!(["IPv4", "IPv6"]);
+        check(headless.clone(), "RequireDualStack", both.clone());
+        let preferring = with("ipFamilyPolicy", json!("PreferDualStack"));
+        check(preferring, "PreferDualStack", both);
+        let reversed = with("ipFamilies", json!(["IPv6"]));
+        check(reversed, "RequireDualStack", json!(["IPv6", "IPv4"]));
+        let single = with("ipFamilyPolicy", json!("SingleStack"));
+        check(single, "SingleStack", json!(["IPv4"]));
+        let selecting = with("selector", json!({"a": "b"}));
+        check(selecting, "SingleStack", json!(["IPv4"]));
     }
 
     #[test]

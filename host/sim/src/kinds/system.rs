@@ -6,7 +6,7 @@ use super::edit::{default_to, ensure_object, items, items_mut, present, set};
 use super::pod::{self, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
-use super::{endpoints, namespace, persistent_volume, pod_validation, service};
+use super::{endpoints, namespace, persistent_volume, pod_parts, pod_validation, service};
 use crate::field::Path;
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -129,6 +129,8 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(pod::default)
         .admitted(pod::admit)
         .status_prepared(pod::prepare_create)
+        .prepared(|_| {}, pod::prepare_update)
+        .parts(pod_parts::prepare, pod_parts::validate)
         .validated(pod_validation::validate)
         .update_validated(pod_validation::validate_update),
     Kind::namespaced(V1, "PodTemplate", "podtemplates")

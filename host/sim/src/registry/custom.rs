@@ -1,7 +1,9 @@
 //! The rules of one version of a custom resource.
 
+use std::sync::Arc;
+
 use reeve_ssa::Schema;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::replicas;
 use crate::field::Errors;
@@ -18,6 +20,8 @@ pub(crate) struct Custom {
     pub(crate) merge: Schema,
     /// What objects may hold.
     pub(crate) structure: Option<crate::crd::Schema>,
+    /// The version that objects are stored in, where that is another one.
+    pub(crate) storage: Option<Arc<Storage>>,
     /// Whether the status is written by a path of its own.
     pub(crate) has_status: bool,
     /// Where the numbers of the scale subresource are.
@@ -26,6 +30,15 @@ pub(crate) struct Custom {
     pub(crate) columns: Vec<Value>,
     /// `deprecationWarning`, where the version is deprecated.
     pub(crate) deprecation: Option<String>,
+}
+
+/// The version of a definition that its objects are stored in.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    /// `apiVersion` of what is stored.
+    pub(crate) api_version: String,
+    /// What it may hold.
+    pub(crate) structure: Option<crate::crd::Schema>,
 }
 
 /// JSON pointers to the numbers of a scale subresource.
@@ -37,6 +50,16 @@ pub(crate) struct ScalePaths {
     pub(crate) status_replicas: String,
     /// The selector, as text.
     pub(crate) selector: Option<String>,
+}
+
+impl Storage {
+    /// Removes from an object what this version has no field for, and sets its defaults.
+    pub(crate) fn fit(&self, object: &mut Value) {
+        if let Some(structure) = &self.structure {
+            structure.prune(object);
+            structure.default(object);
+        }
+    }
 }
 
 impl Custom {
@@ -52,6 +75,24 @@ impl Custom {
             structure.default(object);
         }
         pruned
+    }
+
+    /// Removes what this version has no field for from an object of another one. What it
+    /// would have by default is not set: of what is read, the storage version says that.
+    pub(crate) fn trim(&self, object: &mut Value) {
+        if let Some(structure) = &self.structure {
+            structure.prune(object);
+        }
+    }
+
+    /// Makes of an object of this version what is stored of it: one of the storage
+    /// version, which loses what that has no field for and gets its defaults.
+    pub(crate) fn store(&self, object: &mut Value) {
+        let Some(storage) = &self.storage else {
+            return;
+        };
+        object["apiVersion"] = json!(storage.api_version);
+        storage.fit(object);
     }
 
     /// What is wrong with an object, or with the change of it or of its `status`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reeve_ssa::Schema;
 use serde_json::{Value, json};
 
-use super::custom::{Custom, ScalePaths};
+use super::custom::{Custom, ScalePaths, Storage};
 use crate::crd;
 use crate::kinds::{Subresource, Verbs};
 use crate::resource::{Nature, Resource};
@@ -28,17 +28,34 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let versions = definition
         .pointer("/spec/versions")
         .and_then(Value::as_array);
-    let mut resources: Vec<Arc<Resource>> = versions
-        .into_iter()
-        .flatten()
-        .filter(|version| version.get("served") == Some(&Value::Bool(true)))
-        .map(|version| Arc::new(resource(definition, version)))
+    let versions = || versions.into_iter().flatten();
+    let is = |version: &Value, what: &str| version.get(what) == Some(&Value::Bool(true));
+    let storage = versions().find(|version| is(version, "storage"));
+    // Of one version alone nothing is ever converted.
+    let storage = storage.filter(|_| versions().nth(1).is_some());
+    let storage = storage.map(|version| Arc::new(stored(definition, version)));
+    let mut resources: Vec<Arc<Resource>> = versions()
+        .filter(|version| is(version, "served"))
+        .map(|version| {
+            let storage = storage.clone().filter(|_| !is(version, "storage"));
+            Arc::new(resource(definition, version, storage))
+        })
         .collect();
     resources.sort_by(|a, b| crate::discovery::compare_versions(&b.version, &a.version));
     resources
 }
 
-fn resource(definition: &Value, version: &Value) -> Resource {
+/// The version that objects are stored in.
+fn stored(definition: &Value, version: &Value) -> Storage {
+    let group = text(&definition["spec"]["group"]);
+    let schema = version.pointer("/schema/openAPIV3Schema");
+    Storage {
+        api_version: format!("{group}/{}", text(&version["name"])),
+        structure: schema.and_then(|schema| crd::Schema::parse(schema).ok()),
+    }
+}
+
+fn resource(definition: &Value, version: &Value, storage: Option<Arc<Storage>>) -> Resource {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let group = text(&spec["group"]);
@@ -77,6 +94,7 @@ fn resource(definition: &Value, version: &Value) -> Resource {
                 .and_then(|schema| Schema::from_crd(schema).ok())
                 .unwrap_or_else(Schema::untyped),
             structure: schema.and_then(|schema| crd::Schema::parse(schema).ok()),
+            storage,
             has_status,
             scale,
             columns: version["additionalPrinterColumns"]

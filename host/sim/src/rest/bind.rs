@@ -4,24 +4,37 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Call, Writer};
-use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::kinds::edit::text_at;
 use crate::status::ApiError;
 use crate::store::Refused;
+use crate::typed::BINDING;
 
+const PODS: &str = "pods";
 /// How often a binding is tried again when another write came in between.
 const ATTEMPTS: usize = 50;
 
-/// Binds the pod that the path names as the `Binding` in the body says.
+/// Binds a pod as the `Binding` in the body says: the pod that the path names, or where
+/// it names none the one of the binding's own name.
 pub(super) fn bind(call: &Call) -> Result<Answer, ApiError> {
-    let binding = negotiate::parse_body(&call.headers, &call.body, "Binding")?;
+    let binding = call.read_as(BINDING)?;
+    let name = text_at(&binding, "/metadata/name");
+    if call.path.name.is_some() && name != call.name() {
+        let why = "name in URL does not match name in Binding object";
+        return Err(ApiError::bad_request(why));
+    }
     let node = text_at(&binding, "/target/name");
     if node.is_empty() {
         return Err(ApiError::bad_request("target.name: Required value"));
     }
     let uid = text_at(&binding, "/metadata/uid");
-    call.writer()?.bind(&call.key(), uid, node)?;
+    let pods = call.server.registry.find_table(PODS);
+    let pods = pods.ok_or_else(ApiError::no_such_resource)?;
+    let writer = Writer {
+        resource: &pods,
+        ..call.writer()?
+    };
+    writer.bind(&pods.key(call.namespace(), name), uid, node)?;
     let status = json!({
         "kind": "Status",
         "apiVersion": "v1",

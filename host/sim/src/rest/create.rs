@@ -16,6 +16,9 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     call.query.check_write("CreateOptions", Errors::new())?;
     match call.subresource() {
+        None if resource.group.is_empty() && resource.plural == "bindings" => {
+            return bind::bind(call);
+        }
         None if !resource.is_stored() => {
             let question = call.read_as(resource.typed())?;
             let answer = reviews::answer(call, question)?;

@@ -39,7 +39,8 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
     if resource.kind == "Job" && resource.group == "batch" && options.propagation.is_none() {
         call.warn(JOBS_LEAVE_PODS);
     }
-    Ok(match call.writer()?.delete(&call.key(), &options)? {
+    let writer = deleting(call, &options)?;
+    Ok(match writer.delete(&call.key(), &options)? {
         Deleted::Terminating(object) => call.answer(StatusCode::OK, &object),
         Deleted::Gone(object) if resource.returns_deleted() => call.answer(StatusCode::OK, &object),
         Deleted::Gone(object) => {
@@ -60,6 +61,17 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
     })
 }
 
+/// Who deletes: what a body says of a dry run is so whatever the parameters say.
+pub(super) fn deleting<'a>(
+    call: &'a Call,
+    options: &DeleteOptions,
+) -> Result<Writer<'a>, ApiError> {
+    Ok(Writer {
+        dry_run: options.dry_run,
+        ..call.writer()?
+    })
+}
+
 impl Writer<'_> {
     /// Deletes the object of `key`, or begins to.
     pub(crate) fn delete(&self, key: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
@@ -71,11 +83,11 @@ impl Writer<'_> {
         for _ in 0..ATTEMPTS {
             let live = store.get(&resource.table, key).ok_or_else(missing)?;
             check_preconditions(resource, &live, options)?;
-            let before = live.value_as(&resource.api_version);
+            let before = live.value_as(resource);
             let policy = options
                 .propagation
                 .or_else(|| resource.propagation(&before));
-            let after = self.marked(&before, policy);
+            let mut after = self.marked(&before, policy);
             if meta::may_end(resource, &after) {
                 if self.dry_run || options.dry_run {
                     return Ok(Deleted::Gone(live));
@@ -98,6 +110,7 @@ impl Writer<'_> {
                     key, &after,
                 ))));
             }
+            resource.encode(&mut after);
             match store.replace(&resource.table, key, live.version(), after) {
                 Ok(object) => {
                     self.server.committed(resource, &object, false);

@@ -2,7 +2,8 @@
 
 use http::StatusCode;
 
-use super::options::{DeleteOptions, ListOptions};
+use super::delete::deleting;
+use super::options::{DeleteOptions, ListOptions, VersionMatch};
 use super::{Call, list};
 use crate::http::response::{self, Answer};
 use crate::status::ApiError;
@@ -10,8 +11,13 @@ use crate::status::ApiError;
 /// Deletes the selected objects and answers with the list of them.
 pub(super) fn delete_collection(call: &Call) -> Result<Answer, ApiError> {
     let options = DeleteOptions::parse(call)?;
-    let listed = list::select(call, &ListOptions::parse(&call.query, false)?)?;
-    let writer = call.writer()?;
+    let mut selected = ListOptions::parse(&call.query, false)?;
+    // What is deleted is read in pages, and pages of a version are of that one.
+    if selected.matching.is_none() && selected.version.is_some_and(|version| version > 0) {
+        selected.matching = Some(VersionMatch::Exact);
+    }
+    let listed = list::select(call, &selected)?;
+    let writer = deleting(call, &options)?;
     for object in &listed.objects {
         match writer.delete(object.key(), &options) {
             // Somebody else deleted it meanwhile: that is what was wanted.

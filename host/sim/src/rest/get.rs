@@ -17,7 +17,7 @@ pub(super) async fn get(call: &Call) -> Result<Answer, ApiError> {
     }
     let object = call.live()?;
     match call.subresource() {
-        Some("scale") => scale::answer(call, &object.value_as(&call.resource.api_version)),
+        Some("scale") => scale::answer(call, &object.value_as(&call.resource)),
         Some("log") => Ok(response::text(StatusCode::OK, "")),
         _ => Ok(call.answer(StatusCode::OK, &object)),
     }

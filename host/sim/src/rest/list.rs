@@ -1,7 +1,6 @@
 //! List and watch.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::StatusCode;
 
@@ -14,9 +13,6 @@ use crate::selection::Selection;
 use crate::status::ApiError;
 use crate::store::{Object, Range};
 use crate::watch::{self, Start};
-
-/// How long a list waits for a version that has not been reached yet.
-const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
 
 /// Part of a list: the objects of a page, at one version.
 #[derive(Debug)]
@@ -121,10 +117,6 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
 pub(super) async fn watch(call: &Call) -> Result<Answer, ApiError> {
     let options = ListOptions::parse(&call.query, true)?;
     let selection = selection(call, &options)?;
-    // What is there is sent as of a version, which may be yet to come.
-    if let (Some(true), Some(version)) = (options.initial_events, options.version) {
-        wait_for(call, version).await?;
-    }
     let start = match (options.initial_events, options.version) {
         (Some(true), _) if options.bookmarks => Start::PresentThenBookmark,
         (Some(true), _) => Start::Present,
@@ -141,6 +133,10 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, ApiError> {
             selection,
             rendering: call.rendering(),
             start,
+            // What is there is sent as of a version, which may be yet to come.
+            not_before: options
+                .version
+                .filter(|_| options.initial_events == Some(true)),
             timeout: options.timeout,
             bookmarks: options.bookmarks.then_some(call.server.bookmark_interval),
         },
@@ -163,13 +159,5 @@ fn selection(call: &Call, options: &ListOptions) -> Result<Selection, ApiError> 
 
 /// Waits until `version` has been written, for a while.
 pub(super) async fn wait_for(call: &Call, version: u64) -> Result<(), ApiError> {
-    let mut latest = call.server.store.follow_all();
-    let reached = latest.wait_for(|now| *now >= version);
-    match tokio::time::timeout(WAIT_FOR_VERSION, reached).await {
-        Ok(Ok(_)) => Ok(()),
-        _ => Err(ApiError::version_too_large(
-            version,
-            call.server.store.version(),
-        )),
-    }
+    watch::reached(&call.server.store, version).await
 }

@@ -1,5 +1,7 @@
 //! The metadata that the server itself writes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::resource::Resource;
@@ -157,4 +159,21 @@ pub(crate) fn generate(prefix: &str, server: &Shared) -> String {
         name.push(char::from(server.random.pick(SUFFIX_LETTERS)));
     }
     name
+}
+
+/// Removes owners that are named again in the same words, and answers with their UIDs.
+pub(super) fn drop_owners_named_twice(object: &mut Value) -> Vec<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences");
+    let Some(owners) = owners.and_then(Value::as_array_mut) else {
+        return Vec::new();
+    };
+    let (mut known, mut twice) = (BTreeSet::new(), Vec::new());
+    owners.retain(|owner| {
+        let is_new = known.insert(owner.to_string());
+        if !is_new {
+            twice.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+        is_new
+    });
+    twice
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Call;
+use crate::decode::{self, Document};
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
 use crate::http::query::{Query, check_dry_run, invalid_options};
@@ -37,9 +38,6 @@ impl ListOptions {
     /// Reads and checks the parameters.
     pub(super) fn parse(query: &Query, watch: bool) -> Result<Self, ApiError> {
         let mut errors = Errors::new();
-        let forbid = |errors: &mut Errors, field: &str, why: &str| {
-            errors.push(FieldError::forbidden(&Path::new(field), why));
-        };
         let version = query
             .get("resourceVersion")
             .map(parse_version)
@@ -52,51 +50,26 @@ impl ListOptions {
             .get("sendInitialEvents")
             .map(|_| query.flag("sendInitialEvents"));
         let token = query.get("continue").map(str::to_owned);
-        let matching = match query.get("resourceVersionMatch") {
-            None => None,
+        let asked = query.get("resourceVersionMatch");
+        let matching = match asked {
             Some("Exact") => Some(VersionMatch::Exact),
             Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
-            Some(other) => {
-                errors.push(FieldError::not_supported(
-                    &Path::new("resourceVersionMatch"),
-                    &other.into(),
-                    &["Exact", "NotOlderThan", ""],
-                ));
-                None
-            }
+            _ => None,
         };
-        if matching.is_some() && !watch && version.is_none() {
-            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if matching == Some(VersionMatch::Exact) && !watch && version == Some(0) {
-            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if matching.is_some() && token.is_some() {
-            let why = "resourceVersionMatch is forbidden when continue is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
-        }
-        if watch && initial_events.is_some() && matching != Some(VersionMatch::NotOlderThan) {
-            let other = query.get("resourceVersionMatch").unwrap_or_default();
-            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            forbid(&mut errors, "resourceVersionMatch", why);
-            if matching == Some(VersionMatch::Exact) {
-                errors.push(FieldError::not_supported(
-                    &Path::new("resourceVersionMatch"),
-                    &other.into(),
-                    &["NotOlderThan"],
-                ));
-            }
-        }
-        if watch && initial_events.is_none() && matching.is_some() {
-            let why =
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            forbid(&mut errors, "resourceVersionMatch", why);
+        let given = Match {
+            asked,
+            matching,
+            continues: token.is_some(),
+        };
+        if watch {
+            given.check_watch(initial_events.is_some(), &mut errors);
+        } else {
+            let versioned = query.get("resourceVersion").is_some();
+            given.check_list(versioned, version == Some(0), &mut errors);
         }
         if !watch && initial_events.is_some() {
             let why = "sendInitialEvents is forbidden for list";
-            forbid(&mut errors, "sendInitialEvents", why);
+            errors.push(FieldError::forbidden(&Path::new("sendInitialEvents"), why));
         }
         if !errors.is_empty() {
             return Err(invalid_options("ListOptions", &errors));
@@ -123,6 +96,72 @@ impl ListOptions {
             bookmarks: query.flag("allowWatchBookmarks"),
             initial_events,
         })
+    }
+}
+
+/// What a request says of how its version is meant.
+struct Match<'a> {
+    asked: Option<&'a str>,
+    matching: Option<VersionMatch>,
+    /// Whether it asks for a further page.
+    continues: bool,
+}
+
+impl Match<'_> {
+    const FIELD: Path<'static> = Path::new("resourceVersionMatch");
+
+    fn check_list(&self, versioned: bool, any_version: bool, errors: &mut Errors) {
+        if self.asked.is_none() {
+            return;
+        }
+        if !versioned {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        self.check_continues(errors);
+        if self.matching.is_none() {
+            self.refuse(&["Exact", "NotOlderThan", ""], errors);
+        }
+        if self.matching == Some(VersionMatch::Exact) && any_version {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+    }
+
+    fn check_watch(&self, initial_events: bool, errors: &mut Errors) {
+        let fits = self.matching == Some(VersionMatch::NotOlderThan);
+        if initial_events && !fits {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        if self.asked.is_none() {
+            return;
+        }
+        if !initial_events {
+            let why =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+        if !fits {
+            self.refuse(&["NotOlderThan"], errors);
+        }
+        self.check_continues(errors);
+    }
+
+    fn check_continues(&self, errors: &mut Errors) {
+        if self.continues {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(&Self::FIELD, why));
+        }
+    }
+
+    fn refuse(&self, supported: &[&str], errors: &mut Errors) {
+        let asked = self.asked.unwrap_or_default();
+        errors.push(FieldError::not_supported(
+            &Self::FIELD,
+            &asked.into(),
+            supported,
+        ));
     }
 }
 
@@ -161,28 +200,24 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads the body, and where there is none the parameters.
+    /// Reads the body, or where there is none the parameters.
+    ///
+    /// # Errors
+    ///
+    /// When something has another type than it should: an option that cannot be read
+    /// might be what was to hold the deletion back.
     pub(super) fn parse(call: &Call) -> Result<Self, ApiError> {
-        let mut options = DeleteOptions {
-            dry_run: call.query.dry_run(),
-            ..DeleteOptions::default()
-        };
-        let body = if call.body.is_empty() {
-            Value::Null
+        let asked = if call.body.is_empty() {
+            options_of(&call.query)?
         } else {
             options_in(call)?
         };
-        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-        options.uid = text("/preconditions/uid").map(str::to_owned);
-        options.version = text("/preconditions/resourceVersion").map(str::to_owned);
+        let text = |pointer: &str| asked.pointer(pointer).and_then(Value::as_str);
         let mut errors = Errors::new();
-        let policy = text("/propagationPolicy").or_else(|| call.query.get("propagationPolicy"));
-        let older = body
-            .get("orphanDependents")
-            .is_some_and(|orphan| !orphan.is_null())
-            || call.query.get("orphanDependents").is_some();
+        let policy = text("/propagationPolicy");
+        let orphan = asked.get("orphanDependents").and_then(Value::as_bool);
         if let Some(policy) = policy
-            && older
+            && orphan.is_some()
         {
             errors.push(FieldError::invalid_str(
                 &Path::new("propagationPolicy"),
@@ -190,15 +225,17 @@ impl DeleteOptions {
                 "orphanDependents and deletionPropagation cannot be both set",
             ));
         }
-        let stages = body["dryRun"].as_array().into_iter().flatten();
+        let stages = asked["dryRun"].as_array().into_iter().flatten();
         let stages: Vec<&str> = stages.filter_map(Value::as_str).collect();
-        options.dry_run |= !stages.is_empty();
-        options.propagation = match policy {
-            None => orphan_dependents(&body, &call.query),
-            Some("Background") => Some(Propagation::Background),
-            Some("Foreground") => Some(Propagation::Foreground),
-            Some("Orphan") => Some(Propagation::Orphan),
-            Some(other) => {
+        let propagation = match (policy, orphan) {
+            // The older way of saying it.
+            (None, Some(true)) => Some(Propagation::Orphan),
+            (None, Some(false)) => Some(Propagation::Background),
+            (None, None) => None,
+            (Some("Background"), _) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) => Some(Propagation::Orphan),
+            (Some(other), _) => {
                 errors.push(FieldError::not_supported(
                     &Path::new("propagationPolicy"),
                     &other.into(),
@@ -208,9 +245,40 @@ impl DeleteOptions {
             }
         };
         check_dry_run(&stages, &mut errors);
-        call.query.check_write("DeleteOptions", errors)?;
-        Ok(options)
+        if !errors.is_empty() {
+            return Err(invalid_options("DeleteOptions", &errors));
+        }
+        Ok(DeleteOptions {
+            propagation,
+            uid: text("/preconditions/uid").map(str::to_owned),
+            version: text("/preconditions/resourceVersion").map(str::to_owned),
+            dry_run: !stages.is_empty(),
+        })
     }
+}
+
+/// The options in the parameters, as a body would have them.
+fn options_of(query: &Query) -> Result<Value, ApiError> {
+    let mut options = json!({});
+    if let Some(seconds) = query.number("gracePeriodSeconds")? {
+        options["gracePeriodSeconds"] = json!(seconds);
+    }
+    if query.has("orphanDependents") {
+        options["orphanDependents"] = json!(query.flag("orphanDependents"));
+    }
+    if let Some(policy) = query.get("propagationPolicy") {
+        options["propagationPolicy"] = json!(policy);
+    }
+    for precondition in ["uid", "resourceVersion"] {
+        if let Some(text) = query.get(precondition) {
+            options["preconditions"][precondition] = json!(text);
+        }
+    }
+    let stages: Vec<&str> = query.all("dryRun").collect();
+    if !stages.is_empty() {
+        options["dryRun"] = json!(stages);
+    }
+    Ok(options)
 }
 
 /// The options in the body, which may say that they are of any version.
@@ -227,27 +295,13 @@ fn options_in(call: &Call) -> Result<Value, ApiError> {
             bare.map_or(error, ApiError::bad_request)
         })?;
     let text = |field: &str| body[field].as_str().unwrap_or_default();
-    match text("kind") {
-        "" | "DeleteOptions" => Ok(body),
-        kind => Err(ApiError::bad_request(format!(
+    let kind = text("kind");
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(ApiError::bad_request(format!(
             "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
             text("apiVersion")
-        ))),
+        )));
     }
-}
-
-/// The older way of saying `propagationPolicy`.
-fn orphan_dependents(body: &Value, query: &Query) -> Option<Propagation> {
-    let orphan = match body.get("orphanDependents").and_then(Value::as_bool) {
-        Some(orphan) => orphan,
-        None => {
-            query.get("orphanDependents")?;
-            query.flag("orphanDependents")
-        }
-    };
-    Some(if orphan {
-        Propagation::Orphan
-    } else {
-        Propagation::Background
-    })
+    let read = decode::builtin("v1", "DeleteOptions", Document::from(body));
+    read.map(|read| read.object).map_err(ApiError::bad_request)
 }

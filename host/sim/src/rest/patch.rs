@@ -150,14 +150,12 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         check_version(&object)?;
         // There is nothing that a version could be of.
         meta::of_mut(&mut object).remove("resourceVersion");
-        match writer.create(
-            call.namespace(),
-            Proposal {
-                object,
-                owned: true,
-                ..Proposal::default()
-            },
-        ) {
+        let proposal = Proposal {
+            object,
+            owned: true,
+            ..Proposal::default()
+        };
+        match writer.create_if(call.namespace(), proposal, || call.may_create()) {
             Err(error) if error.reason() == "AlreadyExists" && !writer.dry_run => {}
             written => {
                 let written = written?;

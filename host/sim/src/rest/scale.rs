@@ -246,7 +246,7 @@ fn write(
             ..Proposal::default()
         })
     })?;
-    answer(call, &written.object.value_as(&resource.api_version))
+    answer(call, &written.object.value_as(resource))
 }
 
 /// Refuses what no scale may be.

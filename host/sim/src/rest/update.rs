@@ -33,7 +33,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             complaints,
             hollow,
         };
-        let written = writer.create(call.namespace(), proposal)?;
+        let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
         return Ok(call.answer(StatusCode::CREATED, &written.object));
     }
     let unconditional =

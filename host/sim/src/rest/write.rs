@@ -14,7 +14,6 @@ use crate::definitions;
 use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
-use crate::names;
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
@@ -117,6 +116,18 @@ impl<'a> Writer<'a> {
     /// Stores a new object in `namespace`. An object made by apply brings its
     /// ownership; for others it is the caller's.
     pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
+        self.create_if(namespace, proposal, || Ok(()))
+    }
+
+    /// As [`Writer::create`], where the request itself says nothing of the right to
+    /// create: `allowed` is asked for it once the object is known to be valid, which is
+    /// when the real server asks.
+    pub(crate) fn create_if(
+        &self,
+        namespace: &str,
+        proposal: Proposal,
+        allowed: impl FnOnce() -> Result<(), ApiError>,
+    ) -> Result<Written, ApiError> {
         let Proposal {
             mut object,
             owned,
@@ -131,9 +142,11 @@ impl<'a> Writer<'a> {
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
+        self.drop_owners_named_twice(&mut object, !self.patches);
         if !owned {
             object = manage::update(self, None, &object)?;
         }
+        self.drop_owners_named_twice(&mut object, self.patches);
         resource.settle(&mut object)?;
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
@@ -149,9 +162,11 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
+        allowed()?;
         admission::validate(self.server, resource, &object, true)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
+        self.warn_of_conversion(&object);
         let claim = services::allocate(self.server, resource, &mut object)?;
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
@@ -197,11 +212,11 @@ impl<'a> Writer<'a> {
         for _ in 0..ATTEMPTS {
             let live = self.server.store.get(&resource.table, key);
             let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
-            let before = live.value_as(&resource.api_version);
+            let before = live.value_as(resource);
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let (after, claim) = self.next(&before, &live, proposal)?;
-            if same(&before, &after) && !live.is_shown_otherwise() {
+            if is_kept(resource, &live, &before, &after) && !live.is_shown_otherwise() {
                 return Ok(Written { object: live });
             }
             if self.dry_run {
@@ -259,9 +274,11 @@ impl<'a> Writer<'a> {
         }
         self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
+        self.drop_owners_named_twice(&mut after, !self.patches);
         if !owned {
             after = manage::update(self, Some(before), &after)?;
         }
+        self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
         match self.part {
             Part::Status => {
@@ -277,9 +294,10 @@ impl<'a> Writer<'a> {
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
-        let errors = match self.part {
+        let errors = match &self.part {
             Part::Status => resource.validate_status_update(&after, before),
-            Part::Whole | Part::Other(_) => resource.validate_update(&after, before),
+            Part::Whole => resource.validate_update(&after, before),
+            Part::Other(other) => resource.validate_part_update(other, &after, before),
         };
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
@@ -288,6 +306,7 @@ impl<'a> Writer<'a> {
             admission::validate(self.server, resource, &after, false)?;
         }
         self.warn_of_finalizers(&after, Some(before));
+        self.warn_of_conversion(&after);
         let claim = services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
         depth::check(&after)?;
@@ -327,60 +346,6 @@ impl<'a> Writer<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Tells the caller something besides the answer, once.
-    fn warn<'w>(&self, more: impl Iterator<Item = &'w str>) {
-        let Some(warnings) = self.warnings else {
-            return;
-        };
-        let mut warnings = warnings.lock();
-        for warning in more {
-            if !warnings.iter().any(|told| told == warning) {
-                warnings.push(warning.to_owned());
-            }
-        }
-    }
-
-    /// Tells of new finalizers of a custom resource that may be those of somebody else.
-    fn warn_of_finalizers(&self, after: &Value, before: Option<&Value>) {
-        if !self.resource.is_custom() {
-            return;
-        }
-        let added = meta::finalizers(after);
-        let had: Vec<&str> = before.into_iter().flat_map(meta::finalizers).collect();
-        let mut added: Vec<&str> = added.filter(|name| !had.contains(name)).collect();
-        added.sort_unstable();
-        for name in added {
-            let wrong = names::qualified_name(name);
-            let path = if name.contains('.') {
-                " including a path (/)"
-            } else {
-                ""
-            };
-            let plain = (!names::is_known_finalizer(name)).then(|| {
-                format!(
-                    "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
-                )
-            });
-            for why in wrong.into_iter().chain(plain) {
-                let warning = format!("metadata.finalizers: {}: {why}", quoted(name));
-                self.warn(std::iter::once(warning.as_str()));
-            }
-        }
-    }
-
-    /// Tells who makes something that requests are to be held against that nobody asks
-    /// it here.
-    fn warn_of_no_effect(&self) {
-        let resource = self.resource;
-        if self.server.warns_of_no_effect && resource.group == "admissionregistration.k8s.io" {
-            let warning = format!(
-                "{} are stored by this server and never asked: they have no effect here",
-                resource.plural
-            );
-            self.warn(std::iter::once(warning.as_str()));
-        }
     }
 
     /// Refuses an object that was read in another version, or is another one.
@@ -427,6 +392,16 @@ impl<'a> Writer<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether what is to be stored is what is stored. `before` is that in the version of the
+/// request, which is not always the one that is stored.
+fn is_kept(resource: &Resource, live: &Object, before: &Value, after: &Value) -> bool {
+    let is_as_stored = |value: &Value| value["apiVersion"] == *live.api_version();
+    if is_as_stored(before) || !resource.is_custom() {
+        return same(before, after);
+    }
+    is_as_stored(after) && same(&live.value(), after)
 }
 
 /// Whether nothing changed that is worth a write: the times in `managedFields`

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::conversion::convert;
+use crate::resource::Resource;
 
 /// An object in one version. Never changes; a write makes a new one.
 #[derive(Debug, PartialEq)]
@@ -158,17 +159,22 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The JSON as served in `api_version`.
-    pub(crate) fn json(&self, api_version: &str) -> Bytes {
-        if *self.api_version == *api_version {
-            return self.json.clone();
-        }
-        Bytes::from(self.value_as(api_version).to_string())
+    /// The version that it is stored in.
+    pub(crate) fn api_version(&self) -> &str {
+        &self.api_version
     }
 
-    /// The object, parsed, as served in `api_version`.
-    pub(crate) fn value_as(&self, api_version: &str) -> Value {
-        convert(self.value(), api_version)
+    /// The JSON as served in the version of `resource`.
+    pub(crate) fn json(&self, resource: &Resource) -> Bytes {
+        if *self.api_version == *resource.api_version {
+            return self.json.clone();
+        }
+        Bytes::from(self.value_as(resource).to_string())
+    }
+
+    /// The object, parsed, as served in the version of `resource`.
+    pub(crate) fn value_as(&self, resource: &Resource) -> Value {
+        convert(self.value(), resource)
     }
 }
 

@@ -63,9 +63,16 @@ impl Schema {
         }
     }
 
+    /// Whether a field holds any value, of no type of its own.
+    fn is_free(&self, map: &Map, name: &str) -> bool {
+        let shape = map.type_of(name).and_then(|ty| self.atom(ty).map.as_ref());
+        shape.is_some_and(Schema::is_deduced_map)
+    }
+
     fn is_absent(&self, map: &Map, name: &str, value: &Value) -> bool {
         match value {
-            Value::Array(items) => items.is_empty(),
+            // Where anything goes, an empty list is a value as any other.
+            Value::Array(items) => items.is_empty() && !self.is_free(map, name),
             // An empty struct behind a pointer stays: it may be the choice of
             // a variant. So does an object without declared fields, which is
             // such a struct with nothing in it.

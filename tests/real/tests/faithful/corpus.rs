@@ -27,6 +27,9 @@
 //! | `watch` | a GET that stays open under this name |
 //! | `events` | in place of a method: reads from that watch, `count` events, or all to its end |
 //!
+//! A scenario with `alone: true` is played when all others are over: what it makes means
+//! something to the whole cluster, and is deleted at its end.
+//!
 //! `$ns` is the namespace; `${ns}.example.com` serves as a group.
 
 use std::collections::BTreeMap;
@@ -43,6 +46,9 @@ use serde_json::{Map, Value};
 pub(crate) struct Scenario {
     #[serde(rename = "scenario")]
     pub(crate) name: String,
+    /// Whether it changes what the requests of others come to, and is played by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) alone: bool,
     pub(crate) steps: Vec<Step>,
 }
 

@@ -80,6 +80,7 @@ impl Kind {
         }
         Scenario {
             name: format!("generated/{}", self.kind),
+            alone: false,
             steps,
         }
     }

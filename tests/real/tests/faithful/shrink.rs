@@ -56,6 +56,7 @@ pub(crate) async fn shrink(
 fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     let with = |steps: Vec<Step>| Scenario {
         name: scenario.name.clone(),
+        alone: scenario.alone,
         steps,
     };
     let mut candidates = Vec::new();

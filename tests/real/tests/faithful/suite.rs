@@ -196,14 +196,19 @@ async fn corpus(
     let mut scenarios = corpus::read(&folder().join("corpus"))?;
     scenarios.retain(|scenario| scenario.name.starts_with(filter));
     // Those that wait for controllers take longest, and go beside the rest.
-    scenarios.sort_by_key(|scenario| !scenario.waits());
-    let compared = stream::iter(scenarios.iter().enumerate())
-        .map(|(index, scenario)| async move {
-            judged(servers, scenario, &format!("corpus{index}x")).await
-        })
+    scenarios.sort_by_key(|scenario| (scenario.alone, !scenario.waits()));
+    let shared = scenarios.iter().filter(|scenario| !scenario.alone).count();
+    let played = |(index, scenario)| async move {
+        judged(servers, scenario, &format!("corpus{index}x")).await
+    };
+    let mut compared = stream::iter(scenarios.iter().enumerate().take(shared))
+        .map(played)
         .buffered(AT_ONCE)
         .try_collect::<Vec<_>>()
         .await?;
+    for one in scenarios.iter().enumerate().skip(shared) {
+        compared.push(played(one).await?);
+    }
     let (mut score, mut sum) = (Score::default(), Tally::default());
     for (scenario, (findings, tally)) in scenarios.iter().zip(compared) {
         score.judge(accepted, scenario, findings);
@@ -232,6 +237,7 @@ async fn kinds(servers: &Servers) -> Result<Vec<Kind>> {
     for kind in &kinds {
         let before = Scenario {
             name: kind.kind.clone(),
+            alone: false,
             steps: kind.before.clone(),
         };
         compare(

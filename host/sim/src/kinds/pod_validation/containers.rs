@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{environment, handlers, security, supported, validate_resources, volumes};
+use super::{Holder, environment, handlers, security, supported, validate_resources, volumes};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{flag, integer, items, present, text};
 use crate::names;
@@ -60,25 +60,32 @@ pub(super) fn validate(
     }
 }
 
-/// On the network of its node, a container's ports are those of the node.
-pub(super) fn validate_host_network(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+/// On the network of its node, a container's ports are those of the node. A template
+/// may leave that to the defaults of its pods.
+pub(super) fn validate_host_network(
+    path: &Path<'_>,
+    spec: &Value,
+    holder: Holder,
+    errors: &mut Errors,
+) {
     if !flag(spec, "hostNetwork") {
         return;
     }
-    for field in ["containers", "initContainers"] {
-        let list = path.child(field);
-        for (index, container) in items(spec, field).enumerate() {
-            let path = list.index(index);
-            let ports = path.child("ports");
-            for (index, port) in items(container, "ports").enumerate() {
-                let on_host = integer(port, "hostPort").unwrap_or(0);
-                if on_host != integer(port, "containerPort").unwrap_or(0) {
-                    errors.push(FieldError::invalid(
-                        &ports.index(index).child("hostPort"),
-                        &on_host.into(),
-                        "must match `containerPort` when `hostNetwork` is true",
-                    ));
-                }
+    let list = path.child("containers");
+    for (index, container) in items(spec, "containers").enumerate() {
+        let path = list.index(index);
+        let ports = path.child("ports");
+        for (index, port) in items(container, "ports").enumerate() {
+            let on_host = integer(port, "hostPort").unwrap_or(0);
+            if on_host == 0 && holder == Holder::Template {
+                continue;
+            }
+            if on_host != integer(port, "containerPort").unwrap_or(0) {
+                errors.push(FieldError::invalid(
+                    &ports.index(index).child("hostPort"),
+                    &on_host.into(),
+                    "must match `containerPort` when `hostNetwork` is true",
+                ));
             }
         }
     }

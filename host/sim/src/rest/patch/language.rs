@@ -56,6 +56,11 @@ impl Patch {
                         MOST_OPERATIONS,
                     ));
                 }
+                if let Some(sort) = operations.iter().find_map(no_operation) {
+                    return Err(bad(&format!(
+                        "json: cannot unmarshal {sort} into Go value of type handlers.jsonPatchOp"
+                    )));
+                }
                 complaints = complaints_of_operations(&operations, &complaints);
                 Change::Json(operations)
             }
@@ -220,6 +225,18 @@ fn refused(shown: &str, why: &str) -> ApiError {
     let mut errors = Errors::new();
     errors.push(FieldError::invalid_str(&Path::new("patch"), shown, why));
     ApiError::invalid(nothing, &errors)
+}
+
+/// What is there in place of an operation, as messages call it; null is an operation
+/// without fields.
+fn no_operation(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Object(_) | Value::Null => None,
+        Value::Array(_) => Some("array"),
+        Value::String(_) => Some("string"),
+        Value::Number(_) => Some("number"),
+        Value::Bool(_) => Some("bool"),
+    }
 }
 
 /// What is wrong with the fields of operations: they are few and known.

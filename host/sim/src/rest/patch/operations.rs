@@ -159,13 +159,28 @@ fn operate(object: &mut Value, operation: &Value) -> Option<()> {
             .pointer(&path)
             .is_none_or(Value::is_null)
             .then_some(()),
-        "remove" if path.is_empty() => None,
-        "add" | "replace" | "test" => {
+        // The whole may be replaced by another object or list, and nothing else.
+        "replace" => match value() {
+            whole @ (Value::Object(_) | Value::Array(_)) => {
+                *object = whole;
+                Some(())
+            }
+            _ => None,
+        },
+        "add" | "remove" | "copy" | "move" if path.is_empty() => None,
+        "add" | "test" => {
             let single = serde_json::json!({"op": op, "path": path, "value": value()});
             apply(object, single)
         }
         "copy" | "move" => {
             let from = resolved(object, text("from")?, Last::There);
+            let (parent, _) = from.rsplit_once('/')?;
+            // Of a field that a map does not have, the copy is null.
+            let is_map = object.pointer(parent).is_some_and(Value::is_object);
+            if op == "copy" && is_map && object.pointer(&from).is_none() {
+                let single = serde_json::json!({"op": "add", "path": path, "value": null});
+                return apply(object, single);
+            }
             let single = serde_json::json!({"op": op, "path": path, "from": from});
             apply(object, single)
         }
@@ -227,6 +242,28 @@ mod tests {
             let refused = run(&mut object, &[json!({"op": "remove", "path": path})]);
             assert_eq!(refused, Err(ApiError::patch_rejected()), "{path}");
         }
+    }
+
+    #[test]
+    fn the_whole_and_what_is_not_there() {
+        let run = |operation: Value| {
+            let mut object = json!({"l": [1], "m": {}});
+            run(&mut object, &[operation]).ok().map(|()| object)
+        };
+        let copied = json!({"l": [1], "m": {"x": null}});
+        let copy = |from: &str, path: &str| json!({"op": "copy", "from": from, "path": path});
+        assert_eq!(run(copy("/none", "/m/x")), Some(copied));
+        assert_eq!(run(copy("/none/none", "/m/x")), None);
+        assert_eq!(run(copy("/l/1", "/m/x")), None);
+        assert_eq!(run(copy("", "/m/x")), None);
+        assert_eq!(run(copy("/l", "")), None);
+        let whole = |op: &str, value: Value| json!({"op": op, "path": "", "value": value});
+        assert_eq!(run(whole("add", json!({}))), None);
+        assert_eq!(run(whole("replace", Value::Null)), None);
+        assert_eq!(run(whole("replace", json!({}))), Some(json!({})));
+        let same = json!({"l": [1], "m": {}});
+        assert_eq!(run(whole("test", same.clone())), Some(same));
+        assert_eq!(run(whole("test", json!({}))), None);
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! What writers are told besides the answer.
+
+use serde_json::Value;
+
+use super::{Writer, meta};
+use crate::definitions;
+use crate::field::quoted;
+use crate::names;
+
+impl Writer<'_> {
+    /// Keeps one of owners that are the same, and tells the caller. The real server does so
+    /// before it looks at who owns which fields, and of what is patched only then.
+    pub(super) fn drop_owners_named_twice(&self, object: &mut Value, now: bool) {
+        if !now {
+            return;
+        }
+        let twice = meta::drop_owners_named_twice(object);
+        if twice.is_empty() {
+            return;
+        }
+        let when = if self.patches {
+            " after mutating admission happens"
+        } else {
+            ""
+        };
+        let warning = format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        );
+        self.warn(std::iter::once(warning.as_str()));
+    }
+
+    /// Tells the caller something besides the answer, once.
+    pub(super) fn warn<'w>(&self, more: impl Iterator<Item = &'w str>) {
+        let Some(warnings) = self.warnings else {
+            return;
+        };
+        let mut warnings = warnings.lock();
+        for warning in more {
+            if !warnings.iter().any(|told| told == warning) {
+                warnings.push(warning.to_owned());
+            }
+        }
+    }
+
+    /// Tells of new finalizers of a custom resource that may be those of somebody else.
+    pub(super) fn warn_of_finalizers(&self, after: &Value, before: Option<&Value>) {
+        if !self.resource.is_custom() {
+            return;
+        }
+        let added = meta::finalizers(after);
+        let had: Vec<&str> = before.into_iter().flat_map(meta::finalizers).collect();
+        let mut added: Vec<&str> = added.filter(|name| !had.contains(name)).collect();
+        added.sort_unstable();
+        for name in added {
+            let wrong = names::qualified_name(name);
+            let path = if name.contains('.') {
+                " including a path (/)"
+            } else {
+                ""
+            };
+            let plain = (!names::is_known_finalizer(name)).then(|| {
+                format!(
+                    "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+                )
+            });
+            for why in wrong.into_iter().chain(plain) {
+                let warning = format!("metadata.finalizers: {}: {why}", quoted(name));
+                self.warn(std::iter::once(warning.as_str()));
+            }
+        }
+    }
+
+    /// Tells who makes something that requests are to be held against that nobody asks
+    /// it here.
+    pub(super) fn warn_of_no_effect(&self) {
+        let resource = self.resource;
+        if self.server.warns_of_no_effect && resource.group == "admissionregistration.k8s.io" {
+            let warning = format!(
+                "{} are stored by this server and never asked: they have no effect here",
+                resource.plural
+            );
+            self.warn(std::iter::once(warning.as_str()));
+        }
+    }
+
+    /// Tells who writes a definition whose versions a webhook is to convert that it is not
+    /// asked here.
+    pub(super) fn warn_of_conversion(&self, definition: &Value) {
+        let strategy = definition.pointer("/spec/conversion/strategy");
+        if self.server.warns_of_no_effect
+            && definitions::is_definition(self.resource)
+            && strategy.and_then(Value::as_str) == Some("Webhook")
+        {
+            let warning = "conversion webhooks are never asked by this server: a version is made of another by leaving out what it does not have";
+            self.warn(std::iter::once(warning));
+        }
+    }
+}
