@@ -2,14 +2,19 @@
 //! evaluated.
 
 pub(crate) mod admission;
+mod budget;
 mod check;
 mod functions;
+mod library;
+mod meter;
 mod source;
 mod types;
 
 use kube_cel::cel::parser::{Expression, Parser};
 
+pub(crate) use budget::{Budget, Exceeded};
 pub(crate) use check::Environment;
+pub(crate) use library::{ListKind, Lists, context};
 pub(crate) use types::Type;
 
 /// Words of the language, which are no names.
@@ -53,6 +58,12 @@ pub(crate) fn parse(text: &str) -> Result<Expression, String> {
         });
         errors.collect::<Vec<_>>().join("\n")
     })
+}
+
+/// Makes an expression, which was checked, one that can be evaluated with the functions
+/// of [`context`] and is paid for from a [`Budget`].
+pub(crate) fn make_ready(expression: &mut Expression) {
+    meter::metered(expression);
 }
 
 fn count(number: isize) -> usize {
