@@ -66,6 +66,25 @@ pub(crate) fn make_ready(expression: &mut Expression) {
     meter::metered(expression);
 }
 
+/// Expressions that nest deeper are evaluated where there is more of a stack.
+const DEEP: usize = 24;
+/// What those get of it; only what is used is ever backed by memory.
+const STACK: usize = 64 << 20;
+
+/// Whether an expression is evaluated by [`on_a_large_stack`].
+pub(crate) fn is_deep(expression: &Expression) -> bool {
+    meter::depth(expression) > DEEP
+}
+
+/// Does something for which the usual stack might not do. None where there is no thread
+/// to do it in.
+pub(crate) fn on_a_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
+}
+
 fn count(number: isize) -> usize {
     usize::try_from(number).unwrap_or(0)
 }

@@ -37,6 +37,33 @@ pub(super) fn metered(expression: &mut Expression) {
     charge(expression, cost);
 }
 
+/// How deep an expression nests: evaluation takes some of the stack for each level.
+pub(super) fn depth(expression: &Expression) -> usize {
+    let deepest = |parts: &[&Expression]| parts.iter().map(|part| depth(part)).max().unwrap_or(0);
+    let of_entry = |entry: &IdedEntryExpr| match &entry.expr {
+        EntryExpr::StructField(field) => depth(&field.value),
+        EntryExpr::MapEntry(entry) => depth(&entry.key).max(depth(&entry.value)),
+    };
+    1 + match &expression.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
+        Expr::Select(select) => depth(&select.operand),
+        Expr::Call(call) => {
+            let target = call.target.as_deref().into_iter();
+            target.chain(&call.args).map(depth).max().unwrap_or(0)
+        }
+        Expr::List(list) => list.elements.iter().map(depth).max().unwrap_or(0),
+        Expr::Map(map) => map.entries.iter().map(of_entry).max().unwrap_or(0),
+        Expr::Struct(made) => made.entries.iter().map(of_entry).max().unwrap_or(0),
+        Expr::Comprehension(of) => deepest(&[
+            &of.iter_range,
+            &of.accu_init,
+            &of.loop_cond,
+            &of.loop_step,
+            &of.result,
+        ]),
+    }
+}
+
 /// Puts a cost before an expression.
 fn charge(expression: &mut Expression, cost: u64) {
     if cost == 0 {

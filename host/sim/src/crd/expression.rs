@@ -25,6 +25,7 @@ pub(super) struct Rules {
     shape: Shape,
     /// The lists that are no plain ones, where operators are on them.
     lists: Vec<Lists>,
+    is_deep: bool,
     rules: Vec<Rule>,
 }
 
@@ -190,6 +191,12 @@ impl Rule {
         }
     }
 
+    fn is_deep(&self) -> bool {
+        let message = self.message_program.as_ref();
+        let mut programs = self.program.as_ref().ok().into_iter().chain(message);
+        programs.any(cel::is_deep)
+    }
+
     /// Why a value breaks the rule: because it is so, or because of what went wrong.
     fn broken(&self, context: &Context<'_>, budget: &mut Budget) -> Option<Broken> {
         let program = match &self.program {
@@ -272,6 +279,7 @@ impl Rules {
         (!rules.is_empty()).then(|| Rules {
             shape: Shape::of(schema),
             lists: known,
+            is_deep: rules.iter().any(Rule::is_deep),
             rules,
         })
     }
@@ -291,6 +299,30 @@ impl Rules {
         if budget.is_over() {
             return;
         }
+        if self.is_deep {
+            let mut found = Errors::new();
+            let checked = cel::on_a_large_stack(|| {
+                self.check_here(path, value, old, unchanged, budget, &mut found);
+            });
+            if checked.is_none() {
+                let why = "there is no thread to evaluate the rules in; try again";
+                found.push(FieldError::internal(path, why));
+            }
+            errors.extend(found);
+        } else {
+            self.check_here(path, value, old, unchanged, budget, errors);
+        }
+    }
+
+    fn check_here(
+        &self,
+        path: &Path<'_>,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+        budget: &mut Budget,
+        errors: &mut Errors,
+    ) {
         FUNCTIONS.with(|functions| {
             let mut context = functions.new_inner_scope();
             context.add_variable_from_value("self", self.shape.cel(value));

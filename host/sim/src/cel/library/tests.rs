@@ -2,7 +2,10 @@
 
 use kube_cel::cel::{Context, Value};
 
-use super::super::{Budget, Environment, Exceeded, Type, check, functions, make_ready, parse};
+use super::super::{
+    Budget, Environment, Exceeded, Type, check, functions, is_deep, make_ready, on_a_large_stack,
+    parse,
+};
 use super::{context, has, type_name};
 
 /// Checks an expression and evaluates it.
@@ -10,11 +13,14 @@ fn evaluated(text: &str) -> Result<(Type, Value), String> {
     let mut expression = parse(text)?;
     let ty = check(&expression, text, &Environment::default())?;
     make_ready(&mut expression);
-    let context = context();
-    let context = Context::new_inner_scope(&context);
-    let paid = Budget::of_object().pay(|| Value::resolve(&expression, &context));
-    let made = paid.map_err(|why| format!("{why:?}"))?;
-    Ok((ty, made.map_err(|error| error.to_string())?))
+    let made = on_a_large_stack(|| {
+        let context = context();
+        let context = Context::new_inner_scope(&context);
+        let paid = Budget::of_object().pay(|| Value::resolve(&expression, &context));
+        let made = paid.map_err(|why| format!("{why:?}"))?;
+        made.map_err(|error| error.to_string())
+    });
+    Ok((ty, made.unwrap()?))
 }
 
 #[track_caller]
@@ -191,6 +197,20 @@ fn texts_are_looked_into_before_they_are_used() {
         let refused = evaluated(text).unwrap_err();
         assert!(refused.contains(why), "{text}: {refused}");
     }
+}
+
+#[test]
+fn deep_expressions_have_a_stack() {
+    for deep in [
+        format!("1{} == 241", " + 1".repeat(240)),
+        format!("{}1{} > 0", "(1 + ".repeat(100), ")".repeat(100)),
+    ] {
+        let mut expression = parse(&deep).unwrap();
+        make_ready(&mut expression);
+        assert!(is_deep(&expression), "{deep}");
+        holds(&deep);
+    }
+    assert!(!is_deep(&parse("self.a.all(x, x.b > 0)").unwrap()));
 }
 
 #[test]
