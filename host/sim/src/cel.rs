@@ -49,6 +49,14 @@ pub(crate) const RESERVED: [&str; 21] = [
 /// All that is wrong with it, each with the line where it is.
 pub(crate) fn parse(text: &str) -> Result<Expression, String> {
     source::check_size(text)?;
+    if source::depth(text) > DEEP {
+        let parsed = on_a_large_stack(|| parse_here(text));
+        return parsed.unwrap_or_else(|| Err("there is no thread to read it in".to_owned()));
+    }
+    parse_here(text)
+}
+
+fn parse_here(text: &str) -> Result<Expression, String> {
     let parser = Parser::new().enable_optional_syntax(true);
     parser.parse(text).map_err(|refused| {
         let errors = refused.errors.iter().map(|error| {
@@ -66,10 +74,10 @@ pub(crate) fn make_ready(expression: &mut Expression) {
     meter::metered(expression);
 }
 
-/// Expressions that nest deeper are evaluated where there is more of a stack.
+/// Expressions that nest deeper are read and evaluated where there is more of a stack.
 const DEEP: usize = 24;
 /// What those get of it; only what is used is ever backed by memory.
-const STACK: usize = 64 << 20;
+const STACK: usize = 256 << 20;
 
 /// Whether an expression is evaluated by [`on_a_large_stack`].
 pub(crate) fn is_deep(expression: &Expression) -> bool {
