@@ -203,7 +203,7 @@ fn texts_are_looked_into_before_they_are_used() {
 fn deep_expressions_have_a_stack() {
     for deep in [
         format!("1{} == 241", " + 1".repeat(240)),
-        format!("{}1{} > 0", "(1 + ".repeat(100), ")".repeat(100)),
+        format!("{}1{} > 0", "(1 + ".repeat(90), ")".repeat(90)),
     ] {
         let mut expression = parse(&deep).unwrap();
         make_ready(&mut expression);
