@@ -2,20 +2,24 @@
 //! evaluated.
 
 pub(crate) mod admission;
+mod budget;
 mod check;
 mod functions;
+mod library;
+mod meter;
 mod source;
 mod types;
 
 use std::collections::HashMap;
 
-use kube_cel::KubeCelExt as _;
+use kube_cel::cel::ExecutionError;
 use kube_cel::cel::objects::{Key, Value as Cel};
 use kube_cel::cel::parser::{Expression, Parser};
-use kube_cel::cel::{Context, ExecutionError};
 use serde_json::Value;
 
+pub(crate) use budget::{Budget, Exceeded};
 pub(crate) use check::Environment;
+pub(crate) use library::{ListKind, Lists, context};
 pub(crate) use types::Type;
 
 /// Words of the language, which are no names.
@@ -50,6 +54,14 @@ pub(crate) const RESERVED: [&str; 21] = [
 /// All that is wrong with it, each with the line where it is.
 pub(crate) fn parse(text: &str) -> Result<Expression, String> {
     source::check_size(text)?;
+    if source::depth(text) > DEEP {
+        let parsed = on_a_large_stack(|| parse_here(text));
+        return parsed.unwrap_or_else(|| Err("there is no thread to read it in".to_owned()));
+    }
+    parse_here(text)
+}
+
+fn parse_here(text: &str) -> Result<Expression, String> {
     let parser = Parser::new().enable_optional_syntax(true);
     parser.parse(text).map_err(|refused| {
         let errors = refused.errors.iter().map(|error| {
@@ -67,12 +79,19 @@ pub(crate) fn parse(text: &str) -> Result<Expression, String> {
 ///
 /// Why it cannot be read, or not be evaluated.
 pub(crate) fn holds(text: &str, variables: &[(&str, &Value)]) -> Result<bool, String> {
-    let expression = parse(text)?;
-    let mut context = Context::default().with_all();
+    let mut expression = parse(text)?;
+    make_ready(&mut expression);
+    let mut context = context();
     for (name, value) in variables {
         context.add_variable_from_value(*name, untyped(value));
     }
-    match Cel::resolve(&expression, &context) {
+    let evaluate = || Cel::resolve(&expression, &context);
+    let evaluated = if is_deep(&expression) {
+        None
+    } else {
+        Budget::of_object().pay(evaluate).ok()
+    };
+    match evaluated.ok_or("it costs too much to evaluate")? {
         Ok(Cel::Bool(holds)) => Ok(holds),
         Ok(_) => Err("it is neither true nor false".to_owned()),
         Err(ExecutionError::NoSuchKey(key)) => Err(format!("no such key: {key}")),
@@ -97,6 +116,31 @@ fn untyped(value: &Value) -> Cel {
             Cel::from(fields.iter().map(field).collect::<HashMap<Key, Cel>>())
         }
     }
+}
+
+/// Makes an expression, which was checked, one that can be evaluated with the functions
+/// of [`context`] and is paid for from a [`Budget`].
+pub(crate) fn make_ready(expression: &mut Expression) {
+    meter::metered(expression);
+}
+
+/// Expressions that nest deeper are read and evaluated where there is more of a stack.
+const DEEP: usize = 24;
+/// What those get of it; only what is used is ever backed by memory.
+const STACK: usize = 256 << 20;
+
+/// Whether an expression is evaluated by [`on_a_large_stack`].
+pub(crate) fn is_deep(expression: &Expression) -> bool {
+    meter::depth(expression) > DEEP
+}
+
+/// Does something for which the usual stack might not do. None where there is no thread
+/// to do it in.
+pub(crate) fn on_a_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
 }
 
 fn count(number: isize) -> usize {

@@ -20,4 +20,5 @@ mod validate;
 
 pub use definition::{default, prepare_create, prepare_update, validate, validate_update};
 pub use naming::{Names, accept_names, establish};
+pub(crate) use pattern::Pattern;
 pub use structural::Schema;

@@ -13,6 +13,7 @@ mod syntax;
 mod time;
 mod typed;
 mod types;
+mod unicode;
 mod yaml;
 
 use std::collections::BTreeSet;
@@ -40,10 +41,18 @@ pub(crate) struct Decoded {
 ///
 /// What is wrong with the text.
 pub(crate) fn json(body: &[u8]) -> Result<Document, String> {
-    serde_json::from_slice(body).map_err(|error| match syntax::check(body) {
+    read(body).map_err(|error| match syntax::check(body) {
         Err(why) => why,
         // Fine, but deeper than anything that is read here.
         Ok(()) => error.to_string(),
+    })
+}
+
+/// Reads JSON, also such whose texts are no Unicode.
+fn read(body: &[u8]) -> Result<Document, serde_json::Error> {
+    serde_json::from_slice(body).or_else(|error| match unicode::mended(body) {
+        Some(mended) => serde_json::from_slice(&mended),
+        None => Err(error),
     })
 }
 
@@ -54,7 +63,7 @@ pub(crate) fn json(body: &[u8]) -> Result<Document, String> {
 ///
 /// What is wrong with the text.
 pub(crate) fn yaml(body: &[u8]) -> Result<(Document, Option<String>), String> {
-    if let Ok(document) = serde_json::from_slice::<Document>(body)
+    if let Ok(document) = read(body)
         && !document.repeats()
     {
         return Ok((document, None));

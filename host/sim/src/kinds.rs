@@ -10,6 +10,7 @@
 //! [`Kind::prepare_status`], then [`Kind::validate_create`] or
 //! [`Kind::validate_update`].
 
+mod addresses;
 mod admission;
 mod apps;
 mod autoscaling;
@@ -22,6 +23,7 @@ mod encoding;
 mod endpoints;
 mod event;
 mod extensions;
+mod gated;
 mod limit_range;
 mod meta;
 mod namespace;

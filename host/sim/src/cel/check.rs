@@ -9,6 +9,7 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::parser::Expression;
 
 use super::functions::{self, Overload};
+use super::library;
 use super::source::Fault;
 use super::types::{Bindings, Type};
 
@@ -41,12 +42,16 @@ pub(super) fn check(
         scopes: Vec::new(),
         bindings: Bindings::default(),
         faults: Vec::new(),
+        late: Vec::new(),
+        mixed: 0,
     };
     let ty = checker.check(expression);
-    if checker.faults.is_empty() {
-        Ok(checker.bindings.settle(&ty))
-    } else {
+    if !checker.faults.is_empty() {
         Err(checker.faults)
+    } else if !checker.late.is_empty() {
+        Err(checker.late)
+    } else {
+        Ok(checker.bindings.settle(&ty))
     }
 }
 
@@ -63,12 +68,19 @@ const UNKNOWN_MACROS: [(&str, usize); 8] = [
     ("sortBy", 2),
 ];
 
+/// The function whose lists may hold items of several types.
+const MIXED: &str = "format";
+
 struct Checker<'e> {
     environment: &'e Environment,
     /// The variables of the macros around, the innermost last.
     scopes: Vec<(String, Type)>,
     bindings: Bindings,
     faults: Vec<Fault>,
+    /// What is only looked at where nothing else is wrong.
+    late: Vec<Fault>,
+    /// How many calls are around whose lists may hold items of several types.
+    mixed: usize,
 }
 
 impl Checker<'_> {
@@ -118,9 +130,10 @@ impl Checker<'_> {
         // A name with dots may be that of one variable.
         if !select.test
             && let Some(name) = qualified(expression)
-            && let Some(ty) = self.environment.variables.get(&name)
+            && let known = self.environment.variables.get(&name).cloned()
+            && let Some(ty) = known.or_else(|| named_type(&name))
         {
-            return ty.clone();
+            return ty;
         }
         let ty = self.field(expression.id, &select.operand, &select.field, false);
         if select.test { Type::Bool } else { ty }
@@ -178,7 +191,11 @@ impl Checker<'_> {
                 _ => Type::Dyn,
             };
         }
+        let may_be_mixed = usize::from(call.func_name == MIXED);
+        self.mixed += may_be_mixed;
         let arguments: Vec<Type> = call.args.iter().map(|arg| self.check(arg)).collect();
+        self.mixed -= may_be_mixed;
+        self.literal(call);
         let name = call.func_name.trim_start_matches('.');
         let Some(target) = &call.target else {
             if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
@@ -202,6 +219,29 @@ impl Checker<'_> {
                 self.resolve(id, name, overloads, &arguments, true)
             }
             None => self.undeclared(id, name),
+        }
+    }
+
+    /// Looks into texts that functions would have to refuse whenever they are called.
+    fn literal(&mut self, call: &CallExpr) {
+        let Some(argument) = call.args.first() else {
+            return;
+        };
+        let Expr::Literal(LiteralValue::String(text)) = &argument.expr else {
+            return;
+        };
+        let name = call.func_name.as_str();
+        let fits = match name {
+            "matches" => library::is_pattern(text.inner()),
+            "duration" | "timestamp" => library::takes(name, text.inner()),
+            _ => return,
+        };
+        if !fits {
+            let text = format!("invalid {name} argument");
+            self.late.push(Fault {
+                id: argument.id,
+                text,
+            });
         }
     }
 
@@ -316,6 +356,9 @@ impl Checker<'_> {
         let Some(before) = before else { return ty };
         if self.bindings.unify(&before, &ty) {
             return before.more_general(ty);
+        }
+        if self.mixed > 0 {
+            return Type::Dyn;
         }
         let [before, ty] = [before, ty].map(|ty| self.bindings.resolve(&ty));
         self.mismatch(id, &before, &ty)

@@ -45,6 +45,11 @@ pub(super) fn named(name: &str) -> Option<&'static [Overload]> {
     FUNCTIONS.get(name).map(Vec::as_slice)
 }
 
+/// The names of all functions, operators among them.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.keys().copied()
+}
+
 fn overload(line: &'static str) -> Option<(&'static str, Overload)> {
     let (on, call) = match line.split_once(" : ") {
         Some((on, call)) => (Some(on), call),

@@ -27,7 +27,7 @@ pub(super) fn check_size(text: &str) -> Result<(), String> {
 /// How deep the tree of an expression may be at most: the operators of all that is open
 /// at one place. Of operators that are joined as a balanced tree, and of what separates,
 /// only what is between them counts.
-fn depth(text: &str) -> usize {
+pub(super) fn depth(text: &str) -> usize {
     let mut open = vec![0_usize];
     let (mut deepest, mut sum) = (0, 0_usize);
     let (mut rest, mut last) = (text, ' ');
@@ -154,11 +154,13 @@ const PARTS_BEFORE: u64 = 4;
 
 impl Places {
     fn of(text: &str) -> Self {
-        let parser = Parser::new().enable_optional_syntax(true);
-        let refused = parser.parse(&format!("{BEFORE}{text}{BEHIND}"));
-        let errors = refused.err().map(|refused| refused.errors);
-        let info = errors.and_then(|errors| errors.into_iter().find_map(|e| e.source_info));
-        Places(info)
+        let read = || {
+            let parser = Parser::new().enable_optional_syntax(true);
+            let refused = parser.parse(&format!("{BEFORE}{text}{BEHIND}"));
+            let errors = refused.err().map(|refused| refused.errors);
+            errors.and_then(|errors| errors.into_iter().find_map(|e| e.source_info))
+        };
+        Places(super::on_a_large_stack(read).flatten())
     }
 
     /// The line and the column of a part.

@@ -2,20 +2,20 @@
 
 mod declared;
 mod optional;
+mod sets;
 mod values;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
 
 pub(super) use self::declared::declared;
 use self::values::Shape;
-use crate::cel::{self, Environment, Type};
+use crate::cel::{self, Budget, Environment, Exceeded, Lists, Type};
 use crate::field::{ErrorType, Errors, FieldError, Path, printed};
 use crate::kinds::edit::{flag, items, text};
 
@@ -23,6 +23,9 @@ use crate::kinds::edit::{flag, items, text};
 /// change of a list's item can be followed.
 pub(super) struct Rules {
     shape: Shape,
+    /// The lists that are no plain ones, where operators are on them.
+    lists: Vec<Lists>,
+    is_deep: bool,
     rules: Vec<Rule>,
 }
 
@@ -55,12 +58,24 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 
 thread_local! {
     /// All functions, of the language and of Kubernetes.
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
+    static FUNCTIONS: Context<'static> = cel::context();
 }
 
 fn compile(expression: &str) -> Result<Expression, String> {
+    compile_with(expression, &Lists::default(), &mut Vec::new())
+}
+
+/// As `compile`, where values have lists that are no plain ones: `known` are those that
+/// the expression refers to.
+fn compile_with(
+    expression: &str,
+    lists: &Lists,
+    known: &mut Vec<Lists>,
+) -> Result<Expression, String> {
     let mut compiled = cel::parse(expression)?;
     optional::rewrite(&mut compiled);
+    sets::name(&mut compiled, lists, known);
+    cel::make_ready(&mut compiled);
     Ok(compiled)
 }
 
@@ -150,9 +165,9 @@ fn optional(value: Option<Cel>) -> Cel {
 }
 
 impl Rule {
-    fn parse(rule: &Value) -> Self {
+    fn parse(rule: &Value, lists: &Lists, known: &mut Vec<Lists>) -> Self {
         let expression = text(rule, "rule");
-        let program = compile(expression);
+        let program = compile_with(expression, lists, known);
         let message = text(rule, "message").trim();
         Rule {
             name: expression.trim().to_owned(),
@@ -164,7 +179,7 @@ impl Rule {
             message: (!message.is_empty()).then(|| message.to_owned()),
             message_program: match text(rule, "messageExpression") {
                 "" => None,
-                expression => compile(expression).ok(),
+                expression => compile_with(expression, lists, known).ok(),
             },
             reason: match text(rule, "reason") {
                 "FieldValueForbidden" => ErrorType::Forbidden,
@@ -176,15 +191,32 @@ impl Rule {
         }
     }
 
+    fn is_deep(&self) -> bool {
+        let message = self.message_program.as_ref();
+        let mut programs = self.program.as_ref().ok().into_iter().chain(message);
+        programs.any(cel::is_deep)
+    }
+
     /// Why a value breaks the rule: because it is so, or because of what went wrong.
-    fn broken(&self, context: &Context<'_>) -> Option<Broken> {
+    fn broken(&self, context: &Context<'_>, budget: &mut Budget) -> Option<Broken> {
         let program = match &self.program {
             Ok(program) => program,
             Err(why) => return Some(Broken::Fault(format!("compilation failed: {why}"))),
         };
-        match Cel::resolve(program, context) {
+        let evaluated = match budget.pay(|| Cel::resolve(program, context)) {
+            Ok(evaluated) => evaluated,
+            Err(Exceeded::Object) => return Some(Broken::Over(USED_UP.to_owned())),
+            Err(Exceeded::Call) => {
+                return Some(Broken::Over(format!(
+                    "'operation cancelled: actual cost limit exceeded': no further validation \
+                     rules will be run due to call cost exceeds limit for rule: {}",
+                    self.called()
+                )));
+            }
+        };
+        match evaluated {
             Ok(Cel::Bool(true)) => None,
-            Ok(Cel::Bool(false)) => Some(Broken::Rule(self.say(context))),
+            Ok(Cel::Bool(false)) => Some(self.say(context, budget)),
             Ok(_) => Some(Broken::Fault(format!(
                 "rule {:?} did not evaluate to bool",
                 self.name
@@ -196,20 +228,33 @@ impl Rule {
         }
     }
 
-    fn say(&self, context: &Context<'_>) -> String {
-        let made = self.message_program.as_ref();
-        let made = made.and_then(|program| Cel::resolve(program, context).ok());
-        if let Some(Cel::String(made)) = made {
-            let made = made.trim();
-            let fits = made.len() <= LONGEST_MESSAGE && !made.contains(['\n', '\r']);
-            if fits && !made.is_empty() {
-                return made.to_owned();
+    fn say(&self, context: &Context<'_>, budget: &mut Budget) -> Broken {
+        if let Some(program) = &self.message_program {
+            match budget.pay(|| Cel::resolve(program, context)) {
+                Ok(Ok(Cel::String(made))) => {
+                    let made = made.trim();
+                    let fits = made.len() <= LONGEST_MESSAGE && !made.contains(['\n', '\r']);
+                    if fits && !made.is_empty() {
+                        return Broken::Rule(made.to_owned());
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    let why = "messageExpression evaluation failed due to running out of cost \
+                               budget, no further validation rules will be run";
+                    return Broken::Over(why.to_owned());
+                }
             }
         }
-        match &self.message {
+        Broken::Rule(match &self.message {
             Some(message) => message.clone(),
             None => format!("failed rule: {}", self.name),
-        }
+        })
+    }
+
+    /// What faults call it.
+    fn called(&self) -> &str {
+        self.message.as_deref().unwrap_or(&self.name)
     }
 }
 
@@ -218,31 +263,72 @@ enum Broken {
     Rule(String),
     /// The rule cannot be evaluated.
     Fault(String),
+    /// Evaluating rules costs too much; no more of them are.
+    Over(String),
 }
+
+const USED_UP: &str = "validation failed due to running out of cost budget, no further \
+                       validation rules will be run";
 
 impl Rules {
     /// The rules of a schema, if it has some.
     pub(super) fn parse(schema: &Value) -> Option<Self> {
-        let rules: Vec<Rule> = items(schema, FIELD).map(Rule::parse).collect();
+        let (lists, mut known) = (sets::lists(schema), Vec::new());
+        let rules = items(schema, FIELD).map(|rule| Rule::parse(rule, &lists, &mut known));
+        let rules: Vec<Rule> = rules.collect();
         (!rules.is_empty()).then(|| Rules {
             shape: Shape::of(schema),
+            lists: known,
+            is_deep: rules.iter().any(Rule::is_deep),
             rules,
         })
     }
 
     /// Checks a value, and the change from `old`. What is `unchanged` may break rules
-    /// that are not about the change: they may be newer than it.
+    /// that are not about the change: they may be newer than it. What the rules cost is
+    /// paid from the budget of the object; once that is used up, none is checked.
     pub(super) fn check(
         &self,
         path: &Path<'_>,
         value: &Value,
         old: Option<&Value>,
         unchanged: bool,
+        budget: &mut Budget,
+        errors: &mut Errors,
+    ) {
+        if budget.is_over() {
+            return;
+        }
+        if self.is_deep {
+            let mut found = Errors::new();
+            let checked = cel::on_a_large_stack(|| {
+                self.check_here(path, value, old, unchanged, budget, &mut found);
+            });
+            if checked.is_none() {
+                let why = "there is no thread to evaluate the rules in; try again";
+                found.push(FieldError::internal(path, why));
+            }
+            errors.extend(found);
+        } else {
+            self.check_here(path, value, old, unchanged, budget, errors);
+        }
+    }
+
+    fn check_here(
+        &self,
+        path: &Path<'_>,
+        value: &Value,
+        old: Option<&Value>,
+        unchanged: bool,
+        budget: &mut Budget,
         errors: &mut Errors,
     ) {
         FUNCTIONS.with(|functions| {
             let mut context = functions.new_inner_scope();
             context.add_variable_from_value("self", self.shape.cel(value));
+            for (index, lists) in self.lists.iter().enumerate() {
+                context.add_variable_from_value(sets::variable(index), lists.clone().value());
+            }
             let old = old.map(|old| self.shape.cel(old));
             for rule in &self.rules {
                 let mut context = context.new_inner_scope();
@@ -254,10 +340,13 @@ impl Rules {
                     };
                     context.add_variable_from_value("oldSelf", bound);
                 }
-                match rule.broken(&context) {
+                match rule.broken(&context, budget) {
                     Some(Broken::Rule(_)) if unchanged && !rule.is_transition => {}
                     Some(broken) => errors.push(rule.error(path, value, broken)),
                     None => {}
+                }
+                if budget.is_over() {
+                    return;
                 }
             }
         });
@@ -281,15 +370,21 @@ impl Rule {
                 detail,
             },
             Broken::Fault(why) => {
-                let rule = self.message.as_deref().unwrap_or(&self.name);
-                FieldError {
-                    value: Some(format!("\"{}\"", type_of(value))),
-                    kind: ErrorType::Invalid,
-                    field: path.to_string(),
-                    detail: format!("{why} evaluating rule: {rule}"),
-                }
+                let rule = self.called();
+                fault(path, value, format!("{why} evaluating rule: {rule}"))
             }
+            Broken::Over(why) => fault(path, value, why),
         }
+    }
+}
+
+/// What is said of a value that a rule could not be evaluated on.
+fn fault(path: &Path<'_>, value: &Value, detail: String) -> FieldError {
+    FieldError {
+        value: Some(format!("\"{}\"", type_of(value))),
+        kind: ErrorType::Invalid,
+        field: path.to_string(),
+        detail,
     }
 }
 
@@ -337,7 +432,9 @@ mod tests {
         });
         let rules = Rules::parse(&schema).unwrap();
         let mut errors = Errors::new();
-        rules.check(&Path::new("spec"), value, old, false, &mut errors);
+        let mut budget = Budget::of_object();
+        let path = Path::new("spec");
+        rules.check(&path, value, old, false, &mut budget, &mut errors);
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{rule} on {value}, before {old:?}");
     }
@@ -429,6 +526,65 @@ mod tests {
             &json!({"list": [1]}),
             None,
             &[],
+        );
+    }
+
+    #[test]
+    fn sets_have_no_order() {
+        let check = |rule: &str, value: Value, old: Value, holds: bool| {
+            let item = json!({"type": "object", "properties": {
+                "k": {"type": "string"}, "v": {"type": "integer"}}});
+            let schema = json!({"type": "object", "properties": {
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "map": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k"], "items": item},
+                "plain": {"type": "array", "items": {"type": "string"}},
+            }, FIELD: [{"rule": rule}]});
+            let (rules, mut errors) = (Rules::parse(&schema).unwrap(), Errors::new());
+            let mut budget = Budget::of_object();
+            rules.check(
+                &Path::ROOT,
+                &value,
+                Some(&old),
+                false,
+                &mut budget,
+                &mut errors,
+            );
+            assert_eq!(errors.is_empty(), holds, "{rule}: {}", errors.aggregate());
+        };
+        let (ab, ba) = (json!({"set": ["a", "b"]}), json!({"set": ["b", "a"]}));
+        check("self == oldSelf", ab.clone(), ba.clone(), true);
+        check("self.set == oldSelf.set", ab.clone(), ba.clone(), true);
+        check("self.set != oldSelf.set", ab.clone(), ba.clone(), false);
+        check(
+            "self.set == oldSelf.set",
+            ab.clone(),
+            json!({"set": ["a", "c"]}),
+            false,
+        );
+        check("self.set == ['b', 'a']", ab.clone(), ab.clone(), true);
+        check("['b', 'a'] == self.set", ab.clone(), ab.clone(), false);
+        check(
+            "self.set + ['b', 'c'] == ['a', 'b', 'c']",
+            ab.clone(),
+            ba,
+            true,
+        );
+        let plain = |items: Value| json!({ "plain": items });
+        let (one, other) = (plain(json!(["a", "b"])), plain(json!(["b", "a"])));
+        check("self.plain == oldSelf.plain", one, other, false);
+        let map = |items: Value| json!({ "map": items });
+        let both = map(json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]));
+        let turned = map(json!([{"k": "b", "v": 2}, {"k": "a", "v": 1}]));
+        let changed = map(json!([{"k": "b", "v": 3}, {"k": "a", "v": 1}]));
+        check("self.map == oldSelf.map", both.clone(), turned, true);
+        check("self == oldSelf", both.clone(), changed.clone(), false);
+        check("(self.map + oldSelf.map).size() == 2", both, changed, true);
+        check(
+            "self.set.all(x, x == 'a' || x == 'b')",
+            ab.clone(),
+            ab,
+            true,
         );
     }
 

@@ -9,7 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 /// A compiled pattern, with the text it was made from.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     text: String,
     regex: Regex,
 }
@@ -24,19 +24,34 @@ const SIZE_MAX: usize = 10 << 20;
 ///
 /// With the reason why it is none.
 pub(super) fn compile(text: &str) -> Result<Pattern, String> {
-    let regex = RegexBuilder::new(&translated(text))
-        .size_limit(SIZE_MAX)
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(Pattern {
-        text: text.to_owned(),
-        regex,
-    })
+    Pattern::compile(text)
 }
 
 impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    ///
+    /// With the reason why it is none.
+    pub(crate) fn compile(text: &str) -> Result<Self, String> {
+        let regex = RegexBuilder::new(&translated(text))
+            .size_limit(SIZE_MAX)
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Pattern {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+
+    /// What the pattern matches in `value`, from the left, none over another.
+    pub(crate) fn found<'v>(&self, value: &'v str) -> impl Iterator<Item = &'v str> {
+        let found = self.regex.find_iter(value.as_bytes());
+        found.filter_map(|found| value.get(found.range()))
+    }
+
     /// Whether the pattern matches somewhere in `value`.
-    pub(super) fn matches(&self, value: &str) -> bool {
+    pub(crate) fn matches(&self, value: &str) -> bool {
         self.regex.is_match(value.as_bytes())
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Number, Value, json};
 use self::types::{compare, is_integer, is_multiple, name_of, type_of};
 use super::format;
 use super::structural::{Kind, ListType, Schema};
+use crate::cel::Budget;
 use crate::field::{ErrorType, Errors, FieldError, Path};
 use crate::kinds::{ObjectMetaRules, validate_meta};
 
@@ -97,7 +98,8 @@ impl Schema {
             ));
         } else if self.has_rules {
             let unchanged = old == Some(object);
-            self.check_rules(&Path::ROOT, object, old, unchanged, &mut found);
+            let mut budget = Budget::of_object();
+            self.check_rules(&Path::ROOT, object, old, unchanged, &mut budget, &mut found);
         }
         // The object as a whole is no field.
         errors.extend(found.into_iter().map(|mut error| {
@@ -112,7 +114,8 @@ impl Schema {
     pub(super) fn validate_value(&self, path: &Path<'_>, value: &Value, errors: &mut Errors) {
         self.check(path, value, None, errors);
         self.check_lists(path, value, errors);
-        self.check_rules(path, value, None, false, errors);
+        let mut budget = Budget::of_object();
+        self.check_rules(path, value, None, false, &mut budget, errors);
     }
 
     /// Checks a value and what is in it. What was so before, in a place that can be
@@ -200,17 +203,16 @@ impl Schema {
     fn check_text(&self, path: &Path<'_>, text: &str, errors: &mut Errors) {
         let limits = &self.limits;
         let length = text.chars().count();
+        // Of these, the first that is wrong is said.
         if let Some(max) = limits.max_length.filter(|max| length > *max) {
             errors.push(FieldError::too_long(path, max));
-        }
-        if let Some(min) = limits.min_length.filter(|min| length < *min) {
+        } else if let Some(min) = limits.min_length.filter(|min| length < *min) {
             errors.push(FieldError::invalid_str(
                 path,
                 text,
                 format!("{path} in body should be at least {min} chars long"),
             ));
-        }
-        if let Some(pattern) = limits.pattern.as_ref().filter(|p| !p.matches(text)) {
+        } else if let Some(pattern) = limits.pattern.as_ref().filter(|p| !p.matches(text)) {
             errors.push(FieldError::invalid_str(
                 path,
                 text,
@@ -269,10 +271,12 @@ impl Schema {
         if let Some(format) = limits.format.as_deref()
             && !format::holds(format, number)
         {
+            let is_number = self.kind == Kind::Number;
+            let kind = if is_number { "number" } else { "integer" };
             errors.push(FieldError::invalid_str(
                 &NOWHERE,
                 "",
-                format!("Checked value must be of type integer with format {format} in {path}"),
+                format!("Checked value must be of type {kind} with format {format} in {path}"),
             ));
         }
     }
@@ -467,13 +471,14 @@ impl Schema {
         value: &Value,
         old: Option<&Value>,
         unchanged: bool,
+        budget: &mut Budget,
         errors: &mut Errors,
     ) {
-        if !self.has_rules || (value.is_null() && self.nullable) {
+        if budget.is_over() || !self.has_rules || (value.is_null() && self.nullable) {
             return;
         }
         if let Some(rules) = &self.rules {
-            rules.check(path, value, old, unchanged, errors);
+            rules.check(path, value, old, unchanged, budget, errors);
         }
         match value {
             Value::Object(fields) => {
@@ -481,7 +486,12 @@ impl Schema {
                     if let Some(schema) = self.field(name) {
                         let old = old.and_then(|old| old.get(name));
                         let unchanged = unchanged || old == Some(value);
-                        schema.check_rules(&path.child(name), value, old, unchanged, errors);
+                        let path = if self.properties.contains_key(name) {
+                            path.child(name)
+                        } else {
+                            path.key(name)
+                        };
+                        schema.check_rules(&path, value, old, unchanged, budget, errors);
                     }
                 }
             }
@@ -491,7 +501,8 @@ impl Schema {
                 for (index, item) in list.iter().enumerate() {
                     let old = past.item(self, item);
                     let unchanged = unchanged || old == Some(item);
-                    schema.check_rules(&path.index(index), item, old, unchanged, errors);
+                    let path = path.index(index);
+                    schema.check_rules(&path, item, old, unchanged, budget, errors);
                 }
             }
             _ => {}
@@ -530,6 +541,15 @@ fn check_resource(path: &Path<'_>, value: &Value, errors: &mut Errors) {
         if text.is_none_or(str::is_empty) {
             errors.push(FieldError::required(&path.child(field), ""));
         }
+    }
+    let version = value.get("apiVersion").and_then(Value::as_str);
+    if let Some(version) = version.filter(|version| version.matches('/').count() > 1) {
+        let why = format!("unexpected GroupVersion string: {version}");
+        errors.push(FieldError::invalid_str(
+            &path.child("apiVersion"),
+            version,
+            why,
+        ));
     }
     if value.get("metadata").is_none() {
         return;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
+use super::gated::pod_gated;
 use super::meta::{validate_immutable, validate_nonnegative};
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{
@@ -46,6 +47,7 @@ pub(super) const ROWS: &[Kind] = &[
         )
         .generation_of_spec()
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_daemon_set)
         .prepared(|_| {}, update_daemon_set)
         .validated(validate_daemon_set)
@@ -60,6 +62,7 @@ pub(super) const ROWS: &[Kind] = &[
         .status("{}")
         .generation(GenerationRule::Fields(&["spec", "metadata.annotations"]))
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_deployment)
         .validated(validate_deployment)
         .update_validated(validate_selector_kept),
@@ -73,6 +76,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&REPLICAS_FIELD)
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_replica_set)
         .validated(validate_replica_set)
         .update_validated(validate_selector_kept),
@@ -85,6 +89,11 @@ pub(super) const ROWS: &[Kind] = &[
         .status(r#"{"availableReplicas":0,"replicas":0}"#)
         .generation_of_spec()
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(&[
+            "spec.template.spec.containers[].lifecycle.stopSignal",
+            "spec.template.spec.initContainers[].lifecycle.stopSignal",
+            "spec.updateStrategy.rollingUpdate.maxUnavailable",
+        ])
         .defaulted(default_stateful_set)
         .validated(validate_stateful_set)
         .update_validated(validate_stateful_set_update),
@@ -97,6 +106,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&REPLICAS_FIELD)
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_replication_controller)
         .validated(validate_replication_controller),
 ];
@@ -142,10 +152,14 @@ fn default_daemon_set(daemon_set: &mut Value) {
     default_to(spec, "revisionHistoryLimit", 10);
     if let Some(strategy) = ensure_object(spec, "updateStrategy") {
         default_to(strategy, "type", "RollingUpdate");
-        if text(strategy, "type") == "RollingUpdate"
-            && let Some(rolling) = ensure_object(strategy, "rollingUpdate")
-        {
-            default_to(rolling, "maxUnavailable", 1);
+        if text(strategy, "type") == "RollingUpdate" {
+            if let Some(rolling) = ensure_object(strategy, "rollingUpdate") {
+                default_to(rolling, "maxUnavailable", 1);
+                default_to(rolling, "maxSurge", 0);
+            }
+        } else if let Some(rolling) = strategy.get_mut("rollingUpdate") {
+            // Written in full also where it says nothing.
+            default_to(rolling, "maxUnavailable", 0);
             default_to(rolling, "maxSurge", 0);
         }
     }
@@ -156,11 +170,9 @@ fn default_daemon_set(daemon_set: &mut Value) {
 /// The generation of the template lives on as an annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Counts the generation of the template.
+/// Counts the generation of the template, whatever a client says of it.
 fn update_daemon_set(daemon_set: &mut Value, old: &Value) {
-    if template_of(daemon_set) == template_of(old) {
-        return;
-    }
+    let counted = i64::from(template_of(daemon_set) != template_of(old));
     let before = old
         .pointer("/metadata/annotations")
         .and_then(|all| all.get(TEMPLATE_GENERATION));
@@ -171,7 +183,11 @@ fn update_daemon_set(daemon_set: &mut Value, old: &Value) {
     if let Some(annotations) =
         ensure_object(daemon_set, "metadata").and_then(|meta| ensure_object(meta, "annotations"))
     {
-        set(annotations, TEMPLATE_GENERATION, (before + 1).to_string());
+        set(
+            annotations,
+            TEMPLATE_GENERATION,
+            (before + counted).to_string(),
+        );
     }
 }
 
@@ -366,8 +382,7 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     }
     strategy::validate_stateful_set(spec, errors);
     validate_retention(spec, errors);
-    let counts = ["replicas", "minReadySeconds", "revisionHistoryLimit"];
-    validate_counts(&SPEC, spec, &counts, errors);
+    validate_counts(&SPEC, spec, &["replicas", "minReadySeconds"], errors);
     if let Some(ordinals) = spec.get("ordinals") {
         validate_nonnegative(&SPEC.child("ordinals"), ordinals, "start", errors);
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::edit::{default_to, ensure_object, flag, items_mut, present, set, text, text_at};
+use super::gated::pod_gated;
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
@@ -30,6 +31,7 @@ pub(super) const ROWS: &[Kind] = &[
         .status("{}")
         .generation_of_spec()
         .quantities(pod_quantities!("spec.jobTemplate.spec.template.spec."))
+        .gated(pod_gated!("spec.jobTemplate.spec.template.spec."))
         .defaulted(default_cron_job)
         .validated(validate_cron_job),
     Kind::namespaced(V1, "Job", "jobs")
@@ -40,6 +42,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&JOB_FIELDS)
         .quantities(pod_quantities!("spec.template.spec."))
+        .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_job)
         .prepared(generate_selector, |_, _| {})
         .validated(validate_job)

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::edit::{ensure_object, integer, text};
+use super::edit::{ensure_object, integer};
 use super::row::Kind;
 use crate::field::{Errors, FieldError, Path};
 
@@ -13,6 +13,7 @@ pub(super) const ROWS: &[Kind] =
         Kind::namespaced(("coordination.k8s.io", "v1"), "Lease", "leases")
             .created_on_update()
             .conditional()
+            .gated(&["spec.strategy", "spec.preferredHolder"])
             .defaulted(|lease| {
                 ensure_object(lease, "spec");
             })
@@ -33,12 +34,6 @@ fn validate(lease: &Value, errors: &mut Errors) {
             &SPEC.child("leaseTransitions"),
             &count.into(),
             "must be greater than or equal to 0",
-        ));
-    }
-    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
-        errors.push(FieldError::forbidden(
-            &SPEC.child("preferredHolder"),
-            "may only be specified if `strategy` is defined",
         ));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::edit::{default_to, ensure_object, integer, items_mut, text_at};
+use super::edit::{default_to, ensure_object, integer, items_mut, set, text_at};
 use super::endpoints;
 use super::meta::validate_immutable;
 use super::pod_validation::supported;
@@ -30,6 +30,7 @@ pub(super) const ROWS: &[Kind] = &[
         "ports",
         "metadata.labels",
     ]))
+    .gated(&["endpoints[].deprecatedTopology"])
     .defaulted(default_slice)
     .validated(|slice, errors| {
         let kinds = ["FQDN", "IPv4", "IPv6"];
@@ -50,7 +51,10 @@ pub(super) const ROWS: &[Kind] = &[
     )
     .short(&["pc"])
     .generation(GenerationRule::Fields(&[]))
-    .defaulted(|class| default_to(class, "preemptionPolicy", "PreemptLowerPriority"))
+    .defaulted(|class| {
+        default_to(class, "preemptionPolicy", "PreemptLowerPriority");
+        default_to(class, "value", 0);
+    })
     .validated(validate_priority)
     .update_validated(|class, old, errors| {
         if integer(class, "value") != integer(old, "value") {
@@ -71,6 +75,12 @@ pub(super) const ROWS: &[Kind] = &[
 ];
 
 fn default_slice(slice: &mut Value) {
+    // Both lists are written also where there is none.
+    for list in ["endpoints", "ports"] {
+        if slice.get(list).is_none() {
+            set(slice, list, Value::Null);
+        }
+    }
     for endpoint in items_mut(slice, "endpoints") {
         ensure_object(endpoint, "conditions");
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::addresses;
 use super::edit::{integer, items, present, text};
 use super::pod_validation::supported;
 use crate::field::{Errors, FieldError, Path};
@@ -26,13 +27,7 @@ pub(super) fn validate(endpoints: &Value, errors: &mut Errors) {
             for (index, address) in items(subset, field).enumerate() {
                 let path = list.index(index);
                 let ip = text(address, "ip");
-                if ip.parse::<IpAddr>().is_err() {
-                    errors.push(FieldError::invalid_str(
-                        &path.child("ip"),
-                        ip,
-                        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-                    ));
-                }
+                addresses::validate_ip(&path.child("ip"), ip, errors);
                 let host = text(address, "hostname");
                 if !host.is_empty() {
                     for wrong in names::dns1123_label(host) {
@@ -43,7 +38,7 @@ pub(super) fn validate(endpoints: &Value, errors: &mut Errors) {
                         ));
                     }
                 }
-                validate_reachable(&path.child("ip"), ip, errors);
+                addresses::validate_reachable(&path.child("ip"), ip, errors);
             }
         }
         let several = items(subset, "ports").count() > 1;
@@ -107,26 +102,7 @@ pub(super) fn validate_slice(slice: &Value, errors: &mut Errors) {
                     format!("must be an {family} address"),
                 ));
             }
-            validate_reachable(&list.index(index), address, errors);
+            addresses::validate_reachable(&list.index(index), address, errors);
         }
     }
 }
-
-/// Refuses addresses that lead to nobody, or to whoever asks.
-fn validate_reachable(path: &Path<'_>, address: &str, errors: &mut Errors) {
-    let wrong = match address.parse::<IpAddr>() {
-        Err(_) => "must be a valid IP address",
-        Ok(ip) if ip.is_unspecified() => "may not be unspecified (0.0.0.0 or ::)",
-        Ok(ip) if ip.is_loopback() => "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        Ok(IpAddr::V4(ip)) if ip.is_link_local() => LINK_LOCAL,
-        Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => LINK_LOCAL,
-        Ok(IpAddr::V4(ip)) if ip.octets().starts_with(&[224, 0, 0]) => LINK_LOCAL_GROUP,
-        Ok(IpAddr::V6(ip)) if ip.octets().starts_with(&[0xff, 0x02]) => LINK_LOCAL_GROUP,
-        Ok(_) => return,
-    };
-    errors.push(FieldError::invalid_str(path, address, wrong));
-}
-
-const LINK_LOCAL: &str = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-const LINK_LOCAL_GROUP: &str =
-    "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::addresses;
 use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
 use super::pod_validation::supported;
 use super::row::{Kind, METADATA_OF_CLIENTS};
@@ -195,31 +196,27 @@ fn validate_peer(path: &Path<'_>, peer: &Value, errors: &mut Errors) {
 }
 
 fn validate_block(path: &Path<'_>, block: &Value, errors: &mut Errors) {
-    const WRONG: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let cidr = text(block, "cidr");
     let cidr_path = path.child("cidr");
     if cidr.is_empty() {
         errors.push(FieldError::required(&cidr_path, ""));
         return;
     }
+    addresses::validate_range(&cidr_path, cidr, errors);
     let Some(outer) = Network::parse(cidr) else {
-        errors.push(FieldError::invalid_str(&cidr_path, cidr, WRONG));
         return;
     };
     let path = path.child("except");
     for (index, except) in items(block, "except").enumerate() {
         let path = path.index(index);
         let except = except.as_str().unwrap_or_default();
-        match Network::parse(except) {
-            None => errors.push(FieldError::invalid_str(&path, except, WRONG)),
-            Some(inner) if !outer.strictly_contains(&inner) => {
-                errors.push(FieldError::invalid_str(
-                    &path,
-                    except,
-                    "must be a strict subset of `cidr`",
-                ));
-            }
-            Some(_) => {}
+        addresses::validate_range(&path, except, errors);
+        if Network::parse(except).is_some_and(|inner| !outer.strictly_contains(&inner)) {
+            errors.push(FieldError::invalid_str(
+                &path,
+                except,
+                "must be a strict subset of `cidr`",
+            ));
         }
     }
 }

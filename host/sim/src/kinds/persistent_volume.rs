@@ -38,6 +38,48 @@ pub(super) fn default_claim(claim: &mut Value) {
     }
 }
 
+/// Brings the two fields for the source of a claim's data in step. What the older one
+/// cannot be is dropped, and what the newer one has from another namespace.
+pub(super) fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
+    const OLDER: &str = "dataSource";
+    const NEWER: &str = "dataSourceRef";
+    let Some(spec) = claim.get_mut("spec") else {
+        return;
+    };
+    let was = |field: &str| {
+        let spec = old.and_then(|old| old.get("spec"));
+        spec.is_some_and(|spec| present(spec, field).is_some())
+    };
+    let namespace = |spec: &Value| {
+        let source = spec.get(NEWER).unwrap_or(&Value::Null);
+        text(source, "namespace").to_owned()
+    };
+    if !namespace(spec).is_empty() && !was(NEWER) {
+        remove(spec, NEWER);
+    }
+    let is_known = spec.get(OLDER).is_some_and(|source| {
+        matches!(
+            (text(source, "apiGroup"), text(source, "kind")),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        )
+    });
+    let is_newer_given = spec.get(NEWER).is_some_and(Value::is_object);
+    if !is_known && !is_newer_given && !was(OLDER) && !was(NEWER) {
+        remove(spec, OLDER);
+    }
+    let from = match (present(spec, OLDER), present(spec, NEWER)) {
+        (Some(source), None) => Some((NEWER, source.clone())),
+        (None, Some(source)) if text(source, "namespace").is_empty() => {
+            Some((OLDER, source.clone()))
+        }
+        _ => None,
+    };
+    if let Some((field, mut source)) = from {
+        remove(&mut source, "namespace");
+        set(spec, field, source);
+    }
+}
+
 pub(super) fn admit_claim(claim: &mut Value) {
     add_finalizer(claim, "kubernetes.io/pvc-protection");
 }
@@ -273,4 +315,39 @@ fn sources(spec: &Value) -> Value {
         remove(&mut sources, field);
     }
     sources
+}
+
+#[cfg(test)]
+mod data_source_tests {
+    use super::*;
+
+    #[test]
+    fn both_fields_of_the_source_are_in_step() {
+        let check = |spec: Value, old: Option<Value>, expected: Value| {
+            let mut claim = json!({ "spec": spec });
+            let old = old.map(|spec| json!({ "spec": spec }));
+            prepare_claim(&mut claim, old.as_ref());
+            assert_eq!(claim["spec"], expected, "{spec}");
+        };
+        let claim = json!({"kind": "PersistentVolumeClaim", "name": "a"});
+        let other = json!({"apiGroup": "x.io", "kind": "X", "name": "a"});
+        let both = |source: &Value| json!({"dataSource": source, "dataSourceRef": source});
+        check(json!({"dataSource": claim}), None, both(&claim));
+        check(json!({"dataSourceRef": other}), None, both(&other));
+        check(json!({"dataSource": other}), None, json!({}));
+        check(
+            json!({"dataSource": other}),
+            Some(both(&other)),
+            both(&other),
+        );
+        let mut away = claim.clone();
+        away["namespace"] = json!("b");
+        check(json!({"dataSourceRef": away}), None, json!({}));
+        check(
+            json!({"dataSource": claim, "dataSourceRef": away}),
+            None,
+            both(&claim),
+        );
+        check(json!({}), None, json!({}));
+    }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, entries, flag, items, items_mut, present, set, text};
+use super::edit::{
+    default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
+};
 
 /// The quantities of a pod spec, below the given path; for rows.
 macro_rules! pod_quantities {
@@ -42,6 +44,9 @@ pub(super) fn default(pod: &mut Value) {
                 }
             }
         }
+    }
+    if integer(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+        set(spec, "terminationGracePeriodSeconds", 1);
     }
     default_spec(spec);
 }
@@ -93,19 +98,25 @@ pub(super) fn prepare_create(pod: &mut Value) {
 pub(super) fn qos_class(spec: &Value) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
-    for list in ["containers", "initContainers"] {
-        for container in items(spec, list) {
-            for resource in ["cpu", "memory"] {
-                let amount = |field: &str| {
-                    container
-                        .pointer(&format!("/resources/{field}/{resource}"))
-                        .and_then(super::resources::quantity)
-                        .filter(|quantity| !quantity.is_zero())
-                };
-                let (limit, request) = (amount("limits"), amount("requests"));
-                any |= limit.is_some() || request.is_some();
-                guaranteed &= limit.is_some() && (request.is_none() || request == limit);
-            }
+    let of_containers = ["containers", "initContainers"];
+    let of_containers = of_containers.iter().flat_map(|list| items(spec, list));
+    // What the pod asks for as a whole counts instead of what its containers do.
+    let is_whole = spec.get("resources").is_some_and(Value::is_object);
+    let asking: Vec<&Value> = if is_whole {
+        vec![spec]
+    } else {
+        of_containers.collect()
+    };
+    for who in asking {
+        for resource in ["cpu", "memory"] {
+            let amount = |field: &str| {
+                who.pointer(&format!("/resources/{field}/{resource}"))
+                    .and_then(super::resources::quantity)
+                    .filter(|quantity| !quantity.is_zero())
+            };
+            let (limit, request) = (amount("limits"), amount("requests"));
+            any |= limit.is_some() || request.is_some();
+            guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
     }
     match (any, guaranteed) {
@@ -299,6 +310,8 @@ mod tests {
         let all = json!({"cpu": "1", "memory": "1Gi"});
         check(json!({"limits": all, "requests": all}), "Guaranteed");
         check(json!({"limits": all}), "Guaranteed");
+        let whole = json!({"resources": {"requests": {"cpu": "1"}}, "containers": [{}]});
+        assert_eq!(qos_class(&whole), "Burstable");
         check(
             json!({"limits": all, "requests": {"cpu": "500m"}}),
             "Burstable",

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::encoding;
+use super::gated;
 use super::meta::{self, ObjectMetaRules};
 use super::quantities::{self, DecodeError};
 use super::verbs::{Scale, Subresource, Verbs};
@@ -116,6 +117,7 @@ pub struct Kind {
     keeps_client_status: bool,
     validate_status: ValidateUpdate,
     status_keeps: &'static [&'static str],
+    gated: &'static [&'static str],
     hollow: Hollow,
     prepare_part: RestorePart,
     /// None where a change by any path is a change of the whole.
@@ -175,6 +177,7 @@ impl Kind {
             keeps_client_status: false,
             validate_status: |_, _, _| {},
             status_keeps: &[],
+            gated: &[],
             hollow: Hollow {
                 field: "",
                 filled: &[],
@@ -289,6 +292,12 @@ impl Kind {
     /// nearly always, and depends on what it has in its cache.
     pub(super) const fn restless_quantities(mut self, paths: &'static [&'static str]) -> Self {
         self.restless_quantities = paths;
+        self
+    }
+
+    /// Fields of features that are off: dotted paths, `[]` for items.
+    pub(super) const fn gated(mut self, paths: &'static [&'static str]) -> Self {
+        self.gated = paths;
         self
     }
 
@@ -437,8 +446,9 @@ impl Kind {
         (self.admit)(object);
     }
 
-    /// Removes what a creation cannot set: the status, the generation.
+    /// Removes what a creation cannot set: the status, the generation, what is off.
     pub fn prepare_create(&self, object: &mut Value) {
+        gated::drop(object, None, self.gated);
         if matches!(self.generation, GenerationRule::Fields(_)) {
             set_generation(object, 1);
         }
@@ -455,6 +465,7 @@ impl Kind {
 
     /// Puts back what an update cannot change, and counts the generation.
     pub fn prepare_update(&self, object: &mut Value, old: &Value) {
+        gated::drop(object, Some(old), self.gated);
         if self.initial_status.is_some() {
             copy_field(object, old, "status");
         }

@@ -11,7 +11,7 @@ use super::edit::{
     default_to, ensure_object, flag, integer, items, items_mut, present, remove, set, text,
 };
 
-pub(super) use self::validation::{validate, validate_update};
+pub(super) use self::validation::{validate, validate_status, validate_update};
 
 const NONE: &str = "None";
 
@@ -62,6 +62,13 @@ pub(super) fn default(service: &mut Value) {
     }
     if text(spec, "type") == "LoadBalancer" {
         default_to(spec, "allocateLoadBalancerNodePorts", true);
+        if let Some(balancer) = service.pointer_mut("/status/loadBalancer") {
+            for ingress in items_mut(balancer, "ingress") {
+                if !text(ingress, "ip").is_empty() {
+                    default_to(ingress, "ipMode", "VIP");
+                }
+            }
+        }
     }
 }
 
@@ -137,11 +144,6 @@ fn normalize_cluster_ips(spec: &mut Value, old: &Value) {
     if ip.is_empty() {
         if changed && spec.get("clusterIPs") == old.get("clusterIPs") {
             remove(spec, "clusterIPs");
-        }
-        if old.is_null()
-            && let Some(first) = spec.pointer("/clusterIPs/0").cloned()
-        {
-            set(spec, "clusterIP", first);
         }
     } else if !listed || (changed && spec.get("clusterIPs") == old.get("clusterIPs")) {
         set(spec, "clusterIPs", json!([ip]));

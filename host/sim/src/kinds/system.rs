@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, items, items_mut, present, set};
+use super::gated::pod_gated;
 use super::pod::{self, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
@@ -92,6 +93,10 @@ pub(super) const ROWS: &[Kind] = &[
         ])
         .defaulted(persistent_volume::default_claim)
         .admitted(persistent_volume::admit_claim)
+        .prepared(
+            |claim| persistent_volume::prepare_claim(claim, None),
+            |claim, old| persistent_volume::prepare_claim(claim, Some(old)),
+        )
         .validated(persistent_volume::validate_claim)
         .update_validated(persistent_volume::validate_claim_update)
         .update_order(super::row::UpdateOrder::WholeObject),
@@ -126,6 +131,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .status("{}")
         .quantities(pod_quantities!("spec."))
+        .gated(pod_gated!("spec."))
         .defaulted(pod::default)
         .admitted(pod::admit)
         .status_prepared(pod::prepare_create)
@@ -137,6 +143,7 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .generation(GenerationRule::Fields(&["template"]))
         .quantities(pod_quantities!("template.spec."))
+        .gated(pod_gated!("template.spec."))
         .defaulted(pod::default_template)
         .validated(|object, errors| {
             let template = object.get("template").unwrap_or(&Value::Null);
@@ -157,6 +164,7 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(service::default)
         .prepared(service::prepare_create, service::prepare_update)
         .validated(service::validate)
+        .status_validated(service::validate_status)
         .update_validated(service::validate_update)
         .update_order(super::row::UpdateOrder::ChangeFirst),
 ];

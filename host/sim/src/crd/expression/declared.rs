@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::values::escaped;
-use crate::cel::Type;
+use crate::cel::{RESERVED, Type};
 use crate::kinds::edit::{entries, flag, text};
 
 /// The type of the values of a schema; none where rules cannot see them. A resource has
@@ -30,9 +30,13 @@ fn named(schema: &Value, is_resource: bool, name: &str) -> Option<Type> {
             let own = entries(schema, "properties");
             let own =
                 own.filter(|(field, _)| !is_resource || !OF_RESOURCES.contains(&field.as_str()));
-            let own =
-                own.filter_map(|(field, schema)| Some((escaped(field)?, below(schema, field)?)));
-            let own: Vec<(String, Type)> = own.collect();
+            let own = own.filter_map(|(field, schema)| {
+                let ty = below(schema, field)?;
+                let plain = RESERVED.contains(&field.as_str()).then(|| field.clone());
+                let names = [Some(escaped(field)?), plain].into_iter().flatten();
+                Some(names.map(move |name| (name, ty.clone())))
+            });
+            let own: Vec<(String, Type)> = own.flatten().collect();
             let of_resources = is_resource.then(of_resources).into_iter().flatten();
             let fields = own.iter().map(|(field, ty)| (field.as_str(), ty.clone()));
             Type::object(name, fields.chain(of_resources))

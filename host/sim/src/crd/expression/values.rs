@@ -92,12 +92,10 @@ impl Shape {
         for (name, value) in fields {
             let shape = self.properties.get(name);
             let shape = shape.or(self.additional.as_deref()).unwrap_or(plain);
-            let name = if self.is_map {
-                Some(name.clone())
-            } else {
-                escaped(name)
-            };
-            if let Some(name) = name {
+            let is_plain = self.is_map || RESERVED.contains(&name.as_str());
+            let plain = is_plain.then(|| name.clone());
+            let written = escaped(name).filter(|_| !self.is_map);
+            for name in plain.into_iter().chain(written) {
                 map.insert(Key::String(Arc::new(name)), shape.cel(value));
             }
         }

@@ -1,12 +1,12 @@
 //! Validation of Services.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::{NONE, is_reachable_from_outside};
 use crate::field::{Errors, FieldError, Path};
+use crate::kinds::addresses;
 use crate::kinds::edit::{integer, items, present, text};
 use crate::kinds::meta::validate_labels;
 use crate::kinds::pod_validation::supported;
@@ -42,8 +42,17 @@ pub(in crate::kinds) fn validate(service: &Value, errors: &mut Errors) {
         &["ClientIP", "None"],
         errors,
     );
+    validate_affinity(spec, errors);
     if kind != "ExternalName" {
         validate_cluster_ips(spec, errors);
+    }
+    let path = SPEC.child("externalIPs");
+    for (index, ip) in items(spec, "externalIPs").enumerate() {
+        let path = path.index(index);
+        let ip = ip.as_str().unwrap_or_default();
+        if addresses::validate_ip(&path, ip, errors) {
+            addresses::validate_reachable(&path, ip, errors);
+        }
     }
     supported(
         &SPEC,
@@ -53,23 +62,72 @@ pub(in crate::kinds) fn validate(service: &Value, errors: &mut Errors) {
         errors,
     );
     validate_port_conflicts(spec, kind, errors);
-    if kind != "LoadBalancer" {
-        for (field, shown) in [
-            ("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),
-            (
-                "allocateLoadBalancerNodePorts",
-                "allocateLoadBalancerNodePorts",
-            ),
-        ] {
-            if present(spec, field).is_some() {
-                errors.push(FieldError::forbidden(
-                    &SPEC.child(shown),
-                    "may only be used when `type` is 'LoadBalancer'",
-                ));
-            }
-        }
-    }
+    validate_balancer(spec, kind, errors);
     validate_policies(spec, errors);
+    let distributions = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    if let Some(given) = spec
+        .get("trafficDistribution")
+        .filter(|given| !given.is_null())
+        && !given
+            .as_str()
+            .is_some_and(|given| distributions.contains(&given))
+    {
+        let path = SPEC.child("trafficDistribution");
+        errors.push(FieldError::not_supported(&path, given, &distributions));
+    }
+}
+
+/// What only a Service with a load balancer has.
+fn validate_balancer(spec: &Value, kind: &str, errors: &mut Errors) {
+    const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+    let is_balanced = kind == "LoadBalancer";
+    let ranges = SPEC.child("LoadBalancerSourceRanges");
+    if present(spec, "loadBalancerSourceRanges").is_some() && !is_balanced {
+        errors.push(FieldError::forbidden(&ranges, ONLY));
+    }
+    for (index, range) in items(spec, "loadBalancerSourceRanges").enumerate() {
+        // Space around a range is a part of the API.
+        let range = range.as_str().unwrap_or_default().trim();
+        addresses::validate_range(&ranges.index(index), range, errors);
+    }
+    if present(spec, "allocateLoadBalancerNodePorts").is_some() && !is_balanced {
+        let path = SPEC.child("allocateLoadBalancerNodePorts");
+        errors.push(FieldError::forbidden(&path, ONLY));
+    }
+    validate_balancer_class(spec, errors);
+}
+
+fn validate_balancer_class(spec: &Value, errors: &mut Errors) {
+    let path = SPEC.child("loadBalancerClass");
+    let Some(class) = spec.get("loadBalancerClass").and_then(Value::as_str) else {
+        return;
+    };
+    if text(spec, "type") == "LoadBalancer" {
+        for wrong in names::qualified_name(class) {
+            errors.push(FieldError::invalid_str(&path, class, wrong));
+        }
+    } else {
+        let why = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(FieldError::forbidden(&path, why));
+    }
+}
+
+/// How long clients stay with an endpoint.
+fn validate_affinity(spec: &Value, errors: &mut Errors) {
+    const LONGEST: i64 = 86_400;
+    let seconds = spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds");
+    let seconds = seconds.and_then(Value::as_i64);
+    if text(spec, "sessionAffinity") == "ClientIP"
+        && let Some(seconds) = seconds.filter(|seconds| !(1..=LONGEST).contains(seconds))
+    {
+        let path = SPEC.child("sessionAffinityConfig");
+        let path = path.child("clientIP");
+        errors.push(FieldError::invalid(
+            &path.child("timeoutSeconds"),
+            &seconds.into(),
+            format!("must be greater than 0 and less than {LONGEST}"),
+        ));
+    }
 }
 
 fn validate_external_name(spec: &Value, errors: &mut Errors) {
@@ -126,6 +184,15 @@ fn validate_ports(spec: &Value, errors: &mut Errors) {
                 }
             }
             target => validate_port_number(&path.child("targetPort"), target, errors),
+        }
+        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
+            for wrong in names::qualified_name(protocol) {
+                errors.push(FieldError::invalid_str(
+                    &path.child("appProtocol"),
+                    protocol,
+                    wrong,
+                ));
+            }
         }
     }
 }
@@ -194,6 +261,7 @@ fn validate_cluster_ips(spec: &Value, errors: &mut Errors) {
         )),
         _ => {}
     }
+    validate_families(spec, errors);
     let count = items(spec, "clusterIPs").count();
     for (index, ip) in items(spec, "clusterIPs").enumerate() {
         let ip = ip.as_str().unwrap_or_default();
@@ -205,14 +273,28 @@ fn validate_cluster_ips(spec: &Value, errors: &mut Errors) {
                     "'None' must be the first and only value",
                 ));
             }
-        } else if ip.parse::<IpAddr>().is_err() {
-            errors.push(FieldError::invalid_str(
-                &path.index(index),
-                ip,
-                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-            ));
+        } else {
+            addresses::validate_ip(&path.index(index), ip, errors);
         }
     }
+}
+
+fn validate_families(spec: &Value, errors: &mut Errors) {
+    const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
+    const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    let path = SPEC.child("ipFamilies");
+    let mut seen = BTreeSet::new();
+    for (index, given) in items(spec, "ipFamilies").enumerate() {
+        let family = given.as_str().unwrap_or_default();
+        let path = path.index(index);
+        if !FAMILIES.contains(&family) {
+            errors.push(FieldError::not_supported(&path, given, &FAMILIES));
+        }
+        if !seen.insert(family) {
+            errors.push(FieldError::duplicate(&path, given));
+        }
+    }
+    supported(&SPEC, spec, "ipFamilyPolicy", &POLICIES, errors);
 }
 
 fn validate_policies(spec: &Value, errors: &mut Errors) {
@@ -229,14 +311,39 @@ fn validate_policies(spec: &Value, errors: &mut Errors) {
         let values = ["Cluster", "Local"];
         supported(&SPEC, spec, "externalTrafficPolicy", &values, errors);
     }
+    let needs_check = text(spec, "type") == "LoadBalancer" && given == "Local";
+    let check = integer(spec, "healthCheckNodePort").filter(|port| *port != 0);
+    let path = SPEC.child("healthCheckNodePort");
+    match check {
+        Some(port) if !needs_check => errors.push(FieldError::invalid(
+            &path,
+            &port.into(),
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+        )),
+        Some(_) => validate_port_number(&path, spec.get("healthCheckNodePort"), errors),
+        None => {}
+    }
     let values = ["Cluster", "Local"];
     supported(&SPEC, spec, "internalTrafficPolicy", &values, errors);
 }
 
-/// A cluster address, once given, stays.
+/// A cluster address, once given, stays, and so does the class of a load balancer.
 pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &mut Errors) {
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let old = old.get("spec").unwrap_or(&Value::Null);
+    validate_cluster_ips_kept(spec, old, errors);
+    let class = spec.get("loadBalancerClass");
+    let is_balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
+    if is_balanced(spec) && is_balanced(old) && class != old.get("loadBalancerClass") {
+        let path = SPEC.child("loadBalancerClass");
+        let given = class.unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(&path, given, "may not change once set"));
+    }
+    // The server looks at the class here, and again with the rest.
+    validate_balancer_class(spec, errors);
+}
+
+fn validate_cluster_ips_kept(spec: &Value, old: &Value, errors: &mut Errors) {
     if [spec, old]
         .iter()
         .any(|spec| text(spec, "type") == "ExternalName")
@@ -258,5 +365,44 @@ pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &m
             "primary clusterIP can not be unset",
         )),
         _ => {}
+    }
+}
+
+/// Says what is wrong with the addresses that a load balancer is said to have.
+pub(in crate::kinds) fn validate_status(service: &Value, _old: &Value, errors: &mut Errors) {
+    let spec = service.get("spec").unwrap_or(&Value::Null);
+    let path = Path::new("status");
+    let path = path.child("loadBalancer");
+    let path = path.child("ingress");
+    let balancer = service.pointer("/status/loadBalancer");
+    let balancer = balancer.unwrap_or(&Value::Null);
+    if text(spec, "type") != "LoadBalancer" {
+        if present(balancer, "ingress").is_some() {
+            let why = "may only be used when `spec.type` is 'LoadBalancer'";
+            errors.push(FieldError::forbidden(&path, why));
+        }
+        return;
+    }
+    for (index, ingress) in items(balancer, "ingress").enumerate() {
+        let path = path.index(index);
+        let (ip, mode) = (text(ingress, "ip"), present(ingress, "ipMode"));
+        if !ip.is_empty() {
+            addresses::validate_ip(&path.child("ip"), ip, errors);
+            supported(&path, ingress, "ipMode", &["Proxy", "VIP"], errors);
+        } else if mode.is_some() {
+            let why = "may not be specified when `ip` is not set";
+            errors.push(FieldError::forbidden(&path.child("ipMode"), why));
+        }
+        let host = text(ingress, "hostname");
+        let path = path.child("hostname");
+        if !host.is_empty() {
+            for wrong in names::dns1123_subdomain(host) {
+                errors.push(FieldError::invalid_str(&path, host, wrong));
+            }
+            if host.parse::<std::net::IpAddr>().is_ok() {
+                let why = "must be a DNS name, not an IP address";
+                errors.push(FieldError::invalid_str(&path, host, why));
+            }
+        }
     }
 }

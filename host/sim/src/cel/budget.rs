@@ -1,0 +1,140 @@
+//! What the evaluation of expressions may cost, in the units of the real server: one for
+//! each variable, field and call, and more for those that go through what they are given.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// What one evaluation may cost (`PerCallLimit` of the real server).
+const OF_CALL: u64 = 1_000_000;
+/// What all evaluations for one object may cost (`RuntimeCELCostBudget` of the real
+/// server).
+const OF_OBJECT: u64 = 10_000_000;
+/// All evaluations for one object end after this time, whatever they cost: copies of
+/// large values are free of cost and take their time here. The real server reckons with
+/// a second.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// What is left for the expressions of one object.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Nothing once it was said that it is used up.
+    left: Option<u64>,
+    until: Instant,
+}
+
+/// Why no further expression is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// One evaluation costs too much.
+    Call,
+    /// All of the object together do.
+    Object,
+}
+
+impl Budget {
+    /// That of one object.
+    pub(crate) fn of_object() -> Self {
+        Budget {
+            left: Some(OF_OBJECT),
+            until: Instant::now() + LONGEST,
+        }
+    }
+
+    /// Whether nothing more is evaluated, nor said.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left.is_none()
+    }
+
+    /// Evaluates something, in which the costs are counted by [`spend`].
+    ///
+    /// # Errors
+    ///
+    /// When it would cost too much. Then nothing is left.
+    pub(crate) fn pay<T>(&mut self, evaluate: impl FnOnce() -> T) -> Result<T, Exceeded> {
+        let Some(left) = self.left.take().filter(|left| *left > 0) else {
+            return Err(Exceeded::Object);
+        };
+        let meter = Meter {
+            left: OF_CALL,
+            until: self.until,
+            is_exceeded: false,
+        };
+        let outer = METER.replace(Some(meter));
+        let made = evaluate();
+        let Some(meter) = METER.replace(outer) else {
+            return Err(Exceeded::Call);
+        };
+        let cost = OF_CALL - meter.left;
+        if cost > left {
+            return Err(Exceeded::Object);
+        }
+        if meter.is_exceeded {
+            return Err(Exceeded::Call);
+        }
+        self.left = Some(left - cost);
+        Ok(made)
+    }
+}
+
+/// The meter of an evaluation that runs.
+#[derive(Debug, Clone, Copy)]
+struct Meter {
+    left: u64,
+    until: Instant,
+    is_exceeded: bool,
+}
+
+thread_local! {
+    /// Functions of expressions get nothing from who evaluates these: what counts for
+    /// them is found by the thread.
+    static METER: RefCell<Option<Meter>> = const { RefCell::new(None) };
+}
+
+/// Counts a cost, and says whether the evaluation may go on. Without an evaluation that
+/// is paid for, all may.
+pub(super) fn spend(cost: u64) -> bool {
+    METER.with_borrow_mut(|meter| {
+        let Some(meter) = meter else { return true };
+        let left = meter.left.checked_sub(cost);
+        if left.is_none() || Instant::now() > meter.until {
+            meter.is_exceeded = true;
+        }
+        meter.left = left.unwrap_or(0);
+        !meter.is_exceeded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_too_much_ends_all() {
+        let mut budget = Budget::of_object();
+        assert_eq!(budget.pay(|| spend(OF_CALL)), Ok(true));
+        assert_eq!(budget.pay(|| spend(OF_CALL + 1)), Err(Exceeded::Call));
+        assert!(budget.is_over());
+        assert_eq!(budget.pay(|| spend(1)), Err(Exceeded::Object));
+        assert!(spend(u64::MAX));
+    }
+
+    #[test]
+    fn an_object_has_a_budget_of_its_own() {
+        let mut budget = Budget::of_object();
+        for _ in 0..10 {
+            assert_eq!(budget.pay(|| spend(OF_CALL)), Ok(true));
+        }
+        assert!(!budget.is_over());
+        assert_eq!(budget.pay(|| spend(1)), Err(Exceeded::Object));
+        assert!(budget.is_over());
+    }
+
+    #[test]
+    fn time_is_limited_as_well() {
+        let mut budget = Budget::of_object();
+        budget.until = Instant::now();
+        std::thread::yield_now();
+        while Instant::now() <= budget.until {}
+        assert_eq!(budget.pay(|| spend(1)), Err(Exceeded::Call));
+    }
+}

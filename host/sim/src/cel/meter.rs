@@ -1,0 +1,193 @@
+//! Expressions as they are evaluated: with what counts their costs, and with calls of our
+//! functions in place of operators that the evaluator understands otherwise.
+//!
+//! The costs are those of the real server's library. What is always evaluated together is
+//! counted once, before it: so nothing runs that is not paid for.
+
+use kube_cel::cel::common::ast::{
+    CallExpr, EntryExpr, Expr, IdedEntryExpr, LiteralValue, operators,
+};
+use kube_cel::cel::parser::Expression;
+
+use super::library;
+
+/// What creates a list costs so much.
+const LIST: u64 = 10;
+/// And what creates a map.
+const MAP: u64 = 30;
+
+/// The function that counts a cost.
+pub(super) const SPEND: &str = "@spend";
+/// Operators that are functions of ours: texts and lists cost by their size, and some
+/// lists are sets.
+pub(super) const EQUALS: &str = "@equals";
+pub(super) const DIFFERS: &str = "@differs";
+pub(super) const ADD: &str = "@add";
+pub(super) const IN: &str = "@within";
+pub(super) const COMPARE: [(&str, &str); 4] = [
+    (operators::LESS, "@less"),
+    (operators::LESS_EQUALS, "@lessOrEquals"),
+    (operators::GREATER, "@greater"),
+    (operators::GREATER_EQUALS, "@greaterOrEquals"),
+];
+
+/// Makes an expression one that counts.
+pub(super) fn metered(expression: &mut Expression) {
+    let cost = count(expression);
+    charge(expression, cost);
+}
+
+/// How deep an expression nests: evaluation takes some of the stack for each level.
+pub(super) fn depth(expression: &Expression) -> usize {
+    let deepest = |parts: &[&Expression]| parts.iter().map(|part| depth(part)).max().unwrap_or(0);
+    let of_entry = |entry: &IdedEntryExpr| match &entry.expr {
+        EntryExpr::StructField(field) => depth(&field.value),
+        EntryExpr::MapEntry(entry) => depth(&entry.key).max(depth(&entry.value)),
+    };
+    1 + match &expression.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
+        Expr::Select(select) => depth(&select.operand),
+        Expr::Call(call) => {
+            let target = call.target.as_deref().into_iter();
+            target.chain(&call.args).map(depth).max().unwrap_or(0)
+        }
+        Expr::List(list) => list.elements.iter().map(depth).max().unwrap_or(0),
+        Expr::Map(map) => map.entries.iter().map(of_entry).max().unwrap_or(0),
+        Expr::Struct(made) => made.entries.iter().map(of_entry).max().unwrap_or(0),
+        Expr::Comprehension(of) => deepest(&[
+            &of.iter_range,
+            &of.accu_init,
+            &of.loop_cond,
+            &of.loop_step,
+            &of.result,
+        ]),
+    }
+}
+
+/// Puts a cost before an expression.
+fn charge(expression: &mut Expression, cost: u64) {
+    if cost == 0 {
+        return;
+    }
+    let id = expression.id;
+    let literal = |literal| Expression {
+        id,
+        expr: Expr::Literal(literal),
+    };
+    let cost = i64::try_from(cost).unwrap_or(i64::MAX);
+    let spend = CallExpr {
+        func_name: SPEND.to_owned(),
+        target: None,
+        args: vec![literal(LiteralValue::Int(cost.into()))],
+    };
+    let spend = Expression {
+        id,
+        expr: Expr::Call(spend),
+    };
+    let paid = std::mem::take(expression);
+    // A condition that fails ends all that is around it, unlike the sides of `||`.
+    *expression = Expression {
+        id,
+        expr: Expr::Call(CallExpr {
+            func_name: operators::CONDITIONAL.to_owned(),
+            target: None,
+            args: vec![spend, paid, literal(LiteralValue::Null)],
+        }),
+    };
+}
+
+/// What an expression costs in any case; what it may cost is counted inside of it.
+fn count(expression: &mut Expression) -> u64 {
+    match &mut expression.expr {
+        Expr::Unspecified | Expr::Literal(_) => 0,
+        Expr::Ident(_) => 1,
+        Expr::Select(select) => count(&mut select.operand) + u64::from(!select.test),
+        Expr::Call(call) => count_call(call),
+        Expr::List(list) => list.elements.iter_mut().map(count).sum::<u64>() + LIST,
+        Expr::Map(map) => map.entries.iter_mut().map(count_entry).sum::<u64>() + MAP,
+        Expr::Struct(made) => made.entries.iter_mut().map(count_entry).sum(),
+        Expr::Comprehension(of) => {
+            let of = of.as_mut();
+            let each = count(&mut of.loop_cond) + count(&mut of.loop_step);
+            charge(&mut of.loop_cond, each);
+            count(&mut of.iter_range) + count(&mut of.accu_init) + count(&mut of.result)
+        }
+    }
+}
+
+fn count_entry(entry: &mut IdedEntryExpr) -> u64 {
+    match &mut entry.expr {
+        EntryExpr::StructField(field) => count(&mut field.value),
+        EntryExpr::MapEntry(entry) => count(&mut entry.key) + count(&mut entry.value),
+    }
+}
+
+fn count_call(call: &mut CallExpr) -> u64 {
+    let is_lazy = matches!(
+        call.func_name.as_str(),
+        operators::CONDITIONAL | operators::LOGICAL_AND | operators::LOGICAL_OR
+    );
+    if is_lazy {
+        let mut cost = 0;
+        for (index, argument) in call.args.iter_mut().enumerate() {
+            if index == 0 {
+                cost = count(argument);
+            } else {
+                metered(argument);
+            }
+        }
+        return cost;
+    }
+    let cost = call
+        .target
+        .iter_mut()
+        .map(|target| count(target))
+        .sum::<u64>()
+        + call.args.iter_mut().map(count).sum::<u64>();
+    match ours(call) {
+        Some(name) => name.clone_into(&mut call.func_name),
+        None if is_counted(call) => {}
+        None => return cost + 1,
+    }
+    // It counts what it costs when it is called.
+    cost
+}
+
+/// Whether a function counts what it costs.
+fn is_counted(call: &CallExpr) -> bool {
+    let in_namespace = match call.target.as_deref() {
+        Some(Expression {
+            expr: Expr::Ident(prefix),
+            ..
+        }) => library::has(&format!("{prefix}.{}", call.func_name)),
+        _ => false,
+    };
+    in_namespace || library::has(&call.func_name)
+}
+
+/// The function of ours that stands for an operator.
+fn ours(call: &CallExpr) -> Option<&'static str> {
+    // These neither cost more, nor are they compared otherwise.
+    let is_plain = |argument: &Expression| match &argument.expr {
+        Expr::Literal(literal) => {
+            !matches!(literal, LiteralValue::String(_) | LiteralValue::Bytes(_))
+        }
+        _ => false,
+    };
+    // Macros that make lists add to them one at a time.
+    let is_made = |argument: &Expression| match &argument.expr {
+        Expr::Ident(name) => name.starts_with('@'),
+        _ => false,
+    };
+    let is_listed = call.args.len() > 2;
+    let name = call.func_name.as_str();
+    let compared = || COMPARE.iter().find(|(operator, _)| *operator == name);
+    match name {
+        operators::IN => Some(IN),
+        _ if !is_listed && call.args.iter().any(is_plain) => None,
+        operators::EQUALS => Some(EQUALS),
+        operators::NOT_EQUALS => Some(DIFFERS),
+        operators::ADD if !call.args.first().is_some_and(is_made) => Some(ADD),
+        _ => compared().map(|(_, ours)| *ours),
+    }
+}
