@@ -96,9 +96,9 @@ writes:
 {{- end }}
 {{- else if eq .key "cloudmain" }}
 {{- if include "profile-plugins.flag" (dict "settings" $settings "name" "removeForeign" "default" $main) }}
-  - {group: networking.istio.io, resource: destinationrules}
-  - {group: networking.istio.io, resource: serviceentries}
-  - {group: networking.istio.io, resource: virtualservices}
+  - {group: networking.istio.io, resource: destinationrules, names: [direct-through-cloud-main-egress-gateway]}
+  - {group: networking.istio.io, resource: serviceentries, names: [cloud-main-hosts]}
+  - {group: networking.istio.io, resource: virtualservices, names: [direct-through-cloud-main-egress-gateway]}
 {{- end }}
 writes:
   - {group: networking.istio.io, resource: destinationrules}
@@ -125,7 +125,7 @@ writes:
   - {group: networking.k8s.io, resource: networkpolicies}
 {{- else if eq .key "notebook" }}
 {{- if include "profile-plugins.flag" (dict "settings" $settings "name" "removeFormer" "default" false) }}
-  - {group: kubeflow.org, resource: poddefaults}
+  - {group: kubeflow.org, resource: poddefaults, names: [blob-csi-mounts, minio-mounts]}
 {{- end }}
 writes:
   - {group: kubeflow.org, resource: poddefaults}
@@ -135,7 +135,7 @@ writes:
 {{- else if eq .key "rbac" }}
 {{- $removes := include "profile-plugins.flag" (dict "settings" $settings "name" "removeSupportBinding" "default" $main) }}
 {{- if and $removes (not $settings.supportGroups) }}
-  - {group: rbac.authorization.k8s.io, resource: rolebindings}
+  - {group: rbac.authorization.k8s.io, resource: rolebindings, names: [profile-support]}
 {{- end }}
 writes:
   - {group: rbac.authorization.k8s.io, resource: rolebindings}
