@@ -125,7 +125,16 @@ fn check_selector(path: &Path<'_>, selector: &Value, errors: &mut Errors) {
 fn check_metadata(metadata: &Value, is_local: bool, errors: &mut Errors) {
     let empty = |name: &str| name == "managedFields" || (is_local && name == "namespace");
     let fields = metadata.as_object().into_iter().flatten();
-    let mut given = fields.filter(|(name, value)| !empty(name) && !value.is_null());
+    // What is written as nothing is not there, as for every field of an object.
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Bool(set) => !set,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    };
+    let mut given = fields.filter(|(name, value)| !empty(name) && !is_nothing(value));
     if given.next().is_some() {
         let except = if is_local {
             " except for namespace"

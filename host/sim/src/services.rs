@@ -75,9 +75,7 @@ pub(crate) fn allocate<'a>(
     let wanted = Held::of(object);
     if let Some(ip) = wanted.ips.iter().find(|ip| taken.is_outside(ip, &own)) {
         let why = format!(
-            "failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid range. The \
-             range of valid IPs is {}/{}",
-            ADDRESSES.network, ADDRESSES.prefix
+            "failed to allocate IP {ip}: the provided network does not match the current range"
         );
         let path = Path::new("spec");
         let ips = object.pointer("/spec/clusterIPs").unwrap_or(&Value::Null);

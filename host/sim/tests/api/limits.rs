@@ -202,7 +202,7 @@ async fn addresses_and_node_ports_have_one_service_each() {
         (code, refused["message"].as_str().unwrap()),
         (
             422,
-            "Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"1.2.3.4\"]: failed to allocate IP 1.2.3.4: the provided IP (1.2.3.4) is not in the valid range. The range of valid IPs is 10.96.0.0/12"
+            "Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"1.2.3.4\"]: failed to allocate IP 1.2.3.4: the provided network does not match the current range"
         )
     );
     let taken = json!([{"port": 80, "nodePort": node_port}]);
