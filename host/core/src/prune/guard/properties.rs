@@ -222,6 +222,14 @@ impl World {
                 &self.tokens(),
                 at(self.now),
             );
+            // Of what was held together some may go without a word when asked for anew.
+            let spent: BTreeSet<&str> = self.guard.spent().map(|(uid, _)| uid).collect();
+            let passed = verdict
+                .delete
+                .iter()
+                .filter(|one| spent.contains(&*one.uid));
+            let passed = passed.map(|one| (self.now, one.uid.clone()));
+            self.withdrawn.extend(passed);
             let free = |one: &&Candidate| {
                 one.removal != Removal::Confirm && !is_precious(&one.reference.kind)
             };
