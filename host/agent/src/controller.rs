@@ -22,7 +22,7 @@ pub(crate) use canary::Canary;
 pub use footprint::Footprint;
 pub(crate) use looking::Tag;
 pub(crate) use removing::{Removing, parse_kind};
-pub(crate) use reporting::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
+pub(crate) use reporting::{is_unit_object_of, unit_object_name, unit_object_prefix};
 
 use crate::active::{Active, LoadKey};
 use crate::artifacts::{Looked, Seen};
@@ -198,8 +198,8 @@ enum Done {
     Load {
         plugin: Arc<str>,
         newest: Option<Digest>,
-        seen: Option<Seen>,
-        shadow: Option<ShadowStatus>,
+        seen: Option<Box<Seen>>,
+        shadow: Option<Box<ShadowStatus>>,
         result: Result<Loaded, Problem>,
     },
     Look {

@@ -4,7 +4,7 @@
 //! made anew, must find its outside effects and the hooks of its syncs again. So their
 //! `Unit` objects stay until the plugin itself is forgotten.
 
-use crate::controller::{UNIT_LABEL_LENGTH, unit_object_name, unit_object_prefix};
+use crate::controller::{is_unit_object_of, unit_object_name};
 use crate::inventory::approved_plan;
 use crate::reporter::Reports;
 use crate::sync_status;
@@ -36,7 +36,7 @@ impl Written {
             .found()?;
         let ours = found
             .into_iter()
-            .filter(|object| is_of(object.name(), plugin));
+            .filter(|object| is_unit_object_of(plugin, object.name()));
         let read = ours.filter_map(|object| {
             let Unit { spec, status, .. } = serde_json::from_value(object.value()).ok()?;
             let approved = approved_plan(&object);
@@ -53,11 +53,16 @@ impl Written {
     /// The same, with what this replica has said of them since: the watch, or the API
     /// server itself, may not have that yet.
     pub(crate) fn and_said(mut self, plugin: &str, reports: &Reports) -> Self {
-        for (name, report) in reports.said_where(|name| is_of(name, plugin)) {
-            let approved = self.0.remove(&name).and_then(|unit| unit.approved);
+        for (name, report) in reports.said_where(|name| is_unit_object_of(plugin, name)) {
+            let (mut status, mut approved) = (report.status, None);
+            if let Some(seen) = self.0.remove(&name) {
+                approved = seen.approved;
+                // Those are not part of what is said.
+                status.secrets = seen.status.unwrap_or_default().secrets;
+            }
             let unit = WrittenUnit {
                 spec: report.spec,
-                status: Some(report.status),
+                status: Some(status),
                 approved,
             };
             self.0.insert(name, unit);
@@ -77,12 +82,13 @@ impl Written {
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Primaries of this kind that have outside effects, whether they exist or not.
-    pub(crate) fn with_effects(&self, kind: &GroupVersionKind) -> Vec<ObjectReference> {
+    /// Primaries of this kind that have outside effects or Secrets, whether they exist or
+    /// not.
+    pub(crate) fn remembered(&self, kind: &GroupVersionKind) -> Vec<ObjectReference> {
         let with = self
             .0
             .values()
-            .filter(|unit| unit.status.as_ref().is_some_and(has_effects));
+            .filter(|unit| unit.status.as_ref().is_some_and(remembers));
         with.filter_map(|unit| {
             let primary = &unit.spec.primary;
             // The version is not part of a unit's identity.
@@ -94,12 +100,6 @@ impl Written {
         })
         .collect()
     }
-}
-
-/// Whether an object of this name is a `Unit` of a plugin.
-pub(crate) fn is_of(name: &str, plugin: &str) -> bool {
-    let prefix = unit_object_prefix(plugin);
-    name.starts_with(&prefix) && name.len() == prefix.len() + UNIT_LABEL_LENGTH
 }
 
 /// Whether a `Unit` object has the name that the agent gives it.
@@ -118,6 +118,11 @@ pub(crate) fn is_ours(object: &Object) -> bool {
 /// Whether a unit has outside effects: what was made is known from nowhere else.
 pub(crate) fn has_effects(status: &UnitStatus) -> bool {
     !status.actions.is_empty()
+}
+
+/// Whether a unit has something that the cluster does not show.
+fn remembers(status: &UnitStatus) -> bool {
+    has_effects(status) || !status.secrets.is_empty()
 }
 
 /// Whether a stop of the plugin must not lose what is written of a unit: its outside

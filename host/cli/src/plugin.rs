@@ -49,7 +49,7 @@ pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
         PluginCommand::Sign(args) => sign::run(args).await,
         PluginCommand::Grant(args) => grant::run(args).await,
         PluginCommand::Approve(args) => approve::run(args).await,
-        PluginCommand::Diff(args) => diff::run(args).await,
+        PluginCommand::Diff(args) => Box::pin(diff::run(args)).await,
         PluginCommand::Rollback(args) => operate::rollback(args).await,
     }
 }

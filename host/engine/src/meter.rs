@@ -5,7 +5,7 @@ use crate::fault::FaultKind;
 use crate::limits::Limits;
 use crate::run_clock::RunClock;
 use crate::settings;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wasmtime::{CallHook, ResourceLimiter};
 
 /// A limit was reached, or something was refused. Travels through wasmtime as the
@@ -230,6 +230,7 @@ impl ResourceLimiter for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn meter() -> Meter {
         Meter::new(Limits {

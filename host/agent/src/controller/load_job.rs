@@ -92,8 +92,8 @@ impl Load {
         Done::Load {
             plugin: self.plugin,
             newest: newest.map(|package| package.digest),
-            seen,
-            shadow,
+            seen: seen.map(Box::new),
+            shadow: shadow.map(Box::new),
             result,
         }
     }

@@ -350,10 +350,15 @@ impl Controller {
 
     /// Deletes the `Unit` objects of a plugin, all but these.
     pub(super) fn drop_unit_objects(&mut self, name: &str, keep: &BTreeSet<String>) {
-        let said = self.reports.said_where(|object| is_unit_object_of(name, object));
+        let said = self
+            .reports
+            .said_where(|object| is_unit_object_of(name, object));
         let mut objects: BTreeSet<String> = said.into_iter().map(|(object, _)| object).collect();
         let seen = self.state.unit_objects.iter();
-        objects.extend(seen.filter(|object| is_unit_object_of(name, object)).cloned());
+        objects.extend(
+            seen.filter(|object| is_unit_object_of(name, object))
+                .cloned(),
+        );
         for object in objects.difference(keep) {
             self.reports
                 .put(About::Unit(object.clone()), Report::Unit(None));

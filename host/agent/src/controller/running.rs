@@ -127,6 +127,7 @@ impl Controller {
                 // A load that was overtaken has been aborted; should it have ended
                 // first, the newer one will say better.
                 if self.is_current_load(&plugin, id) {
+                    let (seen, shadow) = (seen.map(|seen| *seen), shadow.map(|shadow| *shadow));
                     self.on_loaded(&plugin, newest, seen, shadow, result);
                 }
             }
@@ -369,7 +370,7 @@ impl Controller {
             state.desired = desired;
         }
         let name = unit_object_name(unit);
-        if let Some(watch) = plugin.active.as_ref().and_then(|active| active.secrets()) {
+        if let Some(watch) = active.as_ref().and_then(|active| active.secrets()) {
             let label = unit_label(unit);
             let owned = plugin.owned.get(&label).into_iter().flatten();
             let has = state.desired.iter().chain(owned);

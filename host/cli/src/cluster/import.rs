@@ -90,7 +90,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let usable =
         |kind: &GroupVersionKind| kinds::by_kind(&kind.group, &kind.version, &kind.kind).is_some();
     let export = Cluster::new(client)
-        .export(&selection, &usable, &mut report)
+        .export(&selection, &usable, &mut |progress| report(&progress))
         .await?;
     let text = yaml(&export.objects)?;
     if to_stdout {
@@ -103,7 +103,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says how far it is, on standard error: the objects may go to standard output.
-fn report(progress: Progress<'_>) {
+fn report(progress: &Progress<'_>) {
     if progress.read > 0 && (progress.done || progress.read.is_multiple_of(5000)) {
         let more = if progress.done { "" } else { " so far" };
         tell(&format!(

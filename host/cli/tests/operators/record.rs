@@ -29,7 +29,7 @@ async fn chameleon(deed: Value) -> Desk {
     let desk = Desk::new().await;
     let config = json!({
         "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
-        "reads": ["Secret.v1"], "reconcile": deed,
+        "reads": [{"kind": "Secret.v1", "scope": "cluster", "names": ["login"]}], "reconcile": deed,
     });
     let data = [("plugin.wasm", guest("chameleon"))];
     desk.world.install("chameleon", &data, Some(config)).await;

@@ -1,6 +1,10 @@
 //! What outlives `reeve cluster`, as a shell sees it: the binary is run.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may fail anywhere"
+)]
 
 mod copies;
 mod kills;

@@ -242,9 +242,9 @@ async fn another_configuration_in_the_file_is_another_answer() {
 #[tokio::test]
 async fn another_version_is_given_the_same() {
     let config = |reads: Value, what: Value| request(&json!({"reads": reads, "reconcile": what}));
-    let get = json!({"do": "get", "kind": "Secret.v1", "namespace": "default", "name": "one"});
+    let get = json!({"do": "get", "kind": "Service.v1", "namespace": "default", "name": "one"});
     let recording = record(
-        config(json!(["Secret.v1"]), get.clone()),
+        config(json!(["Service.v1"]), get.clone()),
         world(),
         &limits(),
     )
@@ -263,7 +263,7 @@ async fn another_version_is_given_the_same() {
     assert_eq!(replayed.obstacles, [Obstacle::Unanswered(question)]);
     assert_eq!(
         replayed.obstacles[0].to_string(),
-        "it reads Secret default/one, which was not recorded"
+        "it reads Service default/one, which was not recorded"
     );
     assert!(
         matches!(&replayed.answer, Some(Answer::Failure(failure))
@@ -286,7 +286,7 @@ async fn another_version_is_given_the_same() {
 
     // What it no longer asks is told too.
     let mut more = recording.clone();
-    more.input.config = Body::new(json!({"reads": ["Secret.v1"]}).to_string());
+    more.input.config = Body::new(json!({"reads": ["Service.v1"]}).to_string());
     let replayed = Replay::new(more).with(&other).await.unwrap();
     assert_eq!(
         replayed.unasked,
@@ -299,12 +299,12 @@ async fn another_version_is_given_the_same() {
 async fn another_version_is_told_what_follows_from_what_was_recorded() {
     let get = |name: &str, projection: &[&str]| {
         json!({
-            "do": "get", "kind": "Secret.v1", "namespace": "default", "name": name,
+            "do": "get", "kind": "ConfigMap.v1", "namespace": "default", "name": name,
             "projection": projection,
         })
     };
-    let list = |selector: &str| json!({"do": "list", "kind": "Secret.v1", "selector": selector});
-    let config = |what: &Value| json!({"reads": ["Secret.v1"], "reconcile": what});
+    let list = |selector: &str| json!({"do": "list", "kind": "ConfigMap.v1", "selector": selector});
+    let config = |what: &Value| json!({"reads": ["ConfigMap.v1"], "reconcile": what});
     let other = other_chameleon().await;
     for (recorded, asked, expected) in [
         (
@@ -350,7 +350,7 @@ async fn another_version_is_told_what_follows_from_what_was_recorded() {
 #[tokio::test]
 async fn an_undeclared_read_is_no_answer_for_a_version_that_declares_it() {
     let view = Arc::new(World::failing(ReadError::Undeclared("no".to_owned())));
-    let what = json!({"do": "list", "kind": "Secret.v1"});
+    let what = json!({"do": "list", "kind": "Service.v1"});
     let recording = record(deed(&what), view, &limits()).await;
     let other = other_chameleon().await;
     let replayed = Replay::new(recording.clone()).with(&other).await.unwrap();
@@ -358,10 +358,10 @@ async fn an_undeclared_read_is_no_answer_for_a_version_that_declares_it() {
     assert_eq!(replayed.answer, Some(recording.answer.clone()));
 
     let mut declared = recording.clone();
-    let config = json!({"reads": ["Secret.v1"], "reconcile": what});
+    let config = json!({"reads": ["Service.v1"], "reconcile": what});
     declared.input.config = Body::new(config.to_string());
     let replayed = Replay::new(declared).with(&other).await.unwrap();
-    let list = Question::list(&GroupVersionKind::new("", "v1", "Secret"), None, "", &[]);
+    let list = Question::list(&GroupVersionKind::new("", "v1", "Service"), None, "", &[]);
     assert_eq!(replayed.obstacles, [Obstacle::Unanswered(list)]);
     assert_eq!(replayed.unasked, [], "it was asked, if in vain");
 }
