@@ -64,6 +64,8 @@ fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool)
         gate: &|_, _| Gate::Pass,
         hooks: &Hooks::new(),
         settled,
+        unserved: &BTreeSet::new(),
+        failing: false,
     })
 }
 

@@ -25,7 +25,10 @@ async fn a_plugin_that_is_refused_is_told_once() {
     world.install("bad", &garbage, None).await;
     // This one has no account.
     let component = [("plugin.wasm", guest("chameleon"))];
-    let config = json!({"primary": "Profile.v1.kubeflow.org", "reconcile": {"do": "echo"}});
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "scope": "namespace-named-like-primary",
+        "reconcile": {"do": "echo"},
+    });
     world.deliver("alone", &component, Some(config)).await;
     world.settle().await;
     assert_eq!(reasons(&world, "bad").await, ["NotAComponent"]);

@@ -57,7 +57,8 @@ async fn a_newer_state_interrupts_no_apply() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     let size = async || stage.world.get(&widget("a", 0)).await.unwrap()["spec"]["size"].clone();
     assert_eq!(size().await, 1);
-    tokio::time::sleep(Duration::from_secs(11)).await;
+    // An object whose status is written meanwhile is looked at and applied once more.
+    tokio::time::sleep(Duration::from_secs(22)).await;
     assert_eq!(size().await, 2);
     stage.world.server.set_faults(Vec::new());
     stage.pass(10).await;

@@ -8,7 +8,7 @@ use reeve_test_support::{component, samples};
 use serde_json::Value;
 
 /// The user that the agent is.
-pub(crate) const AGENT: &str = "reeve-agent";
+const AGENT: &str = "reeve-agent";
 pub(crate) const NAMESPACE: &str = "reeve-system";
 pub(crate) const PLUGIN: &str = "quotas";
 pub(crate) const PROFILES: [&str; 3] = ["ann", "bob", "cleo"];
@@ -145,15 +145,6 @@ impl Stage {
             }
         }
         Ok(requests)
-    }
-
-    /// How many requests of the agent were answered 429 so far.
-    pub(crate) fn refused(&self) -> Result<usize> {
-        let log = self.cluster.audit_log()?;
-        let refused = log.iter().filter(|event| {
-            event["user"]["username"] == AGENT && event["responseStatus"]["code"] == 429
-        });
-        Ok(refused.count())
     }
 
     /// Adds what the agent printed to an error.

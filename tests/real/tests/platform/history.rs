@@ -132,6 +132,10 @@ fn entry(event: &Value, namespace: &str) -> Option<Entry> {
         "widgets" => "Widget",
         _ => return None,
     };
+    // What is only asked about does not happen.
+    if text("/requestURI")?.contains("dryRun=") {
+        return None;
+    }
     let ours = text("/impersonatedUser/username") == Some(ACCOUNT);
     let status = text("/objectRef/subresource") == Some("status");
     let code = event.pointer("/responseStatus/code")?.as_u64()?;
