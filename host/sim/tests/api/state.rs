@@ -30,12 +30,19 @@ async fn close(server: Server, client: Http) {
 
 /// The folder as a process leaves it that is killed now.
 fn killed(folder: &Path) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(folder).unwrap() {
-        let from = entry.unwrap().path();
-        fs::copy(&from, copy.path().join(from.file_name().unwrap())).unwrap();
+    loop {
+        let copy = tempfile::tempdir().unwrap();
+        let mut entries = fs::read_dir(folder).unwrap();
+        let copied = entries.try_for_each(|entry| {
+            let from = entry?.path();
+            fs::copy(&from, copy.path().join(from.file_name().unwrap())).map(drop)
+        });
+        match copied {
+            Ok(()) => return copy,
+            // A file went while the others were copied, which nobody sees at one moment.
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}"),
+        }
     }
-    copy
 }
 
 /// The file with the greatest number.
