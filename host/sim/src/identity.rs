@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::status::{About, ApiError};
+
 /// A known caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -56,6 +58,23 @@ impl Identity {
             .strip_prefix("system:serviceaccount:")?
             .split_once(':')?;
         (!namespace.is_empty() && !account.is_empty()).then_some((namespace, account))
+    }
+
+    /// Refuses everybody whom rules bind; `may` says what only the others may do.
+    pub(crate) fn check_is_master(&self, may: &str) -> Result<(), ApiError> {
+        if self.is_master() {
+            return Ok(());
+        }
+        let nothing = About {
+            group: "",
+            resource: "",
+            name: "",
+        };
+        let why = format!(
+            "user {:?} is no administrator: only those may {may}",
+            self.name
+        );
+        Err(ApiError::forbidden(nothing, &why))
     }
 
     /// Whether no rule binds this caller.

@@ -1,10 +1,12 @@
-//! What tests share: finding built components, waiting, sample objects.
+//! What tests share: finding built components, waiting, chance, sample objects.
 
+mod chance;
 mod components;
 mod eventually;
 pub mod platform;
 pub mod samples;
 pub mod workloads;
 
+pub use chance::Chance;
 pub use components::{component, guest};
 pub use eventually::{Pending, eventually};

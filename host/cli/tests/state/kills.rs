@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures::AsyncBufReadExt as _;
 use kube::Client;
+use reeve_test_support::Chance;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -29,24 +30,6 @@ const ANSWERS: u64 = 40;
 const MICROSECONDS: u64 = 3000;
 /// It is killed then at the latest.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Numbers that follow from a seed (splitmix64).
-#[derive(Clone)]
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 fn seed() -> u64 {
     let given = std::env::var("REEVE_SEED");
@@ -358,12 +341,12 @@ async fn resumes(client: &Client, before: &(u64, BTreeMap<String, Value>)) -> bo
 /// Kills the server of one folder so often. Says how many writes were answered, and
 /// how many watches went on from before a kill.
 async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let highest = Arc::new(AtomicU64::new(0));
     let answers = Arc::new(AtomicU64::new(0));
     let mut writers: Vec<Writer> = (0..WRITERS)
         .map(|number| Writer {
-            chance: Chance(chance.next()),
+            chance: Chance::new(chance.number()),
             number,
             step: 0,
             known: BTreeMap::new(),

@@ -13,7 +13,7 @@ use super::{Fault, FaultError};
 use crate::http::response::{self, Answer};
 use crate::identity::Identity;
 use crate::server::Shared;
-use crate::status::{About, ApiError};
+use crate::status::ApiError;
 
 /// The segments of the path.
 const PATH: [&str; 2] = ["debug", "faults"];
@@ -30,18 +30,7 @@ pub(crate) fn answer(
     user: &Identity,
     body: &Bytes,
 ) -> Result<Answer, ApiError> {
-    if !user.is_master() {
-        let about = About {
-            group: "",
-            resource: "",
-            name: "",
-        };
-        let why = format!(
-            "user {:?} is no administrator: only those may look at faults or change them",
-            user.name
-        );
-        return Err(ApiError::forbidden(about, &why));
-    }
+    user.check_is_master("look at faults or change them")?;
     match *method {
         Method::GET | Method::HEAD => {}
         Method::PUT => {

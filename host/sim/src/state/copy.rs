@@ -13,7 +13,7 @@ use super::{StateError, begin};
 use crate::http::response::{self, Answer};
 use crate::identity::Identity;
 use crate::server::Shared;
-use crate::status::{About, ApiError};
+use crate::status::ApiError;
 
 /// The segments of the path at which a running server gives its state.
 const PATH: [&str; 2] = ["debug", "snapshot"];
@@ -81,18 +81,7 @@ pub(crate) fn answer(
     method: &Method,
     user: &Identity,
 ) -> Result<Answer, ApiError> {
-    if !user.is_master() {
-        let about = About {
-            group: "",
-            resource: "",
-            name: "",
-        };
-        let why = format!(
-            "user {:?} is no administrator: only those may have a snapshot",
-            user.name
-        );
-        return Err(ApiError::forbidden(about, &why));
-    }
+    user.check_is_master("have a snapshot")?;
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed());
     }

@@ -1,8 +1,9 @@
 //! New versions that a share of units gets first: for a time, back again when they fail,
 //! over restarts, and taken back by a person.
 
+use crate::upgrades::{self, annotate, status};
 use reeve_core::upgrade;
-use reeve_it::{NAMESPACE, World, core_reference, guest, plugin_reference};
+use reeve_it::{NAMESPACE, World, core_reference, guest};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -70,21 +71,7 @@ async fn fleet(mut world: World) -> World {
 
 async fn set_policy(world: &World, canary: Value) {
     // What a shadow run sees beforehand is another test's.
-    let upgrade = json!({"canary": canary, "shadow": "Off"});
-    let patch = json!({"spec": {"upgrade": upgrade}});
-    world.edit(&plugin_reference("chameleon"), patch).await;
-    world.settle().await;
-}
-
-async fn annotate(world: &World, annotations: Value) {
-    let patch = json!({"metadata": {"annotations": annotations}});
-    world.edit(&plugin_reference("chameleon"), patch).await;
-    world.settle().await;
-}
-
-async fn status(world: &World) -> Value {
-    let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
-    plugin["status"].clone()
+    upgrades::set_policy(world, json!({"canary": canary, "shadow": "Off"})).await;
 }
 
 async fn token(world: &World) -> String {

@@ -53,19 +53,19 @@ async fn fleet(config: Value) -> World {
     fleet_of(World::new().await, config).await
 }
 
-async fn set_policy(world: &World, policy: Value) {
+pub(crate) async fn set_policy(world: &World, policy: Value) {
     let patch = json!({"spec": {"upgrade": policy}});
     world.edit(&plugin_reference("chameleon"), patch).await;
     world.settle().await;
 }
 
-async fn annotate(world: &World, annotations: Value) {
+pub(crate) async fn annotate(world: &World, annotations: Value) {
     let patch = json!({"metadata": {"annotations": annotations}});
     world.edit(&plugin_reference("chameleon"), patch).await;
     world.settle().await;
 }
 
-async fn status(world: &World) -> Value {
+pub(crate) async fn status(world: &World) -> Value {
     let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();
     plugin["status"].clone()
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use reeve_real::eventually;
+use reeve_test_support::Chance;
 
 use account::Account;
 use stage::{Edition, Stage, UNITS, WAVES};
@@ -31,7 +32,7 @@ fn kills_at_any_moment_change_nothing() -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let seed = number("REEVE_SEED")?.unwrap_or(now);
     eprintln!("REEVE_SEED={seed} REEVE_KILLS={kills}");
-    let mut random = Random(seed);
+    let mut random = Chance::new(seed);
 
     let mut stage = Stage::new()?;
     stage.wanted(Edition::First)?;
@@ -113,17 +114,4 @@ fn number(variable: &str) -> Result<Option<u64>> {
     number
         .map(Some)
         .with_context(|| format!("{variable} is {text:?} and should be a number"))
-}
-
-/// A small generator of numbers (splitmix64): what matters is that a seed repeats it.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
 }

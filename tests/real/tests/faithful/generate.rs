@@ -38,27 +38,19 @@ pub(crate) struct Kind {
     pub(crate) before: Vec<Step>,
 }
 
-/// A stream of numbers (splitmix64) that a seed decides.
+/// A stream of numbers that a seed decides.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Chance(reeve_test_support::Chance);
 
 impl Chance {
     pub(crate) fn new(seed: u64, stream: &str) -> Self {
         let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(stream.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let seed = stream.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix);
+        Self(reeve_test_support::Chance::new(seed))
     }
 
     fn below(&mut self, count: usize) -> usize {
-        let count = u64::try_from(count.max(1)).unwrap_or(1);
-        usize::try_from(self.next() % count).unwrap_or(0)
+        self.0.place(count)
     }
 
     /// Whether something happens that does so `percent` times in a hundred.

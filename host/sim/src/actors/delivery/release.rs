@@ -378,14 +378,7 @@ fn act(scene: &mut Scene<'_, '_>, wanted: &Wanted, action: Action) {
         &now,
     );
     if fails {
-        let message = format!(
-            "Helm {} failed for release {}/{} with chart {}@{}: {ASKED_FOR}",
-            action.name(),
-            wanted.namespace,
-            wanted.name,
-            wanted.chart,
-            wanted.version
-        );
+        let message = has_failed(action, wanted);
         fail(scene, action, &message);
     } else {
         let message = format!(
@@ -470,6 +463,18 @@ fn fail_test(scene: &mut Scene<'_, '_>, active: Action, message: &str) {
     account(scene, active);
 }
 
+/// What is said of an action that failed.
+fn has_failed(action: Action, wanted: &Wanted) -> String {
+    format!(
+        "Helm {} failed for release {}/{} with chart {}@{}: {ASKED_FOR}",
+        action.name(),
+        wanted.namespace,
+        wanted.name,
+        wanted.chart,
+        wanted.version
+    )
+}
+
 /// Takes in that an action failed.
 fn fail(scene: &mut Scene<'_, '_>, action: Action, message: &str) {
     let (_, reason) = action.reasons();
@@ -545,14 +550,7 @@ fn hang(scene: &mut Scene<'_, '_>, wanted: &Wanted) {
         None => Action::Install,
         Some(_) => Action::Upgrade,
     };
-    let message = format!(
-        "Helm {} failed for release {}/{} with chart {}@{}: {ASKED_FOR}",
-        action.name(),
-        wanted.namespace,
-        wanted.name,
-        wanted.chart,
-        wanted.version
-    );
+    let message = has_failed(action, wanted);
     let (_, reason) = action.reasons();
     scene.say(RELEASED, Truth::False, reason, &message);
     scene.say(READY, Truth::False, reason, &message);
