@@ -1,6 +1,7 @@
 //! A plugin that has passed every gate and may run.
 
 use crate::calls::PluginThreads;
+use crate::effects::PluginRoom;
 use crate::granted::Granted;
 use crate::problem::Problem;
 use crate::sources::SourceSet;
@@ -18,7 +19,6 @@ use reeve_engine::{Component, Limits};
 use reeve_outside::signature::VerifyingKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// One loaded version of a plugin under one configuration. Nothing in it changes;
 /// another version, configuration or policy is another value.
@@ -66,10 +66,10 @@ pub(crate) struct Active {
     pub(crate) watches: Watches,
     /// What it may reach outside.
     pub(crate) granted: Arc<Granted>,
-    /// Room for calls that wait for the outside.
-    pub(crate) effects: Semaphore,
     /// The threads on which those run: they wait, and must not keep others waiting.
     pub(crate) effect_threads: PluginThreads,
+    /// Room for runs that wait for the outside.
+    pub(crate) outside: PluginRoom,
     /// Its outside documents.
     pub(crate) sources: SourceSet,
 }
@@ -287,4 +287,70 @@ fn specs(
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_are_no_wider_than_the_scope() {
+        let own =
+            |names: &[&str]| -> Vec<String> { names.iter().map(|&name| name.to_owned()).collect() };
+        let two = Scope::Namespaces(own(&["a", "b"]));
+        let app = "app=web".parse::<Selector>().unwrap();
+        let (maps, nodes) = ("configmaps", "nodes");
+        for (plural, scope, names, selector, expected) in [
+            (
+                maps,
+                &Scope::Cluster,
+                &["x"][..],
+                None,
+                &["configmaps x"][..],
+            ),
+            (maps, &Scope::Cluster, &[], None, &["configmaps"]),
+            // Their namespaces are known from the primaries alone.
+            (maps, &Scope::PrimaryNamespace, &[], None, &["configmaps"]),
+            (
+                maps,
+                &Scope::NamespaceNamedLikePrimary,
+                &[],
+                Some(&app),
+                &["configmaps (app=web)"],
+            ),
+            (
+                maps,
+                &two,
+                &[],
+                None,
+                &["configmaps in a", "configmaps in b"],
+            ),
+            (
+                maps,
+                &two,
+                &["x", "y"],
+                None,
+                &[
+                    "configmaps a/x",
+                    "configmaps a/y",
+                    "configmaps b/x",
+                    "configmaps b/y",
+                ],
+            ),
+            // What has no namespace is in none.
+            (nodes, &two, &[], None, &["nodes"]),
+            (nodes, &two, &["x"], None, &["nodes x"]),
+        ] {
+            let resource = Resource {
+                kind: GroupVersionKind::new("", "v1", "Thing"),
+                plural: plural.to_owned(),
+                namespaced: plural == maps,
+            };
+            let names = own(names);
+            let selector = selector.cloned().unwrap_or_default();
+            let specs = specs(&resource, scope, &names, &selector);
+            let shown: Vec<String> = specs.iter().map(ToString::to_string).collect();
+            assert_eq!(shown, expected, "{scope:?} {names:?}");
+        }
+    }
 }

@@ -5,11 +5,11 @@ use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
-use crate::effects::EffectFeed;
+use crate::effects::{CALLS_AT_ONCE, EffectFeed, OUTSIDE_AT_ONCE, Room};
 use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
-use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
+use crate::load::Loader;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
@@ -160,7 +160,8 @@ impl Agent {
                 namespace: namespace.clone(),
                 bounds: limits,
                 threads,
-                effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
+                effect_threads: GuestThreads::new(OUTSIDE_AT_ONCE, CALLS_AT_ONCE),
+                outside: Room::new(OUTSIDE_AT_ONCE),
                 secrets,
                 sources,
                 impersonates: true,

@@ -240,6 +240,8 @@ impl Controller {
     /// Runs until the last sender of commands is gone.
     pub(crate) async fn run(mut self) {
         let mut own_states = self.own.all().map(WatchHandle::states);
+        let reports = self.reports.clone();
+        let outside = self.loader.outside.clone();
         self.on_role();
         loop {
             self.lead_when_ready();
@@ -254,15 +256,17 @@ impl Controller {
                 change = self.changes.recv() => match change {
                     Some(change) => {
                         self.on_change(change);
-                        // The rest of a burst, before anything is started on it.
-                        while let Ok(change) = self.changes.try_recv() {
-                            self.on_change(change);
-                        }
+                        self.take_in_changes();
                     }
                     None => return,
                 },
                 Some(change) = self.source_changes.recv() => self.on_source(&change),
-                Some(done) = self.state.jobs.join_next_with_id() => self.on_done(done),
+                Some(done) = self.state.jobs.join_next_with_id() => {
+                    // What a run has made is known before anything follows from its end:
+                    // the next run of its unit has to find it.
+                    self.take_in_changes();
+                    self.on_done(done);
+                }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.on_timer();
                 }
@@ -281,6 +285,9 @@ impl Controller {
                     None => return,
                 },
                 Some(_) = self.state.releases.join_next() => {}
+                // Its room among those that compute is free.
+                () = outside.one_more() => {}
+                () = reports.refused_changed() => self.on_refused(),
                 Ok(()) = self.role.changed() => self.on_role(),
                 Some(Ok(term)) = self.state.takeover.join_next() => self.on_read_anew(term),
                 Ok(()) = config_maps.changed() => self.load_all(),
@@ -291,9 +298,16 @@ impl Controller {
         }
     }
 
+    /// Takes in the rest of a burst, before anything is started on it.
+    fn take_in_changes(&mut self) {
+        while let Ok(change) = self.changes.try_recv() {
+            self.on_change(change);
+        }
+    }
+
     fn next_due(&self) -> Option<Instant> {
         let mut due = self.state.report_at;
-        if self.state.runs < self.concurrency && self.may_run() {
+        if self.has_room() && self.may_run() {
             due = earliest(due, self.state.queue.next_due());
         }
         for plugin in self.state.plugins.values() {

@@ -6,10 +6,12 @@
 //! repeats it. What is in here decides and does nothing; `run/effects.rs` acts.
 
 mod door;
+mod room;
 mod secret;
 mod status;
 
 pub(crate) use door::Door;
+pub(crate) use room::{CALLS_AT_ONCE, OUTSIDE_AT_ONCE, PluginRoom, Room};
 pub(crate) use secret::{Keeper, Kept};
 pub(crate) use status::word;
 
@@ -19,7 +21,7 @@ use reeve_core::backoff::Backoff;
 use reeve_core::outcome::{Action, Verb};
 use reeve_core::plan::PreviewEffect;
 use reeve_engine::Fact;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -49,6 +51,14 @@ pub enum GivenEffect {
 
 /// Whether an effect is in place is asked this often, unless the plugin says.
 const VERIFY: Duration = Duration::from_secs(600);
+
+/// Effects of one unit that are kept: those that may be asked for at a time, and as
+/// many that are yet to be taken away. Each of these is tried in every run.
+const MAX_KEPT: usize = 64;
+
+/// Bytes of them as a `Unit` object holds them when they are asked for. A store takes
+/// 1.5 MiB of an object; what is reported of them later has the rest.
+const MAX_WRITTEN: usize = 1 << 20;
 
 /// Outside effects of one unit, by key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,14 +116,30 @@ impl Effects {
     }
 
     /// Takes in what is asked for now. Returns what is asked for no more and stays.
+    ///
+    /// What there is no room for is left out, see [`Effects::refused`]: more than can be
+    /// written down must not be begun.
     pub(crate) fn want(&mut self, actions: &[Action]) -> Vec<Effect> {
-        for effect in self.0.values_mut() {
-            effect.wanted = false;
+        let asked: BTreeSet<&String> = actions.iter().map(|action| &action.key).collect();
+        for (key, effect) in &mut self.0 {
+            effect.wanted = asked.contains(key);
         }
+        let gone = self.drop_unneeded();
+        let mut written: Option<usize> = None;
         for action in actions {
+            let known = self.0.get(&action.key);
+            if known.is_some_and(|effect| effect.action == *action) {
+                continue;
+            }
+            let before = known.map_or(0, Effect::bytes);
+            let all = *written.get_or_insert_with(|| self.0.values().map(Effect::bytes).sum());
+            let after = all - before + Effect::new(action.clone()).bytes();
+            if after > MAX_WRITTEN || (known.is_none() && self.0.len() >= MAX_KEPT) {
+                continue;
+            }
+            written = Some(after);
             let effect = self.0.entry(action.key.clone());
             let effect = effect.or_insert_with(|| Effect::new(action.clone()));
-            effect.wanted = true;
             if effect.action != *action {
                 effect.action = action.clone();
                 // What failed before is another request now.
@@ -128,6 +154,12 @@ impl Effects {
                 .approved
                 .filter(|verb| Some(*verb) == effect.pending());
         }
+        gone
+    }
+
+    /// Forgets those that are asked for no more and not to be taken away. Returns what of
+    /// them was begun.
+    fn drop_unneeded(&mut self) -> Vec<Effect> {
         let stays = |effect: &Effect| !(effect.wanted || (effect.action.retire && effect.begun));
         let keys: Vec<String> = self
             .0
@@ -137,6 +169,27 @@ impl Effects {
             .collect();
         let gone = keys.iter().filter_map(|key| self.0.remove(key));
         gone.filter(|effect| effect.begun).collect()
+    }
+
+    /// What is asked for and was not taken in, for want of room.
+    pub(crate) fn refused<'a>(&'a self, actions: &'a [Action]) -> impl Iterator<Item = &'a Action> {
+        let known = |action: &Action| self.0.get(&action.key).map(|effect| &effect.action);
+        actions
+            .iter()
+            .filter(move |action| known(action) != Some(*action))
+    }
+
+    /// Why there is no room, and what makes some.
+    pub(crate) fn no_room(&self, unit_object: &str) -> String {
+        let leaving = self.0.values().filter(|effect| !effect.wanted).count();
+        let bytes: usize = self.0.values().map(Effect::bytes).sum();
+        format!(
+            "there is no room for it: {} effects of this unit are kept already, with {bytes} bytes, \
+             and at most {MAX_KEPT} with {MAX_WRITTEN} bytes can be; {leaving} of them are asked for \
+             no more and could not be taken away yet, and status.actions of Unit {unit_object} says \
+             why. Mend that, or have the plugin ask for less",
+            self.0.len()
+        )
     }
 
     /// Their keys, in order.
@@ -270,6 +323,12 @@ impl Effect {
             (None, Some(done)) => later(done.verified, self.action.verify.unwrap_or(VERIFY)),
             _ => Some(Timestamp::UNIX_EPOCH),
         }
+    }
+
+    /// Bytes of it in a `Unit` object.
+    fn bytes(&self) -> usize {
+        // Serialising our own type cannot fail.
+        serde_json::to_vec(&status::write(self)).map_or(0, |text| text.len())
     }
 
     /// Digest of what is asked for: the first half of a fingerprint.
@@ -431,6 +490,66 @@ mod tests {
         effects.want(&[action("1", true)]);
         assert!(effects.want(&[]).is_empty());
         assert!(effects.is_empty());
+    }
+
+    fn numbered(keys: std::ops::Range<usize>, bytes: usize) -> Vec<Action> {
+        let numbered = keys.map(|key| Action {
+            key: format!("{key:03}"),
+            input: format!("{:?}", "x".repeat(bytes)),
+            ..action("1", true)
+        });
+        numbered.collect()
+    }
+
+    /// Takes these in, and begins what there is room for. Returns how many there is not.
+    fn refused(effects: &mut Effects, actions: &[Action]) -> usize {
+        effects.want(actions);
+        let refused = effects.refused(actions).count();
+        effects
+            .0
+            .values_mut()
+            .for_each(|effect| effect.begun = true);
+        refused
+    }
+
+    #[test]
+    fn what_is_to_be_taken_away_does_not_grow_without_bound() {
+        let mut effects = Effects::default();
+        for (asked, expected) in [(0..32, 0), (32..64, 0), (64..96, 32), (64..96, 32)] {
+            let actions = numbered(asked.clone(), 1);
+            assert_eq!(refused(&mut effects, &actions), expected, "{asked:?}");
+            assert!(effects.0.len() <= MAX_KEPT);
+        }
+        let text = effects.no_room("envoy-1");
+        for part in [
+            "64 effects",
+            "64 of them are asked for no more",
+            "Unit envoy-1",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // As soon as one is gone, there is room for one.
+        effects.remove("000");
+        assert_eq!(refused(&mut effects, &numbered(64..96, 1)), 31);
+        // What is kept and asked for again needs none.
+        assert_eq!(refused(&mut effects, &numbered(32..64, 1)), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_an_object_is_not_begun() {
+        let mut effects = Effects::default();
+        let actions = numbered(0..32, 30 << 10);
+        assert_eq!(refused(&mut effects, &actions), 0);
+        let more = numbered(32..64, 30 << 10);
+        let left = refused(&mut effects, &more);
+        assert!((1..32).contains(&left), "{left}");
+        let written = serde_json::to_vec(&effects.write()).unwrap().len();
+        assert!(written <= MAX_WRITTEN + MAX_KEPT, "{written}");
+        // One that is begun and asked for otherwise stays as it was made.
+        let larger = numbered(32..33, 300 << 10);
+        assert_eq!(refused(&mut effects, &larger), 1);
+        let kept = effects.get("032").unwrap();
+        assert_eq!((kept.wanted, &kept.action), (true, &more[0]));
     }
 
     #[test]

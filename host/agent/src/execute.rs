@@ -107,7 +107,7 @@ impl Executor {
             let mut steps = Vec::with_capacity(stage.len());
             for step in &stage {
                 if !failed || matches!(step, Step::Apply { .. } | Step::Contribute { .. }) {
-                    steps.push(self.carry_out(&work, wanted, step).boxed());
+                    steps.push(self.carry_out_in_time(&work, wanted, step).boxed());
                 }
             }
             let results: Vec<Result<Option<Contested>, Problem>> = futures::stream::iter(steps)
@@ -122,6 +122,28 @@ impl Executor {
             }
         }
         executed
+    }
+
+    /// Carries out one step, unless the API server wants to hear no more of the plugin's
+    /// account for now: the rest of a large unit would be what it has asked to be spared.
+    async fn carry_out_in_time(
+        &self,
+        work: &Work<'_>,
+        wanted: &[Wanted],
+        step: &Step,
+    ) -> Result<Option<Contested>, Problem> {
+        let identity = &work.active.identity;
+        if self.cluster.told_to_wait(Some(identity)).is_some() {
+            return Err(Problem::passing(
+                Reason::Unreachable,
+                format!(
+                    "the API server has told {} to come back later; what is left of the unit is \
+                     written then",
+                    identity.user
+                ),
+            ));
+        }
+        self.carry_out(work, wanted, step).await
     }
 
     /// Carries out one step. Returns which fields of ours were taken back.

@@ -13,6 +13,7 @@ use crate::artifacts::Artifacts;
 use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
+use crate::effects::Room;
 use crate::granted::Granted;
 use crate::left::{Left, Place};
 use crate::policy;
@@ -41,7 +42,6 @@ use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
@@ -57,6 +57,8 @@ pub(crate) struct Loader {
     pub(crate) threads: GuestThreads,
     /// Where they run while they wait for the outside.
     pub(crate) effect_threads: GuestThreads,
+    /// How many of their runs may be outside.
+    pub(crate) outside: Arc<Room>,
     /// Secrets of what they reach outside.
     pub(crate) secrets: Secrets,
     /// Their outside documents.
@@ -68,13 +70,6 @@ pub(crate) struct Loader {
     /// Whose signatures the agent demands.
     pub(crate) signers: Signers,
 }
-
-/// Calls of one plugin that wait for the outside at once: enough to hide what a
-/// database takes to answer, few enough not to be a load for it.
-pub(crate) const EFFECTS_AT_ONCE: usize = 4;
-
-/// Threads for such calls, of all plugins: they wait nearly all the time.
-pub(crate) const EFFECT_THREADS: usize = 32;
 
 /// How a version stands in the cluster: what is asked again while it runs.
 #[derive(Debug, Default)]
@@ -244,7 +239,7 @@ impl Loader {
         let granted = Arc::new(prepared.granted);
         let sources = self.sources.open(&plugin, &prepared.manifest, &granted);
         Ok(Active {
-            effects: Semaphore::new(EFFECTS_AT_ONCE),
+            outside: self.outside.of_plugin(),
             effect_threads: self.effect_threads.of_plugin(),
             granted,
             sources,

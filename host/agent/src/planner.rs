@@ -27,10 +27,10 @@ use crate::bounds::LimitBounds;
 use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::OwnWatches;
-use crate::effects::EffectFeed;
+use crate::effects::{EffectFeed, Room};
 use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::journal::Journal;
-use crate::load::{EFFECT_THREADS, EFFECTS_AT_ONCE, Loader};
+use crate::load::Loader;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -155,7 +155,9 @@ impl Planner {
                 namespace: namespace.as_str().into(),
                 bounds: limits,
                 threads: GuestThreads::default(),
-                effect_threads: GuestThreads::new(EFFECT_THREADS, EFFECTS_AT_ONCE),
+                // A plan makes no effects.
+                effect_threads: GuestThreads::new(1, 1),
+                outside: Room::new(0),
                 secrets,
                 sources,
                 impersonates: false,

@@ -115,6 +115,8 @@ pub(crate) struct PluginState {
     pub(crate) contributions: Contributions,
     /// Objects of no unit, since their primaries are of another kind.
     pub(crate) strangers: Strangers,
+    /// What the API server says of a `Unit` object of it that it refuses.
+    pub(crate) unwritten: Option<String>,
     /// How many units had outside effects when it stopped.
     pub(crate) effects_left: usize,
     /// What keeps it from deleting a cluster.
@@ -178,6 +180,7 @@ impl PluginState {
             owned: HashMap::new(),
             strangers: Strangers::default(),
             owned_count: 0,
+            unwritten: None,
             effects_left: 0,
             contributions: Contributions::default(),
             guard: Arc::new(Mutex::new(Guard::new(name, Policy::default()))),

@@ -30,6 +30,8 @@ pub(crate) struct Queue {
     /// Units that are due later, soonest first.
     delayed: BTreeSet<(Instant, UnitKey)>,
     due: HashMap<UnitKey, Instant>,
+    /// Plugins of which nothing runs before a time.
+    resting: HashMap<Arc<str>, Instant>,
     metrics: Metrics,
 }
 
@@ -92,21 +94,38 @@ impl Queue {
         self.delayed.insert((at, unit));
     }
 
-    /// When the next delayed unit is due.
+    /// When the next delayed unit is due, or a plugin with ready units has rested.
     pub(crate) fn next_due(&self) -> Option<Instant> {
+        let resting = self.resting.iter();
+        let ready = resting.filter(|(plugin, _)| self.ready.contains_key(*plugin));
+        let rested = ready.map(|(_, until)| *until);
+        rested.chain(self.next_delayed()).min()
+    }
+
+    fn next_delayed(&self) -> Option<Instant> {
         self.delayed.first().map(|(at, _)| *at)
+    }
+
+    /// Lets nothing of a plugin run before a time. A later time that it has stays.
+    pub(crate) fn rest(&mut self, plugin: &Arc<str>, until: Instant) {
+        let known = self.resting.entry(plugin.clone()).or_insert(until);
+        *known = until.max(*known);
     }
 
     /// Takes the next unit, which then counts as running, of a plugin of which
     /// fewer than `share` run.
     pub(crate) fn take(&mut self, now: Instant, share: usize) -> Option<UnitKey> {
-        while self.next_due().is_some_and(|at| at <= now) {
+        self.resting.retain(|_, until| *until > now);
+        while self.next_delayed().is_some_and(|at| at <= now) {
             if let Some((_, unit)) = self.delayed.pop_first() {
                 self.due.remove(&unit);
                 self.add(unit);
             }
         }
-        let may_run = |plugin: &Arc<str>| self.busy.get(plugin).is_none_or(|busy| *busy < share);
+        let may_run = |plugin: &Arc<str>| {
+            let busy = self.busy.get(plugin).copied().unwrap_or_default();
+            busy < share && !self.resting.contains_key(plugin)
+        };
         let turn = self.turns.iter().position(may_run)?;
         let plugin = self.turns.remove(turn)?;
         let units = self.ready.get_mut(&plugin)?;
@@ -177,7 +196,7 @@ impl Queue {
     pub(crate) fn len(&self) -> usize {
         let ready: usize = self.ready.values().map(VecDeque::len).sum();
         let known = self.queued.len() + self.running.len() + self.again.len() + self.due.len();
-        ready + known + self.delayed.len() + self.turns.len() + self.busy.len()
+        ready + known + self.delayed.len() + self.turns.len() + self.busy.len() + self.resting.len()
     }
 
     fn forget_delay(&mut self, unit: &UnitKey) {
@@ -281,6 +300,25 @@ mod tests {
         }
         queue.done(&unit("quick", "1"));
         assert!(queue.busy.is_empty());
+    }
+
+    #[test]
+    fn a_plugin_that_rests_runs_nothing_and_holds_up_nobody() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        let later = |seconds| now + Duration::from_secs(seconds);
+        queue.add(unit("told", "1"));
+        queue.rest(&"told".into(), later(5));
+        queue.rest(&"told".into(), later(3));
+        queue.rest(&"idle".into(), later(2));
+        queue.add(unit("other", "1"));
+        queue.add_first(unit("told", "2"));
+        assert_eq!(take(&mut queue, now), Some(unit("other", "1")));
+        assert_eq!(take(&mut queue, later(4)), None);
+        assert_eq!(queue.next_due(), Some(later(5)));
+        assert_eq!(take(&mut queue, later(5)), Some(unit("told", "2")));
+        assert_eq!(take(&mut queue, later(5)), Some(unit("told", "1")));
+        assert_eq!((queue.next_due(), queue.resting.len()), (None, 0));
     }
 
     #[test]

@@ -28,6 +28,9 @@ use tokio::time::Instant;
 /// Field manager of what the agent writes in its own name.
 const FIELD_MANAGER: &str = "reeve";
 
+/// A `Unit` that is refused this often in a row is not just in somebody's way.
+const REFUSALS: u32 = 3;
+
 /// What can be said.
 #[derive(Clone, Debug)]
 pub(crate) enum Report {
@@ -75,6 +78,8 @@ struct Shared {
     done: Notify,
     /// Those who wait until names are remembered.
     remembered: Notify,
+    /// One who wants to know which units cannot be written.
+    refused: Notify,
 }
 
 /// Attempts at one report that did not succeed.
@@ -84,6 +89,8 @@ struct Failed {
     attempts: u32,
     /// When there is to be the next.
     until: Instant,
+    /// What is wrong with this one, if it is not the API server that is.
+    problem: Option<String>,
 }
 
 #[derive(Default)]
@@ -278,30 +285,61 @@ impl Reports {
         }
     }
 
+    /// What the API server says of a unit that it refuses to have written again and
+    /// again, if of any whose `Unit` object has such a name.
+    pub(crate) fn refused(&self, named: impl Fn(&str) -> bool) -> Option<String> {
+        let pending = self.0.pending.lock();
+        let mut failed = pending.failed.iter();
+        failed.find_map(|(about, failed)| match about {
+            About::Unit(name) if failed.attempts >= REFUSALS && named(name) => {
+                failed.problem.clone()
+            }
+            _ => None,
+        })
+    }
+
+    /// Waits until that changes.
+    pub(crate) async fn refused_changed(&self) {
+        self.0.refused.notified().await;
+    }
+
     /// Ends a write that succeeded, or is not to be tried again.
     fn written(&self, about: &About) {
         let mut pending = self.0.pending.lock();
         pending.writing = false;
-        pending.failed.remove(about);
+        let failed = pending.failed.remove(about);
+        if failed.is_some_and(|failed| failed.problem.is_some()) {
+            self.0.refused.notify_one();
+        }
         self.0.done.notify_one();
     }
 
     /// Ends a write that failed. The report is put back unless there is a newer one, to
-    /// be tried again after its own delay, if it `has_own`.
-    fn failed(&self, about: About, report: Report, has_own: bool) {
+    /// be tried again after its own delay, if the `problem` is its own.
+    fn failed(&self, about: About, report: Report, problem: Option<String>) {
         let mut pending = self.0.pending.lock();
         pending.writing = false;
         if !pending.muted {
             let attempts = pending.attempts(&about) + 1;
-            let delay = match has_own {
-                true => Backoff::CONNECTION.delay(attempts, 1.0),
-                false => Duration::ZERO,
+            let delay = match &problem {
+                Some(_) => Backoff::CONNECTION.delay(attempts, 1.0),
+                None => Duration::ZERO,
             };
             let until = Instant::now() + delay;
-            pending
-                .failed
-                .insert(about.clone(), Failed { attempts, until });
+            let failed = Failed {
+                attempts,
+                until,
+                problem,
+            };
+            let text = failed.problem.clone();
+            let before = pending.failed.insert(about.clone(), failed);
             pending.reports.entry(about).or_insert(report);
+            // Who listens looks at all that failed: it is told of news alone.
+            let told = before.filter(|before| before.attempts >= REFUSALS);
+            let told = told.and_then(|before| before.problem);
+            if attempts >= REFUSALS && told != text {
+                self.0.refused.notify_one();
+            }
         }
         self.0.done.notify_one();
     }
@@ -348,7 +386,10 @@ impl Pending {
 fn is_about_one(error: &WriteError) -> bool {
     match error {
         WriteError::Unreachable { .. } | WriteError::Throttled { .. } => false,
-        WriteError::Refused { code, .. } => *code < 500,
+        // The store behind it takes no object as large as this one.
+        WriteError::Refused { code, message, .. } => {
+            *code < 500 || message.contains("request is too large")
+        }
         _ => true,
     }
 }
@@ -381,19 +422,21 @@ impl Reporter {
                 Err(error) if error.is_not_leader() => self.reports.written(&about),
                 Err(error) => {
                     let problem = chain(&error);
-                    tracing::warn!(?about, problem, "report not written");
+                    tracing::warn!(?about, %problem, "report not written");
                     let one = is_about_one(&error);
                     let vain = one || self.reports.attempts(&about) >= EVENT_ATTEMPTS;
                     if matches!(report, Report::Event(_)) && vain {
                         self.reports.written(&about);
                     } else {
-                        self.reports.failed(about, report, one);
+                        self.reports.failed(about, report, one.then_some(problem));
                     }
                     if one {
                         failures = 0;
                     } else {
                         failures += 1;
-                        tokio::time::sleep(Backoff::CONNECTION.delay(failures, 1.0)).await;
+                        let due = Instant::now() + Backoff::CONNECTION.delay(failures, 1.0);
+                        let told = self.cluster.told_to_wait(None);
+                        tokio::time::sleep_until(told.map_or(due, |told| told.max(due))).await;
                     }
                 }
             }
@@ -562,7 +605,7 @@ mod tests {
         for round in 0..8 {
             let (about, report) = reports.take().await;
             match about == unit("bad") {
-                true => reports.failed(about.clone(), report, true),
+                true => reports.failed(about.clone(), report, Some("no".to_owned())),
                 false => reports.written(&about),
             }
             order.push((about, start.elapsed()));
@@ -604,7 +647,7 @@ mod tests {
         let start = Instant::now();
         for attempts in 1..5 {
             let (about, report) = reports.take().await;
-            reports.failed(about, report, false);
+            reports.failed(about, report, None);
             assert_eq!(reports.attempts(&unit("a")), attempts);
         }
         assert_eq!(start.elapsed(), Duration::ZERO);

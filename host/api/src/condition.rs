@@ -30,6 +30,9 @@ pub enum ConditionType {
     /// On a `Plugin`: the registry does not say whether there is a newer artifact than
     /// the one that is known. Present only while that is so.
     ArtifactStale,
+    /// On a `Plugin`: the API server refuses a `Unit` object, and what it holds would not
+    /// survive a restart. Present only while that is so.
+    UnitsUnwritten,
     /// Nothing more happens until somebody changes something. Present only while
     /// that is so, as kstatus expects of it.
     Stalled,
@@ -175,6 +178,8 @@ pub enum Reason {
     EffectKept,
     /// The journal could not be written, and so nothing was deleted.
     JournalFailed,
+    /// The API server refuses a `Unit` object.
+    UnitRefused,
 }
 
 impl ConditionType {
@@ -191,6 +196,7 @@ impl ConditionType {
             Self::Contested => "Contested",
             Self::SourcesStale => "SourcesStale",
             Self::ArtifactStale => "ArtifactStale",
+            Self::UnitsUnwritten => "UnitsUnwritten",
         }
     }
 }

@@ -31,7 +31,9 @@ pub use unit::{
 };
 pub use upgrade::{ShadowMode, ShadowStatus, UpgradePolicy};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt as _;
 
 /// API group of all our kinds.
@@ -85,12 +87,36 @@ pub const RELEASE_ANNOTATION: &str = "reeve.dev/release";
 
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()]
+    let mut crds = vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()];
+    let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);
+    let schemas =
+        versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    schemas.for_each(without_unsigned);
+    crds
+}
+
+/// Takes the formats of unsigned numbers out of a schema. Kubernetes knows none of them,
+/// and would warn of each when the kinds are installed; that they are not negative is
+/// said by `minimum`.
+fn without_unsigned(schema: &mut JSONSchemaProps) {
+    let format = schema.format.take();
+    schema.format = format.filter(|format| !format.starts_with("uint"));
+    let properties = schema.properties.iter_mut();
+    properties
+        .flat_map(|all| all.values_mut())
+        .for_each(without_unsigned);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        without_unsigned(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        without_unsigned(values);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn crds_name_what_users_type() {
@@ -103,6 +129,14 @@ mod tests {
                 Some("journalentries.reeve.dev".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn formats_are_those_that_kubernetes_knows() {
+        let text = serde_json::to_string(&crds()).unwrap();
+        let parts = text.split("\"format\":\"").skip(1);
+        let formats: BTreeSet<_> = parts.filter_map(|part| part.split('"').next()).collect();
+        assert_eq!(formats, BTreeSet::from(["date-time", "int64"]));
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_sync_at: Option<String>,
     /// `Ready`, `Loaded`, `Granted` and `Pruned`, and while they hold `Reconciling`,
-    /// `Stalled`, `DeletionsHeld`, `SourcesStale` and `ArtifactStale`.
+    /// `Stalled`, `DeletionsHeld`, `SourcesStale`, `ArtifactStale` and `UnitsUnwritten`.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }

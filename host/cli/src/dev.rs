@@ -243,3 +243,53 @@ fn has_converged(status: &AgentStatus, plugins: &[&str]) -> bool {
     };
     status.synced && status.idle && plugins.iter().all(runs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_agent::PluginReport;
+    use reeve_core::Digest;
+    use reeve_engine::Compiler;
+    use reeve_sim::Server;
+
+    #[test]
+    fn all_that_was_installed_has_to_run_and_be_ready() {
+        let report = |problem: Option<&str>, is_loaded: bool, ready: u32| {
+            let mut report = PluginReport {
+                name: "quotas".into(),
+                digest: is_loaded.then(|| Digest::of(b"quotas")),
+                problem: problem.map(Into::into),
+                units: Default::default(),
+            };
+            (report.units.total, report.units.ready) = (2, ready);
+            report
+        };
+        for (plugins, idle, expected) in [
+            (vec![], true, false),
+            (vec![report(None, false, 2)], true, false),
+            (vec![report(Some("Forbidden: a"), true, 2)], true, false),
+            (vec![report(None, true, 1)], true, false),
+            (vec![report(None, true, 2)], false, false),
+            (vec![report(None, true, 2)], true, true),
+        ] {
+            let status = AgentStatus {
+                synced: true,
+                idle,
+                plugins,
+                ..AgentStatus::default()
+            };
+            assert_eq!(has_converged(&status, &["quotas"]), expected, "{status:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_runs_is_not_waited_for_without_end() {
+        let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess)).unwrap();
+        let client = Server::default().client();
+        let agent = Agent::start(AgentConfig::new(client, engine, NAMESPACE));
+        let begun = tokio::time::Instant::now();
+        assert!(!begin(&agent, &["absent"], Instant::now()).await);
+        assert!(begun.elapsed() >= PATIENCE);
+        agent.stop().await;
+    }
+}

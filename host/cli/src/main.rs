@@ -195,3 +195,42 @@ fn with_runtime(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow:
     runtime.shutdown_background();
     ended
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a command and those below it leave unsaid.
+    fn unsaid(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let says = |text: Option<&clap::builder::StyledStr>| {
+            text.is_some_and(|text| text.to_string().len() > 5)
+        };
+        if !says(command.get_about()) {
+            found.push(path.to_owned());
+        }
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let id = arg.get_id();
+            if !says(arg.get_help()) {
+                found.push(format!("{path}: {id}"));
+            }
+            let default = arg.get_default_values();
+            // Commands on models work where their agent did.
+            let is_agents = id == "namespace" && !path.starts_with("reeve model ");
+            if is_agents && !default.is_empty() && default != ["reeve-system"] {
+                found.push(format!("{path}: {id} is {default:?}"));
+            }
+        }
+        for below in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            unsaid(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_command_and_argument_says_what_it_is_for() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        unsaid(&command, "reeve", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

@@ -93,6 +93,42 @@ fn an_error_is_told_once_and_says_where() {
     }
 }
 
+/// Its first line says what it is for, and the whole is on standard output.
+#[test]
+fn help_is_told_for_the_asking() {
+    let folder = folder();
+    for (arguments, first, part) in [
+        (
+            "",
+            "Kubernetes controllers as WebAssembly components",
+            "  dev ",
+        ),
+        (
+            "dev",
+            "Run the agent and your plugins on an embedded cluster",
+            "Exit when everything has converged",
+        ),
+        (
+            "run",
+            "Run the agent against a cluster",
+            "[default: reeve-system]",
+        ),
+        ("cluster", "", "--kubeconfig <FILE>"),
+        ("test", "", "--junit"),
+        ("crds", "", "Usage: reeve crds"),
+        ("plugin new", "", "Usage: reeve plugin new"),
+    ] {
+        let output = reeve(folder.path(), &format!("{arguments} --help")).output();
+        let output = output.unwrap();
+        let (out, err) = text(&output);
+        assert_eq!((output.status.code(), err.as_str()), (Some(0), ""));
+        assert!(
+            out.starts_with(first) && out.contains(part),
+            "{part}: {out}"
+        );
+    }
+}
+
 /// `reeve … | head` ends the reader before the writer.
 #[test]
 fn a_reader_that_has_gone_is_no_failure() {

@@ -76,6 +76,20 @@ fn each_setting_says_where_it_comes_from() {
 }
 
 #[test]
+fn what_nobody_sets_is_as_documented() {
+    let output = run("", &["--print-config"], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in [
+        "namespace: reeve-system # default",
+        "# kubeconfig: # not set",
+        "# context: # not set",
+    ] {
+        let found = text.lines().any(|found| found == line);
+        assert!(found, "no {line:?} in {text}");
+    }
+}
+
+#[test]
 fn what_is_no_setting_says_which_and_why() {
     let file = &["--config", "reeve.yaml"][..];
     for (text, arguments, expected) in [

@@ -4,6 +4,7 @@ use crate::discovery::DiscoveryCache;
 use crate::lease::Fence;
 use crate::observer::Observer;
 use crate::review::ReviewCache;
+use crate::throttle::Throttle;
 use crate::transport::Call;
 use kube::Client;
 use std::fmt;
@@ -22,6 +23,7 @@ pub struct Cluster {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) discovery: Arc<DiscoveryCache>,
     pub(crate) reviews: Arc<ReviewCache>,
+    pub(crate) throttle: Arc<Throttle>,
 }
 
 impl Cluster {
@@ -33,6 +35,7 @@ impl Cluster {
             observer: Arc::new(()),
             discovery: Arc::default(),
             reviews: Arc::default(),
+            throttle: Arc::default(),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod review;
 pub mod schema;
 mod status;
 pub mod store;
+mod throttle;
 pub mod transport;
 pub mod write;
 

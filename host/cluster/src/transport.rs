@@ -6,8 +6,9 @@ use crate::lease::NotLeader;
 use crate::observer::Observer;
 use crate::resource::push_segment;
 use crate::status::Status;
+use crate::throttle::demanded;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use std::io::ErrorKind;
@@ -166,6 +167,13 @@ impl Call {
         self
     }
 
+    /// On whose behalf it is sent, if on somebody else's.
+    fn user(&self) -> Option<String> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(name, _)| *name == IMPERSONATE_USER);
+        found.map(|(_, user)| user.clone())
+    }
+
     fn into_request(self) -> Result<Request<Body>, http::Error> {
         let mut request = Request::builder().method(self.method).uri(self.target);
         if !self.headers.iter().any(|(name, _)| name == header::ACCEPT) {
@@ -216,6 +224,7 @@ impl Cluster {
 
     async fn send(&self, call: Call) -> Result<Response<Body>, CallError> {
         let method = call.method.clone();
+        let user = call.user();
         let request = call.into_request().map_err(TransportError::Form)?;
         let mut answered = Answered {
             observer: &*self.observer,
@@ -233,8 +242,15 @@ impl Cluster {
         if code.is_success() {
             return Ok(response);
         }
+        let headers = response.headers().clone();
         let body = collect(response).await?;
-        let status = Status::parse(code.as_u16(), &body);
+        let mut status = Status::parse(code.as_u16(), &body);
+        if code == StatusCode::TOO_MANY_REQUESTS {
+            let wait = &mut status.details.retry_after_seconds;
+            *wait = demanded(&headers, *wait);
+            self.throttle
+                .wait(user, Duration::from_secs((*wait).into()));
+        }
         Err(CallError::Status(Box::new(status)))
     }
 }

@@ -6,7 +6,6 @@
 //! they do with the decision.
 
 pub mod annotations;
-pub mod applyset;
 pub mod asks;
 pub mod backoff;
 pub mod canary;

@@ -211,10 +211,15 @@ pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
         .collect()
 }
 
+/// What to do about a trap, which is a fault of the plugin and comes again with the same
+/// inputs.
+const MEND: &str = "mend the plugin; `reeve record` keeps a call of `reconcile` as a file, with \
+    which its author can make it again";
+
 fn trap_text(message: Option<&str>, trap: &str, frames: &[String]) -> String {
     match message {
-        Some(message) => format!("the plugin gave up: {message}"),
-        None => format!("the plugin trapped: {trap}, {}", at(frames)),
+        Some(message) => format!("the plugin gave up: {message}; {MEND}"),
+        None => format!("the plugin trapped: {trap}, {}; {MEND}", at(frames)),
     }
 }
 

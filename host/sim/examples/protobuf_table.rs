@@ -1,6 +1,7 @@
 //! Writes the table of protobuf messages that the server decodes:
 //! `cargo run -p reeve-sim --example protobuf_table -- DIR > src/protobuf/table.txt`
-//! where DIR holds the Go modules `api@…` and `apimachinery@…` of Kubernetes.
+//! where DIR holds the Go modules `api@…`, `apimachinery@…` and `kube-aggregator@…` of
+//! Kubernetes.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("apimachinery@", "pkg/apis/meta/v1"),
     ("apimachinery@", "pkg/runtime"),
     ("apimachinery@", "pkg/util/intstr"),
+    ("api@", "admissionregistration/v1"),
     ("api@", "apps/v1"),
     ("api@", "authentication/v1"),
     ("api@", "authorization/v1"),
@@ -23,11 +25,15 @@ const PACKAGES: &[(&str, &str)] = &[
     ("api@", "core/v1"),
     ("api@", "discovery/v1"),
     ("api@", "events/v1"),
+    ("api@", "flowcontrol/v1"),
     ("api@", "networking/v1"),
+    ("api@", "node/v1"),
     ("api@", "policy/v1"),
     ("api@", "rbac/v1"),
+    ("api@", "resource/v1"),
     ("api@", "scheduling/v1"),
     ("api@", "storage/v1"),
+    ("kube-aggregator@", "pkg/apis/apiregistration/v1"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -119,6 +125,7 @@ fn short(name: &str) -> String {
         "k8s.io.apimachinery.pkg.apis.",
         "k8s.io.apimachinery.pkg.",
         "k8s.io.api.",
+        "k8s.io.kube_aggregator.pkg.apis.",
     ] {
         if let Some(rest) = name.strip_prefix(prefix) {
             return rest.to_owned();

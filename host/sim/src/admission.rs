@@ -1,5 +1,5 @@
 //! Admission that looks at other objects: the limits of a namespace, service
-//! accounts, priorities, default classes.
+//! accounts, priorities, default classes; and what policies say of requests.
 //!
 //! What admission adds whatever else there is, the rows of [`crate::kinds`] say
 //! themselves. As in the real server, [`mutate`] comes before an object is checked
@@ -8,7 +8,9 @@
 mod account;
 mod classes;
 mod limits;
+pub(crate) mod policy;
 mod priority;
+mod runtime;
 
 use serde_json::Value;
 
@@ -44,12 +46,17 @@ pub(crate) fn mutate(
         _ => return Ok(()),
     }
     limits::fill(server, object);
-    let assigned = account::assign(server, object).and_then(|()| priority::assign(server, object));
+    let mut assigned =
+        account::assign(server, object).and_then(|()| priority::assign(server, object));
+    if assigned.is_ok() {
+        // A class adds to the tolerations that every pod gets.
+        resource.admit(object);
+        assigned = runtime::assign(server, object);
+    }
     assigned.map_err(|why| forbidden(resource, object, &why))
 }
 
-/// Refuses an object that others do not allow. `is_new` tells a creation from an
-/// update.
+/// Refuses an object that others do not allow: a new one, where there is no `old` one.
 ///
 /// # Errors
 ///
@@ -58,13 +65,16 @@ pub(crate) fn validate(
     server: &Shared,
     resource: &Resource,
     object: &Value,
-    is_new: bool,
+    old: Option<&Value>,
 ) -> Result<(), ApiError> {
     let allowed = match &*resource.table {
         // The containers of a pod do not change.
-        PODS if is_new => limits::check_pod(server, object),
-        CLAIMS => limits::check_claim(server, object),
-        PRIORITY_CLASSES => priority::check_default(server, object, is_new),
+        PODS if old.is_none() => {
+            limits::check_pod(server, object).and_then(|()| runtime::check(server, object))
+        }
+        CLAIMS => limits::check_claim(server, object)
+            .and_then(|()| old.map_or(Ok(()), |old| classes::check_growth(server, object, old))),
+        PRIORITY_CLASSES => priority::check_default(server, object, old.is_none()),
         _ => Ok(()),
     };
     allowed.map_err(|why| forbidden(resource, object, &why))

@@ -1,5 +1,5 @@
 //! What every cluster starts with: namespaces, their service accounts, the roles
-//! that people rely on, and the highest priorities.
+//! that people rely on, the highest priorities, and the Service of the server itself.
 
 use std::sync::Arc;
 
@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::server::Shared;
 use crate::store::TableName;
 
+/// The address of the server inside of the cluster.
+const SERVER: &str = "10.96.0.1";
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Stores the first objects of a server, and of one that has been before those that
@@ -49,6 +51,7 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
     for name in NAMESPACES {
         put("serviceaccounts", Some(name), service_account());
     }
+    put("services", Some("default"), service());
     for role in roles() {
         put(
             "clusterroles.rbac.authorization.k8s.io",
@@ -77,6 +80,30 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
             }),
         );
     }
+}
+
+/// The Service under which pods find the server, at the first address of the range. Pods
+/// are only played, so there is nothing behind it.
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": SERVER,
+            "clusterIPs": [SERVER],
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+        "status": {"loadBalancer": {}},
+    })
 }
 
 fn namespace(name: &str) -> Value {

@@ -7,19 +7,17 @@ mod check;
 mod functions;
 mod library;
 mod meter;
+pub(crate) mod optional;
+mod scope;
 mod source;
 mod types;
 
-use std::collections::HashMap;
-
-use kube_cel::cel::ExecutionError;
-use kube_cel::cel::objects::{Key, Value as Cel};
 use kube_cel::cel::parser::{Expression, Parser};
-use serde_json::Value;
 
 pub(crate) use budget::{Budget, Exceeded};
 pub(crate) use check::Environment;
 pub(crate) use library::{ListKind, Lists, context};
+pub(crate) use scope::{Outcome, Scope};
 pub(crate) use types::Type;
 
 /// Words of the language, which are no names.
@@ -71,51 +69,6 @@ fn parse_here(text: &str) -> Result<Expression, String> {
         });
         errors.collect::<Vec<_>>().join("\n")
     })
-}
-
-/// Whether an expression over objects without a schema holds.
-///
-/// # Errors
-///
-/// Why it cannot be read, or not be evaluated.
-pub(crate) fn holds(text: &str, variables: &[(&str, &Value)]) -> Result<bool, String> {
-    let mut expression = parse(text)?;
-    make_ready(&mut expression);
-    let mut context = context();
-    for (name, value) in variables {
-        context.add_variable_from_value(*name, untyped(value));
-    }
-    let evaluate = || Cel::resolve(&expression, &context);
-    let evaluated = if is_deep(&expression) {
-        None
-    } else {
-        Budget::of_object().pay(evaluate).ok()
-    };
-    match evaluated.ok_or("it costs too much to evaluate")? {
-        Ok(Cel::Bool(holds)) => Ok(holds),
-        Ok(_) => Err("it is neither true nor false".to_owned()),
-        Err(ExecutionError::NoSuchKey(key)) => Err(format!("no such key: {key}")),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// A value as CEL sees it that knows nothing of its type.
-fn untyped(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(bool) => Cel::Bool(*bool),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Cel::Int(whole),
-            None => Cel::Float(number.as_f64().unwrap_or_default()),
-        },
-        Value::String(text) => Cel::from(text.as_str()),
-        Value::Array(items) => Cel::from(items.iter().map(untyped).collect::<Vec<_>>()),
-        Value::Object(fields) => {
-            let field =
-                |(name, value): (&String, &Value)| (Key::from(name.as_str()), untyped(value));
-            Cel::from(fields.iter().map(field).collect::<HashMap<Key, Cel>>())
-        }
-    }
 }
 
 /// Makes an expression, which was checked, one that can be evaluated with the functions

@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::depth;
+
 pub(crate) use document::Document;
 pub(crate) use types::{Field, Merging, Shape, Type, of_kind as type_of_kind};
 
@@ -43,8 +45,11 @@ pub(crate) struct Decoded {
 pub(crate) fn json(body: &[u8]) -> Result<Document, String> {
     read(body).map_err(|error| match syntax::check(body) {
         Err(why) => why,
-        // Fine, but deeper than anything that is read here.
-        Ok(()) => error.to_string(),
+        Ok(()) => match error.to_string() {
+            // Fine, but deeper than anything that is read here.
+            why if why.starts_with("recursion limit") => depth::message(),
+            why => why,
+        },
     })
 }
 

@@ -47,9 +47,14 @@ pub(crate) fn check(object: &Value) -> Result<(), ApiError> {
 
 /// 400 about an object that nests too deep.
 pub(crate) fn too_deep() -> ApiError {
-    ApiError::bad_request(format!(
+    ApiError::bad_request(message())
+}
+
+/// What is said about an object that nests too deep.
+pub(crate) fn message() -> String {
+    format!(
         "the object with its managedFields nests deeper than {READABLE} levels, which is all that this server reads: make it flatter"
-    ))
+    )
 }
 
 #[cfg(test)]

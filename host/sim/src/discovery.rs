@@ -22,7 +22,7 @@ pub(crate) use versions::compare_versions;
 /// The version that is spoken.
 const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.3+reeve");
 
-/// The answer to a question after the server's health, which needs no identity:
+/// The answer to a question after the server's health, before it is looked at who asks:
 /// `/healthz`, `/livez` and `/readyz`, their single checks, and with `verbose` all
 /// checks by name.
 pub(crate) fn health(segments: &[String], query: &Query) -> Option<Answer> {

@@ -208,6 +208,11 @@ impl FieldError {
         Self::new(ErrorType::Invalid, path, Some(quoted(value)), detail)
     }
 
+    /// A value that cannot be so, and is too large to be shown.
+    pub fn invalid_unshown(path: &Path<'_>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, None, detail)
+    }
+
     /// A value of another type than the schema's.
     pub fn type_invalid(path: &Path<'_>, value: &Value, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::TypeInvalid, path, Some(printed(value)), detail)

@@ -115,13 +115,18 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    // Whether the server is up is told to anybody.
+    let caller = authenticate::authenticate(shared, &parts.headers, caller)?;
+    // No fault strikes questions after the server's health.
     if let Route::Other(segments) = &route
         && let Some(answer) = discovery::health(segments, &query)
     {
+        // Whether it is up is told to anybody, single checks to those who may see them.
+        if segments.len() > 1 {
+            let verb = parts.method.as_str().to_ascii_lowercase();
+            access::authorize_path(shared, &caller, &verb, parts.uri.path())?;
+        }
         return Ok(answer);
     }
-    let caller = authenticate::authenticate(shared, &parts.headers, caller)?;
     match route {
         Route::Other(segments) => {
             let path = parts.uri.path();

@@ -19,6 +19,10 @@ pub struct Identity {
 
 /// The group of everybody who is known.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// Who brings no credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The group of whoever brings none.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 
@@ -42,6 +46,15 @@ impl Identity {
     /// The administrator: in `system:masters`, whom no rule binds.
     pub fn admin() -> Self {
         Identity::user("kubernetes-admin", [MASTERS])
+    }
+
+    /// Somebody without credentials.
+    pub(crate) fn anonymous() -> Self {
+        Identity {
+            name: ANONYMOUS.to_owned(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
+            ..Identity::default()
+        }
     }
 
     /// A service account, with the groups that it always has.

@@ -3,6 +3,11 @@
 //! A kind is a row in one of the tables below and, where the server does more
 //! than store it, a module of functions that the row names: defaults, what a
 //! write may not carry, validation. To add a kind, add a row and its functions.
+//! A test holds the rows against the tables that are made from published types, which
+//! know all kinds of the version that is spoken (`../decode/types.txt`, made by
+//! `examples/go_types.rs`; `../protobuf/table.txt`, by `examples/protobuf_table.rs`; the
+//! schemas of `reeve_ssa::builtin`), and against `reeve_ssa::reset`, where a kind with a
+//! status has a row of its own. `tests/real` wants requests to it in its corpus.
 //!
 //! The functions work on plain JSON. A write runs them in the server's order:
 //! [`Kind::normalize`] as part of decoding, [`Kind::default`], on creation
@@ -15,6 +20,7 @@ mod admission;
 mod apps;
 mod autoscaling;
 mod batch;
+mod claim;
 mod config;
 mod coordination;
 mod discovery;
@@ -24,6 +30,8 @@ mod endpoints;
 mod event;
 mod extensions;
 mod gated;
+mod job_policies;
+mod job_status;
 mod limit_range;
 mod meta;
 mod namespace;
@@ -35,13 +43,16 @@ mod pod_validation;
 mod policy;
 mod quantities;
 mod rbac;
+mod references;
 mod resource_quota;
 mod resources;
 mod review;
 mod row;
+mod schedule;
 mod secret;
 mod selectors;
 mod service;
+mod statuses;
 mod storage;
 mod strategy;
 mod system;

@@ -13,6 +13,7 @@ pub(crate) mod manage;
 pub(crate) mod meta;
 pub(crate) mod options;
 mod patch;
+mod policies;
 mod scale;
 mod stamp;
 mod update;

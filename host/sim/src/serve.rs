@@ -27,6 +27,10 @@ use crate::state::{Known, StateError};
 
 /// The names that the certificate is for.
 pub(crate) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// How long the head of a request may be, as with the real server.
+const HEAD_LIMIT: u32 = 1024 * 1024;
+/// What of one is read before it is refused: a little more, so that the refusal is heard.
+const HEAD_BUFFER: usize = (1024 + 64) * 1024;
 /// How long a connection may take over its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -74,7 +78,9 @@ pub struct Serving {
 
 impl Server {
     /// Serves HTTPS on `address`, port 0 for any free one. Callers identify
-    /// themselves with bearer tokens; without one the answer is 401.
+    /// themselves with bearer tokens. Who brings none is `system:anonymous` and may do
+    /// what rules grant to that, as with the real server: to see whether the server is
+    /// up and which version it has. The answer to a token that is nobody's is 401.
     ///
     /// A server that was opened from a state has the certificate and the token that it
     /// had before, and with port 0 the port, unless somebody else has that now: a
@@ -248,8 +254,14 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
-    builder.http2().timer(TokioTimer::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .max_buf_size(HEAD_BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_LIMIT);
     if let Err(error) = builder
         .serve_connection(TokioIo::new(stream), service)
         .await

@@ -36,7 +36,7 @@ pub struct Config {
     pub bookmark_interval: Duration,
     /// Who makes workloads run; nobody when absent.
     pub actors: Option<Actors>,
-    /// Whether who makes webhook configurations and admission policies is warned that
+    /// Whether who makes webhook configurations and mutating policies is warned that
     /// they are stored here and never asked. The real server asks them, and has no such
     /// warning.
     pub warns_of_no_effect: bool,

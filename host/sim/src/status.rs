@@ -171,6 +171,22 @@ impl ApiError {
         Self::new(403, "Forbidden", message).with(about.details())
     }
 
+    /// A policy does not allow it, for a reason of its own, and why.
+    pub(crate) fn denied(about: About<'_>, reason: &'static str, why: &str) -> Self {
+        let mut error = Self::forbidden(about, why);
+        error.0.reason = reason;
+        error.0.code = match reason {
+            "Unauthorized" => 401,
+            "Forbidden" => 403,
+            "RequestEntityTooLarge" => 413,
+            _ => 422,
+        };
+        if let Some(details) = &mut error.0.details {
+            details.causes = vec![json!({"message": why})];
+        }
+        error
+    }
+
     /// 403 of namespace lifecycle: nothing new in a namespace that is ending.
     pub(crate) fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
         let why = format!(

@@ -11,7 +11,7 @@ use crate::set::FieldSet;
 
 /// Built-in kinds with a `status` subresource, and what requests to it ignore
 /// besides the spec.
-const STATUS: [(&str, &str, &[&str]); 22] = [
+const STATUS: [(&str, &str, &[&str]); 25] = [
     ("", "Namespace", &[]),
     ("", "Node", &[]),
     ("", "PersistentVolume", &[]),
@@ -38,15 +38,25 @@ const STATUS: [(&str, &str, &[&str]); 22] = [
     ("autoscaling", "HorizontalPodAutoscaler", &[]),
     ("batch", "CronJob", &[]),
     ("batch", "Job", &[]),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema", &["metadata"]),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "PriorityLevelConfiguration",
+        &["metadata"],
+    ),
     ("networking.k8s.io", "Ingress", &[]),
     ("networking.k8s.io", "ServiceCIDR", &["metadata"]),
     ("policy", "PodDisruptionBudget", &[]),
+    ("resource.k8s.io", "ResourceClaim", &["metadata"]),
     ("storage.k8s.io", "VolumeAttachment", &["metadata"]),
 ];
 
 /// What a request to a built-in kind, or to one of its subresources, cannot
 /// set.
 pub fn built_in(group: &str, kind: &str, subresource: &str) -> FieldSet {
+    if (group, kind) == ("certificates.k8s.io", "CertificateSigningRequest") {
+        return signing_request(subresource);
+    }
     let Some((_, _, more)) = STATUS
         .iter()
         .find(|(its_group, its_kind, _)| *its_group == group && *its_kind == kind)
@@ -57,6 +67,16 @@ pub fn built_in(group: &str, kind: &str, subresource: &str) -> FieldSet {
         // Namespaces are finalized through a subresource that sets the spec.
         "" | "finalize" => fields(&["status"]),
         "status" => fields(&["spec"]).union(&fields(more)),
+        _ => FieldSet::new(),
+    }
+}
+
+/// A request to be signed is never changed, and two paths share its status.
+fn signing_request(subresource: &str) -> FieldSet {
+    match subresource {
+        "" => fields(&["spec", "status"]),
+        "status" => fields(&["spec", "status.conditions"]),
+        "approval" => fields(&["spec", "status.certificate"]),
         _ => FieldSet::new(),
     }
 }
@@ -94,6 +114,18 @@ mod tests {
                 ".spec .metadata.labels",
             ),
             (built_in("apps", "Deployment", "scale"), ""),
+            (
+                built_in("resource.k8s.io", "ResourceClaim", "status"),
+                ".metadata .spec",
+            ),
+            (
+                built_in(
+                    "certificates.k8s.io",
+                    "CertificateSigningRequest",
+                    "approval",
+                ),
+                ".spec .status.certificate",
+            ),
             (custom(false, ""), ""),
             (custom(true, ""), ".status"),
             (custom(true, "status"), ".metadata .spec"),

@@ -5,6 +5,8 @@ use crate::kinds::FLUX_NAMESPACE;
 /// A pack.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
+    /// The id of its ApplySet; see [`crate::applyset`].
+    pub(crate) set: &'static str,
     /// Its place in the order of packs, for people and for removal.
     pub(crate) wave: i64,
     /// The packs that have to be ready before it.
@@ -80,6 +82,7 @@ const SGP: &str = "sgp";
 pub(crate) const PACKS: [Definition; 7] = [
     Definition {
         name: FLUX,
+        set: "applyset-ajiHB2fplifvhJ7XTXSNhelLQWatBEZ7ijTYwRYSeIQ-v1",
         wave: -100,
         needs: &[],
         namespaces: &[FLUX_NAMESPACE],
@@ -87,6 +90,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: REPOSITORY,
+        set: "applyset-xE7pztGmbCT47vlym9eN4QywlAi0M45mv2HFToowOk4-v1",
         wave: -90,
         needs: &[FLUX],
         namespaces: &[],
@@ -94,6 +98,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: ISTIO,
+        set: "applyset-zrw3PV87LCZCY4-GxFTrGRKYXK7vP_AV7rYdLjgzKj8-v1",
         wave: -80,
         needs: &[REPOSITORY],
         namespaces: &[SYSTEM, INGRESS],
@@ -107,6 +112,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: SPICEDB,
+        set: "applyset-oCwBoGzuXs9HE5m9_6TJEG3Wvmp1aWwKv2qnJYYDsZ0-v1",
         wave: -60,
         needs: &[REPOSITORY],
         namespaces: &[SPICEDB],
@@ -114,6 +120,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: IDENTITY,
+        set: "applyset-OyOhzDNiKk-QBdLFo3T60t95h9j2LEtWyzWeObqbjSM-v1",
         wave: -40,
         needs: &[ISTIO, SPICEDB],
         namespaces: &[IDENTITY],
@@ -121,6 +128,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: TEMPORAL,
+        set: "applyset-Usy4lhA3QwaGoHDCNleitBzvH3Zu0EBuq-FoHVMXnCc-v1",
         wave: -40,
         needs: &[REPOSITORY],
         namespaces: &[TEMPORAL],
@@ -128,6 +136,7 @@ pub(crate) const PACKS: [Definition; 7] = [
     },
     Definition {
         name: APPS,
+        set: "applyset-OEixi8Gp1AjVYWgOMCxcEWgkgI56nQRLCM1MsYHqIE8-v1",
         wave: 0,
         needs: &[IDENTITY, TEMPORAL],
         namespaces: &[SGP],

@@ -3,7 +3,8 @@
 
 use reeve_sdk::prelude::*;
 
-use crate::catalog::{self, FLUX};
+use crate::applyset::PART_OF;
+use crate::catalog::{self, Definition, FLUX};
 use crate::cloud::Cloud;
 use crate::configuration::Configuration;
 use crate::documents;
@@ -63,7 +64,7 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     render::check_values(definition, &pack.spec, &mut findings);
     findings.check("pack flux")?;
     let (configuration, _) = documents::configuration(config, cx)?;
-    let mut objects = manifests(config, cx)?;
+    let mut objects = manifests(definition, config, cx)?;
     for part in identity(&configuration) {
         add(&mut objects, part);
     }
@@ -80,7 +81,11 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
 }
 
 /// The manifests that are given.
-fn manifests(config: &Config, cx: &Context) -> Result<Vec<Value>, Failure> {
+fn manifests(
+    definition: &Definition,
+    config: &Config,
+    cx: &Context,
+) -> Result<Vec<Value>, Failure> {
     let Some(place) = config.flux_manifests() else {
         return Ok(Vec::new());
     };
@@ -99,7 +104,9 @@ fn manifests(config: &Config, cx: &Context) -> Result<Vec<Value>, Failure> {
         // What has another form is refused by the host, which says where.
         let metadata = item.get_mut("metadata").and_then(Value::as_object_mut);
         if let Some(metadata) = metadata {
-            put(metadata, &below("/labels", PACK_LABEL), Value::from(FLUX));
+            for (label, value) in [(PACK_LABEL, FLUX), (PART_OF, definition.set)] {
+                put(metadata, &below("/labels", label), Value::from(value));
+            }
         }
     }
     Ok(items)

@@ -3,7 +3,8 @@
 
 use reeve_sdk::prelude::*;
 
-use crate::catalog::{IDENTITY, INGRESS, ISTIO};
+use crate::applyset::PART_OF;
+use crate::catalog::{self, IDENTITY, INGRESS, ISTIO};
 use crate::cloud::Cloud;
 use crate::configuration::Configuration;
 use crate::documents;
@@ -35,6 +36,7 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     if ![ISTIO, IDENTITY].contains(&name) {
         return Ok(Outcome::nothing());
     }
+    let definition = catalog::find(name).or_terminal(catalog::unknown())?;
     let packs = Packs::read(cx)?;
     let pack = packs.get(name).or_not_ready("the Pack is not seen yet")?;
     if pack.is_going || !pack.spec.is_enabled() {
@@ -65,6 +67,9 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
         ISTIO => gateway(host, config, &configuration, &mut conditions),
         _ => vec![fill(ROUTES, &[("host", host)])],
     };
+    for object in &mut objects {
+        object["metadata"]["labels"][PART_OF] = Value::from(definition.set);
+    }
     pack.spec.patch(&mut objects, &mut findings);
     findings.check(&format!("pack {name}"))?;
     let outcome = Outcome::of(objects);

@@ -6,6 +6,7 @@
 //! run: Pack objects from the desired state, Flux, releases of Flux, and what goes
 //! through the charts' own definitions.
 
+mod applyset;
 mod catalog;
 mod certificate;
 mod cloud;

@@ -4,6 +4,7 @@
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
+use crate::applyset::PART_OF;
 use crate::catalog::{self, Definition, INGRESS, ISTIO, REPOSITORY, Release};
 use crate::cloud::Cloud;
 use crate::configuration::Configuration;
@@ -187,6 +188,9 @@ fn object(kind: &Kind, namespace: Option<&str>, name: &str, pack: &str, wave: us
     );
     let metadata = &mut object["metadata"];
     metadata["labels"][PACK_LABEL] = Value::from(pack);
+    if let Some(definition) = catalog::find(pack) {
+        metadata["labels"][PART_OF] = Value::from(definition.set);
+    }
     metadata["annotations"][WAVE] = Value::from(wave.to_string());
     if let Some(namespace) = namespace {
         metadata["namespace"] = Value::from(namespace);

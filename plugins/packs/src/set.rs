@@ -2,6 +2,8 @@
 
 use reeve_sdk::prelude::*;
 
+use crate::applyset;
+use crate::catalog;
 use crate::desired_state::{self, DOCUMENT};
 use crate::documents;
 use crate::findings::Findings;
@@ -53,6 +55,9 @@ pub(crate) fn reconcile(
         let annotations = &mut object["metadata"]["annotations"];
         annotations[ORIGIN] = Value::from(origin);
         annotations[WAVE] = Value::from(pack::wave(name, spec).to_string());
+        if let Some(definition) = catalog::find(name) {
+            applyset::mark_parent(&mut object, definition);
+        }
         object["spec"] = spec.to_json();
         outcome = outcome.object(object);
     }

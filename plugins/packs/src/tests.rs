@@ -1,5 +1,6 @@
 //! Documents and a cluster in, packs out.
 
+mod applysets;
 mod certificates;
 mod configurations;
 mod desired_states;

@@ -51,11 +51,8 @@ fn has_target(folder: &Path) -> Result<bool, BuildError> {
 }
 
 fn both_streams(output: &Output) -> String {
-    let mut text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    if !stdout.trim().is_empty() {
-        text.push('\n');
-        text.push_str(stdout.trim());
-    }
-    text
+    let streams = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes));
+    let texts = streams.iter().map(|text| text.trim());
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
 }

@@ -58,6 +58,38 @@
 //! about 10 KB, numbers with a fraction as much again. What has any form is read as
 //! [`Json`].
 //!
+//! With the feature `k8s-openapi` kinds are named by their types too:
+//!
+//! ```
+//! # #[cfg(feature = "k8s-openapi")] {
+//! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+//! use reeve_sdk::prelude::*;
+//! # #[config] #[derive(Default)] struct Config {}
+//!
+//! fn manifest(_: &Config) -> Manifest {
+//!     Manifest::controller(Kind::of::<Namespace>())
+//!         .writes(Kind::of::<ConfigMap>(), Scope::NamespaceNamedLikePrimary)
+//! }
+//!
+//! fn reconcile(primary: Namespace, _: &Config, _: &Context) -> Result<Outcome, Failure> {
+//!     let mut greeting = ConfigMap::default();
+//!     greeting.metadata.name = Some("greeting".to_owned());
+//!     greeting.metadata.namespace = primary.metadata.name;
+//!     Ok(Outcome::of([greeting]))
+//! }
+//!
+//! reeve_sdk::plugin!(manifest, reconcile);
+//! # use reeve_sdk::Plugin;
+//! # let primary = br#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "alice"}}"#;
+//! # let outcome = ReevePlugin::reconcile(primary, b"{}", &Context::test()).unwrap();
+//! # let greeting = json!({
+//! #     "apiVersion": "v1", "kind": "ConfigMap",
+//! #     "metadata": {"name": "greeting", "namespace": "alice"},
+//! # });
+//! # assert_eq!(outcome.objects_json(), [greeting]);
+//! # }
+//! ```
+//!
 //! # Failures and panics
 //!
 //! [`Failure`] says whether running again can help. `?` turns errors of reading
@@ -78,6 +110,11 @@
 //! outcome; the host relies on it to skip work. There is no other input in a
 //! component: `SystemTime::now` panics there, and there is no environment, file,
 //! socket or thread. Nothing is remembered from one call to the next.
+
+/// The plugin in the README, so that it is compiled with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 // The attributes name the crate by its name, also in its own tests.
 #[cfg(test)]

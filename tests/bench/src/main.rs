@@ -18,6 +18,7 @@ mod process;
 mod replay;
 mod scenarios;
 mod setup;
+mod swap;
 mod world;
 
 use anyhow::Result;
@@ -51,6 +52,9 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     }
     if wanted("isolation") {
         isolation::measure(&mut figures).await?;
+    }
+    if wanted("swap") {
+        swap::measure(&mut figures)?;
     }
     if wanted("scenarios") {
         scenarios::measure(&mut figures)?;

@@ -32,11 +32,15 @@ impl Process {
         Ok(Self(child.with_context(|| format!("{command:?}"))?))
     }
 
+    /// Its standard output, which the command must have asked for.
+    pub(crate) fn output(&mut self) -> Result<ChildStdout> {
+        self.0.stdout.take().context("no standard output")
+    }
+
     /// Its standard input and output, which the command must have asked for.
     pub(crate) fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout)> {
         let input = self.0.stdin.take().context("no standard input")?;
-        let output = self.0.stdout.take().context("no standard output")?;
-        Ok((input, output))
+        Ok((input, self.output()?))
     }
 
     /// How it ended, if it has.
@@ -95,7 +99,7 @@ impl ClusterProcess {
             .arg(folder.path().join(KUBECONFIG))
             .stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
-        let stdout = process.0.stdout.take().context("no standard output")?;
+        let stdout = process.output()?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         anyhow::ensure!(line.starts_with("ready"), "reeve cluster says: {line}");

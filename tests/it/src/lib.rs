@@ -199,6 +199,18 @@ impl World {
 
     /// Starts one of several agents that agree on who leads.
     pub fn replica(&self, identity: &str) -> Agent {
+        Agent::start(self.electing(identity))
+    }
+
+    /// Starts one of several agents that agree on who leads, as another user than the
+    /// others.
+    pub fn replica_as(&self, identity: &str, user: &str, group: &str) -> Agent {
+        let mut config = self.electing(identity);
+        config.client = self.server.client_as(user, ["system:authenticated", group]);
+        Agent::start(config)
+    }
+
+    fn electing(&self, identity: &str) -> AgentConfig {
         let mut config = self.config();
         config.election = Some(ElectorSettings {
             lease: LeaseName {
@@ -209,7 +221,7 @@ impl World {
             timing: LeaseTiming::default(),
             clock: Arc::new(TokioClock::new()),
         });
-        Agent::start(config)
+        config
     }
 
     fn config(&self) -> AgentConfig {

@@ -5,11 +5,13 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::ControlPlane;
+use crate::compiled::Compiled;
 use crate::server::{Server, free_port};
 
 /// Longer than any endpoint takes.
@@ -23,11 +25,14 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Agent {
     process: Server,
     health_port: u16,
+    compiled: Compiled,
+    cache: PathBuf,
 }
 
 impl Agent {
     /// Starts `reeve run` as `user` of the cluster, who was named to its builder
-    /// and has the rights that RBAC grants. Returns at once.
+    /// and has the rights that RBAC grants. Returns at once. Unless it is told of a
+    /// cache, it has one that no agent before it had, as all of these do.
     ///
     /// # Errors
     ///
@@ -86,15 +91,30 @@ impl Agent {
         further: &[String],
         environment: &[String],
     ) -> Result<Self> {
+        static CACHES: AtomicUsize = AtomicUsize::new(0);
         let health_port = free_port()?;
+        let binary = binary()?;
+        let told = further.iter().find_map(|one| one.strip_prefix("--cache="));
+        let cache = told.map_or_else(
+            || {
+                let number = CACHES.fetch_add(1, Ordering::Relaxed);
+                cluster.folder().join(format!("cache-{number}"))
+            },
+            PathBuf::from,
+        );
+        let compiled = Compiled::beside(&binary)?;
+        compiled.give(&cache)?;
         // `env` becomes the program that it is given.
         let mut arguments = environment.to_vec();
         arguments.extend([
-            binary()?.display().to_string(),
+            binary.display().to_string(),
             "run".to_owned(),
             format!("--health-address=127.0.0.1:{health_port}"),
             format!("--kubeconfig={}", kubeconfig.display()),
         ]);
+        if told.is_none() {
+            arguments.push(format!("--cache={}", cache.display()));
+        }
         arguments.extend_from_slice(further);
         let supervise = cluster.supervise();
         let env = Path::new("env");
@@ -102,6 +122,8 @@ impl Agent {
         Ok(Self {
             process,
             health_port,
+            compiled,
+            cache,
         })
     }
 
@@ -178,6 +200,21 @@ impl Agent {
         Ok(())
     }
 
+    /// Bytes of memory that are no copy of a file: what the agent itself has allocated.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn memory(&self) -> Result<u64> {
+        let status = format!("/proc/{}/status", self.process.program()?);
+        let status = std::fs::read_to_string(status)?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kilobytes: u64 = kilobytes.context("no RssAnon")?.parse()?;
+        Ok(kilobytes * 1024)
+    }
+
     /// Waits for the agent to end by itself, and returns its exit code.
     ///
     /// # Errors
@@ -192,6 +229,9 @@ impl Drop for Agent {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log_tail());
+        }
+        if let Err(error) = self.compiled.take(&self.cache) {
+            eprintln!("what the agent compiled is not shared: {error:#}");
         }
     }
 }

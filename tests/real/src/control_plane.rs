@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
 use crate::kubectl;
+use crate::looks::Looks;
 use crate::parts::{ETCD, HELPERS, KUBERNETES};
 use crate::proxy::Proxy;
 use crate::server::{Server, free_port, listens};
@@ -41,6 +42,8 @@ const DEFAULT_CONTROLLERS: &[&str] = &[
 pub struct ControlPlane {
     // Dropped in this order. The API server goes before etcd: without its store
     // it hangs in shutdown. The folder with the logs goes last.
+    /// Once the API server has listened.
+    looks: Option<Looks>,
     controller_manager: Option<Server>,
     api_server: Option<Server>,
     etcd: Option<Server>,
@@ -167,6 +170,7 @@ impl ControlPlane {
             port,
             audited: settings.audited,
             accounts: settings.controllers.iter().any(|name| name == ACCOUNTS),
+            looks: None,
             folder,
         };
         for user in &this.users {
@@ -207,16 +211,23 @@ impl ControlPlane {
             self.accounts,
         )?;
         // Kept before it is ready, so that a failure can be looked into.
-        let (program, kubeconfig) = (self.programs.kubectl.clone(), self.kubeconfig());
         let port = self.port;
-        self.api_server
-            .insert(server)
-            .wait_until(READY_TIMEOUT, || {
-                listens(port)
-                && kubectl::run(&program, &kubeconfig, &["get", "--raw", "/readyz"], "").is_ok()
-                // Made in the background, shortly after readiness.
-                && kubectl::run(&program, &kubeconfig, &["get", "namespace", "default"], "").is_ok()
-            })?;
+        let server = self.api_server.insert(server);
+        server.wait_until(READY_TIMEOUT, || listens(port))?;
+        let looks = match &mut self.looks {
+            Some(looks) => looks,
+            // It writes the certificate by which it is known before it listens.
+            none => none.insert(Looks::start(
+                &self.programs.supervise,
+                &self.programs.kubectl,
+                &self.folder.path().join(format!("{ADMIN}.kubeconfig")),
+                self.folder.path(),
+            )?),
+        };
+        server.wait_until(READY_TIMEOUT, || {
+            // The namespace is made in the background, shortly after readiness.
+            looks.answers("/readyz") && looks.answers("/api/v1/namespaces/default")
+        })?;
         eprintln!(
             "kube-apiserver {} is ready on port {port} after {:.1} s",
             KUBERNETES.version,
@@ -300,19 +311,29 @@ impl ControlPlane {
         Ok(self.kubeconfig_path(user))
     }
 
-    /// The kubeconfig file of a user that was named to the [`Builder`], who reaches the
-    /// API server through a proxy of its port.
+    /// A kubeconfig file of a user that was named to the [`Builder`], who reaches the API
+    /// server through a proxy of its port.
     ///
     /// # Errors
     ///
     /// When no such user was named, or the file cannot be written.
     pub fn kubeconfig_through(&self, proxy: &Proxy, user: &str) -> Result<PathBuf> {
+        self.kubeconfig_at(&format!("https://127.0.0.1:{}", proxy.port()), user)
+    }
+
+    /// A kubeconfig file of a user that was named to the [`Builder`], who reaches the API
+    /// server at another address.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::kubeconfig_through`].
+    pub fn kubeconfig_at(&self, url: &str, user: &str) -> Result<PathBuf> {
         let known = self.users.iter().find(|known| known.name == user);
         let user = known
             .with_context(|| format!("the control plane was started without a user {user}"))?;
-        let path = self.kubeconfig_path(&format!("{}-{}", user.name, proxy.port()));
-        let url = format!("https://127.0.0.1:{}", proxy.port());
-        write_kubeconfig(&path, &url, &self.certificate(), user)?;
+        let port = url.rsplit(':').next().unwrap_or_default();
+        let path = self.kubeconfig_path(&format!("{}-{port}", user.name));
+        write_kubeconfig(&path, url, &self.certificate(), user)?;
         Ok(path)
     }
 
@@ -383,6 +404,12 @@ impl ControlPlane {
         self.folder.path()
     }
 
+    pub(crate) fn looks(&self) -> Result<&Looks> {
+        self.looks
+            .as_ref()
+            .context("the API server was never ready")
+    }
+
     pub(crate) fn supervise(&self) -> &Path {
         &self.programs.supervise
     }
@@ -395,8 +422,8 @@ impl ControlPlane {
         self.folder.path().join(format!("{user}.kubeconfig"))
     }
 
-    /// The certificate that the API server writes for itself, with its issuer.
-    fn certificate(&self) -> PathBuf {
+    /// The file of the certificate that the API server writes for itself, with its issuer.
+    pub fn certificate(&self) -> PathBuf {
         self.folder.path().join(CERTIFICATES).join("apiserver.crt")
     }
 }

@@ -21,6 +21,8 @@ pub(crate) fn run(
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env("GOGC", COLLECT_SELDOM)
+        // Which are not yet for everybody.
+        .env("KUBECTL_APPLYSET", "true")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -12,11 +12,13 @@
 
 mod agent;
 mod azurite;
+mod compiled;
 mod control_plane;
 mod credentials;
 mod embedded;
 mod kubectl;
 mod kwok;
+mod looks;
 mod operate;
 pub mod parts;
 mod postgres;

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::looks::Look;
 use crate::{ControlPlane, binary};
 
 impl ControlPlane {
@@ -94,6 +95,9 @@ impl ControlPlane {
     ///
     /// As [`Self::kubectl`].
     pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
+        if let Look::Seen(object) = self.looks()?.get(kind, namespace, name) {
+            return Ok(object);
+        }
         let text = self.kubectl(&[
             "get",
             kind,
@@ -108,5 +112,25 @@ impl ControlPlane {
             return Ok(None);
         }
         Ok(Some(serde_json::from_str(&text)?))
+    }
+
+    /// All objects of a kind in a namespace, with their managed fields; in all namespaces
+    /// if the name is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::kubectl`].
+    pub fn list(&self, kind: &str, namespace: &str) -> Result<Vec<Value>> {
+        if let Look::Seen(objects) = self.looks()?.list(kind, namespace) {
+            return Ok(objects);
+        }
+        let namespaces = match namespace {
+            "" => "--all-namespaces".to_owned(),
+            one => format!("--namespace={one}"),
+        };
+        let output = ["--show-managed-fields", "--output=json"];
+        let text = self.kubectl(&[&["get", kind, &namespaces], &output[..]].concat())?;
+        let list: Value = serde_json::from_str(&text)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 }

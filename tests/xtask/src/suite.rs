@@ -1,4 +1,4 @@
-//! The tests of all crates, compiled at once and run one program at a time, or two
+//! The tests of all crates, compiled at once and run one program at a time, or several
 //! where they mostly wait.
 //!
 //! Cargo could run them too, but it would not count, would not end a test that
@@ -20,6 +20,10 @@ use crate::workspace::{Workspace, executable_named};
 
 /// No program of tests takes nearly as long.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Programs that wait for servers and run at once: one more than the cores of the
+/// smallest machine on which all of this must run.
+const WAITING: usize = 3;
 
 /// Everything the workspace compiles to, tests included.
 pub(crate) struct Suite {
@@ -86,9 +90,9 @@ impl Suite {
         self.run_in_lanes(1, &programs, filter)
     }
 
-    /// Runs those of a package that mostly wait for servers, in two lanes. The first
-    /// to start are those named in `longest`, so that neither lane ends long before
-    /// the other.
+    /// Runs those of a package that mostly wait for servers, in several lanes. The
+    /// first to start are those named in `longest`, so that no lane ends long before
+    /// the others.
     pub(crate) fn run_waiting(
         &self,
         package: &str,
@@ -99,7 +103,7 @@ impl Suite {
         let mut programs: Vec<_> = self.of(package, programs).collect();
         let place = |name: &str| longest.iter().position(|one| *one == name);
         programs.sort_by_key(|program| place(&program.target).unwrap_or(longest.len()));
-        self.run_in_lanes(2, &programs, filter)
+        self.run_in_lanes(WAITING, &programs, filter)
     }
 
     /// Each lane takes the next program when it is done with one.

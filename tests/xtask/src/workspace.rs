@@ -40,10 +40,20 @@ impl Workspace {
         self.root.join("target").join(folder)
     }
 
-    /// Cargo, in the root folder.
+    /// Cargo, in the root folder, as from a shell.
+    ///
+    /// What the cargo that runs these commands told them about their own package is
+    /// not handed on: build scripts that look at such variables (that of ring does)
+    /// would run again, with all that depends on them, whenever a person's `cargo
+    /// build` and these commands take turns.
     pub(crate) fn cargo<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(arguments).current_dir(&self.root);
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(tells_of_a_package) {
+                cargo.env_remove(name);
+            }
+        }
         cargo
     }
 
@@ -110,6 +120,14 @@ impl Workspace {
     }
 }
 
+/// Whether cargo sets this variable for what it runs to tell of one package. The names
+/// are those in cargo's reference, "Environment variables Cargo sets for crates".
+fn tells_of_a_package(variable: &str) -> bool {
+    const PREFIXES: [&str; 3] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
+    const NAMES: [&str; 3] = ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
+    NAMES.contains(&variable) || PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+}
+
 /// The path of the program `name` among the messages of a build.
 pub(crate) fn executable_named(messages: &[Value], name: &str) -> Result<PathBuf> {
     messages
@@ -133,5 +151,30 @@ mod tests {
         assert!(workspace.root().join("Cargo.lock").is_file());
         assert_eq!(workspace.cargo(["fmt"]).get_current_dir(), root);
         assert_eq!(workspace.program(Path::new("a")).get_current_dir(), root);
+    }
+
+    #[test]
+    fn cargo_is_not_told_of_this_package() {
+        for (variable, tells) in [
+            ("CARGO_PKG_VERSION_PRE", true),
+            ("CARGO_MANIFEST_DIR", true),
+            ("OUT_DIR", true),
+            ("CARGO", false),
+            ("CARGO_HOME", false),
+            ("CARGO_TARGET_DIR", false),
+        ] {
+            assert_eq!(tells_of_a_package(variable), tells, "{variable}");
+        }
+        // What runs this test has set at least this one.
+        let cargo = Workspace::find().cargo(["fmt"]);
+        let removed: Vec<_> = cargo
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        assert!(
+            removed
+                .iter()
+                .any(|(name, _)| *name == "CARGO_MANIFEST_DIR")
+        );
     }
 }

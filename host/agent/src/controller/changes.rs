@@ -486,13 +486,23 @@ impl Controller {
         let Some(state) = self.state.plugins.get_mut(plugin) else {
             return;
         };
-        // What we wrote ourselves needs no answer, unless it moved the object from
-        // one unit to another; nor does what is none of our business.
+        // What we wrote ourselves needs no answer, unless it took the object from
+        // another unit; nor does what is none of our business. What a unit has made is
+        // looked at by the run that made it and known before the next one begins; one
+        // that is no more has no next run.
         let ours = || {
             let manager = state.active.as_ref().map(|active| &*active.field_manager);
             concerns_owner(change, manager.unwrap_or_default())
         };
-        if old == new && (change.own_write || !ours()) {
+        let made = change.old.is_none()
+            && new
+                .as_ref()
+                .is_some_and(|label| state.labels.contains_key(label));
+        let needs_no_answer = match change.own_write {
+            true => old == new || made,
+            false => old == new && !ours(),
+        };
+        if needs_no_answer {
             return;
         }
         let mut units: Vec<UnitKey> = Vec::new();

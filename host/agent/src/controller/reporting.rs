@@ -63,12 +63,28 @@ impl Controller {
                 continue;
             }
             plugin.quiet_until = None;
+            plugin.unwritten = self.reports.refused(|unit| is_unit_object_of(&name, unit));
             let status = plugin.status(now);
             if plugin.reported.as_ref() != Some(&status) {
                 plugin.reported = Some(status.clone());
                 let about = About::Plugin(name.to_string());
                 self.reports.put(about, Report::Plugin(Box::new(status)));
             }
+        }
+    }
+
+    /// Says of which plugins units cannot be written, or can be again.
+    pub(super) fn on_refused(&mut self) {
+        let plugins = self.state.plugins.values();
+        let other = plugins.filter(|plugin| {
+            let now = self
+                .reports
+                .refused(|unit| is_unit_object_of(&plugin.name, unit));
+            plugin.unwritten != now
+        });
+        let names: Vec<Arc<str>> = other.map(|plugin| plugin.name.clone()).collect();
+        for name in names {
+            self.mark_stale(&name);
         }
     }
 

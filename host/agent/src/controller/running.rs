@@ -30,8 +30,15 @@ use tracing::Instrument as _;
 const WAIT_RECHECK: Duration = Duration::from_secs(10);
 
 impl Controller {
+    /// Whether one more may run. Who waits for the outside takes no part in that, and
+    /// ends what it has begun when it is back.
+    pub(super) fn has_room(&self) -> bool {
+        let outside = self.loader.outside.outside();
+        self.state.runs.saturating_sub(outside) < self.concurrency
+    }
+
     pub(super) fn start_runs(&mut self) {
-        while self.state.runs < self.concurrency && self.may_run() {
+        while self.has_room() && self.may_run() {
             // Room that one plugin leaves to the others, if there are others.
             let share = match self.state.plugins.len() {
                 0 | 1 => self.concurrency,
@@ -333,6 +340,11 @@ impl Controller {
                 .queue
                 .add_at(unit.clone(), Instant::now() + delay);
         }
+        let identity = active.as_ref().map(|active| &active.identity);
+        let told = identity.and_then(|who| self.loader.cluster.told_to_wait(Some(who)));
+        if let Some(until) = told {
+            self.state.queue.rest(&unit.plugin, until);
+        }
         // A primary may have come or gone since the run looked.
         let gone = ran.absent && !state.is_present() && !again && ran.problems.is_empty();
         // Trouble comes before what only takes its time.
@@ -353,15 +365,20 @@ impl Controller {
                 self.state.queue.add_at(unit.clone(), at);
             }
         } else if let Some(problem) = &state.problem {
-            state.failures = state.failures.saturating_add(1);
+            // That the server has too much to do says nothing of the unit.
+            let told = told.filter(|_| problem.reason == Reason::Unreachable);
+            if told.is_none() {
+                state.failures = state.failures.saturating_add(1);
+            }
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
                 self.metrics.backed_off(&unit.plugin);
                 let jitter = jitter(&unit.id(), state.failures);
-                let delay = Backoff::UNIT.delay(state.failures, jitter);
-                self.state
-                    .queue
-                    .add_at(unit.clone(), Instant::now() + delay);
+                let at = match told {
+                    Some(until) => until + Backoff::CONNECTION.delay(1, jitter),
+                    None => Instant::now() + Backoff::UNIT.delay(state.failures, jitter),
+                };
+                self.state.queue.add_at(unit.clone(), at);
             }
         } else {
             state.failures = 0;

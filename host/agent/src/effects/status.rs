@@ -26,7 +26,7 @@ const IN_PLACE: &str = "InPlace";
 const FAILING: &str = "Failing";
 const RETIRING: &str = "Retiring";
 
-fn write(effect: &Effect) -> ActionStatus {
+pub(super) fn write(effect: &Effect) -> ActionStatus {
     let state = match (&effect.done, effect.wanted) {
         (_, false) => RETIRING,
         _ if effect.failures > 0 => FAILING,

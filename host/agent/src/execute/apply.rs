@@ -68,7 +68,10 @@ impl Executor {
         let mut newer: Option<Object> = None;
         for _ in 1..LOOKS {
             let live = newer.as_ref().unwrap_or(live);
-            match self.change_version(work, resource, one, live).await? {
+            match self
+                .change_version(work, resource, one, live, false)
+                .await?
+            {
                 Ok(applied) => return Ok(applied),
                 Err(error @ WriteError::Precondition { .. }) => {
                     let reference = &one.stamped.reference;
@@ -80,36 +83,43 @@ impl Executor {
             }
         }
         let live = newer.as_ref().unwrap_or(live);
-        match self.change_version(work, resource, one, live).await? {
+        match self.change_version(work, resource, one, live, true).await? {
             Ok(applied) => Ok(applied),
             Err(error) => self.make_anew(work, resource, one, live, &error).await,
         }
     }
 
-    /// Changes an object that is as it was looked at.
+    /// Changes an object that is as it was looked at; at the last attempt, whatever it
+    /// has become meanwhile, as far as that takes nothing from anybody.
     async fn change_version(
         &self,
         work: &Work<'_>,
         resource: &Resource,
         one: &Wanted,
         live: &Object,
+        last: bool,
     ) -> Result<Result<Object, WriteError>, Problem> {
         let manager = &work.active.field_manager;
         let options = &one.member.options;
         let mut handed_over = None;
+        let mut takes = false;
         // An object that is ours alone, which most are, has nothing to look into.
         if one.ignored.is_some() || others(live, manager).is_some() {
             let whole = live.whole();
             let fields = taken(&whole, &one.stamped.body, manager);
+            takes = !fields.is_empty();
             self.note_overwrite(work, live, &fields).await?;
             if let Some(entries) = handover(one, &whole, manager) {
                 handed_over = Some(self.hand_over(work, live, &entries).await?);
             }
         }
+        // Who writes something else of it without end must not keep it from being as it
+        // is wanted: an apply without force is refused where it would take a field.
+        let gently = last && !takes && handed_over.is_none();
         let live = handed_over.as_ref().unwrap_or(live);
         // Whoever leaves fields to others does not take one that somebody has set
         // just now either.
-        let force = options.apply != ApplyMode::Merge;
+        let force = options.apply != ApplyMode::Merge && !gently;
         let onto = match force {
             true => Onto::Version(live),
             false => Onto::Uid(live.uid()),

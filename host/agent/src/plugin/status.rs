@@ -209,6 +209,19 @@ impl PluginState {
         set_condition(conditions, new);
     }
 
+    /// What of its units cannot be written down.
+    fn set_unwritten(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let kind = ConditionType::UnitsUnwritten;
+        let Some(message) = self.unwritten.clone() else {
+            remove_condition(conditions, kind);
+            return;
+        };
+        let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
+        let reason = Reason::UnitRefused.to_string();
+        let new = condition(kind.as_str(), "True", reason, message, generation, now);
+        set_condition(conditions, new);
+    }
+
     /// What of all units waits for a person's word.
     fn set_held(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
         let Some(hold) = self.guard.lock().hold() else {
@@ -264,6 +277,7 @@ impl PluginState {
         self.set_held(conditions, now);
         self.set_sources(conditions, now);
         self.set_artifact(conditions, now);
+        self.set_unwritten(conditions, now);
         for kind in [ConditionType::Reconciling, ConditionType::Stalled] {
             match &progress {
                 Some((holds, reason, message)) if *holds == kind => {

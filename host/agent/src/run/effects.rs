@@ -2,6 +2,7 @@
 
 use super::ask::{fault_problem, log_lines};
 use super::{Ran, Run, Runner, approval, texts};
+use crate::controller::unit_object_name;
 use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
 use crate::metrics::EffectResult;
 use crate::problem::Problem;
@@ -20,12 +21,10 @@ use tokio::time::Instant;
 /// The largest fact: a name, an address, an id. It is kept in the `Unit` object.
 const FACT_BYTES: usize = 4 << 10;
 
-/// For how long a run waits until the plugin has room for one more effect: others
-/// that wait as long would take the room of units that have none.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// When it has none, it looks again after this time.
-const AGAIN: Duration = Duration::from_secs(1);
+/// When there is no room outside, a run looks again after this time: soon enough for
+/// whoever waits for an effect. It asks the API server for nothing, but a large fleet of
+/// which all units wait computes for it.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// How one attempt ended.
 enum Tried {
@@ -91,6 +90,17 @@ impl Runner {
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect kept, though it is asked for no more");
         }
         ran.events.extend(kept.iter().map(kept_event));
+        let refused: Vec<&Action> = effects.refused(actions).collect();
+        if let [Action { key, name, .. }, others @ ..] = &refused[..] {
+            let others = match others.len() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            let no_room = effects.no_room(&unit_object_name(&run.unit));
+            let text = format!("action {name} ({key}){others}: {no_room}");
+            ran.problems
+                .push(Problem::passing(Reason::ActionFailed, text));
+        }
         let asks = run.mode == SyncMode::OnRequest;
         effects.approve(&ran.approved);
         let waiting = if asks {
@@ -215,6 +225,15 @@ impl Runner {
     }
 
     async fn attempt(&self, run: &Run, uid: &str, effect: &mut Effect, now: Timestamp) -> Tried {
+        // Before anything is asked or made for it: who finds no room is no load for the
+        // API server, and leaves no Secret of an effect that was never begun.
+        let _place = match &self.effects {
+            EffectFeed::Given(_) => None,
+            EffectFeed::Outside => match run.active.outside.enter().await {
+                Some(place) => Some(place),
+                None => return Tried::Busy,
+            },
+        };
         let action = &effect.action;
         let failed = |reason, text: String| {
             Tried::Failed(Problem::passing(
@@ -254,8 +273,7 @@ impl Runner {
         };
         effect.begun = true;
         let completion = match self.actuate(run, effect, verb, values).await {
-            None => return Tried::Busy,
-            Some(Err(problem)) => {
+            Err(problem) => {
                 let action = &effect.action;
                 return Tried::Failed(Problem {
                     message: format!(
@@ -268,7 +286,7 @@ impl Runner {
                     ..problem
                 });
             }
-            Some(Ok(completion)) => completion,
+            Ok(completion) => completion,
         };
         match verb {
             Verb::Retire => Tried::Retired,
@@ -293,28 +311,25 @@ impl Runner {
         }
     }
 
-    /// Calls `actuate`; none when the plugin has no room for it just now.
+    /// Calls `actuate`.
     async fn actuate(
         &self,
         run: &Run,
         effect: &Effect,
         verb: Verb,
         values: BTreeMap<String, Kept>,
-    ) -> Option<Result<Completion, Problem>> {
+    ) -> Result<Completion, Problem> {
         let Run { unit, active, .. } = run;
         if let EffectFeed::Given(given) = &self.effects {
             let given = given.borrow().get(&effect.action.name).cloned();
-            return Some(pretend(given, effect));
+            return pretend(given, effect);
         }
         let Some(rule) = active.manifest.action(&effect.action.name) else {
-            return Some(Err(Problem::lasting(
+            return Err(Problem::lasting(
                 Reason::ActionFailed,
                 "this version of the plugin declares no such action any more; it is to be taken away by hand, or by a version that does".to_owned(),
-            )));
+            ));
         };
-        let room = tokio::time::timeout(PATIENCE, active.effects.acquire());
-        // Nobody closes it; without it the call still runs.
-        let _room = room.await.ok()?;
         let passwords = values
             .into_iter()
             .map(|(name, kept)| (name, kept.value))
@@ -347,7 +362,7 @@ impl Runner {
         self.metrics
             .actuated(&unit.plugin, name, verb, result, time);
         self.count(unit, &called);
-        Some(match called {
+        match called {
             Ok(called) => {
                 log_lines(unit, &called.logs, called.logs_dropped);
                 called.value.map_err(failure_problem)
@@ -356,7 +371,7 @@ impl Runner {
                 log_lines(unit, &fault.logs, fault.logs_dropped);
                 Err(fault_problem(&fault))
             }
-        })
+        }
     }
 }
 

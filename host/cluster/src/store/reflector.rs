@@ -299,7 +299,16 @@ impl Reflector {
             self.shared.set_state(&self.spec, self.id, state);
         }
         let jitter = self.random(self.failures.into());
-        sleep(Backoff::CONNECTION.delay(self.failures, jitter)).await;
+        let delay = Backoff::CONNECTION.delay(self.failures, jitter);
+        // All watches are told so at once, and are not to come back at once.
+        let demanded = match interruption {
+            Interruption::Refused(status) if status.code == 429 => {
+                let wait = status.details.retry_after_seconds;
+                Duration::from_secs(wait.into()).mul_f64(1.0 + jitter / 4.0)
+            }
+            _ => Duration::ZERO,
+        };
+        sleep(delay.max(demanded)).await;
     }
 
     /// A number in 0..1 that differs between watches and between agents.

@@ -7,7 +7,7 @@ use crate::kind::{GroupVersionKind, ObjectReference};
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DesiredError {
     /// An object is no JSON.
-    #[error("{entry} is no JSON: {problem}")]
+    #[error("{entry} is no JSON: {problem}; return each object as one JSON object in UTF-8")]
     Json {
         /// Position in the outcome.
         entry: Entry,

@@ -193,6 +193,8 @@ fn a_failure_shows_conditions() {
 
 #[test]
 fn the_clock_is_virtual() {
+    // Compiled, and in the cache.
+    passes("steps:\n  - advance: 1s\n");
     let begun = std::time::Instant::now();
     passes(
         r#"
@@ -206,8 +208,8 @@ steps:
           metadata: {name: late, namespace: alice, creationTimestamp: "2026-01-03T00:00:00Z"}
 "#,
     );
-    // Two days in far less than one.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(3600));
+    // Two days in a moment.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 
 use super::{authorize, authorize_path, refused};
 use crate::authz::Attributes;
-use crate::identity::{AUTHENTICATED, Identity, MASTERS, service_account_groups};
+use crate::identity::{
+    ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED, service_account_groups,
+};
 use crate::names;
 use crate::server::Shared;
 use crate::status::ApiError;
 
-const ANONYMOUS: &str = "system:anonymous";
-const UNAUTHENTICATED: &str = "system:unauthenticated";
 const NODES: &str = "system:nodes";
 const NODE_PREFIX: &str = "system:node:";
 /// Where a service account's identity says which node it runs on.

@@ -7,6 +7,7 @@ use super::context::{Context, Kind, MANAGER, SCHEDULER, key};
 use super::tables::{CLAIMS, STORAGE_CLASSES, VOLUMES};
 use super::template;
 use crate::kinds::edit::{ensure_object, items, set, text, text_at};
+use crate::names;
 use crate::quantity::Quantity;
 use crate::rest::meta;
 use crate::selector::LabelSelector;
@@ -220,6 +221,18 @@ fn is_free(volume: &Value) -> bool {
         )
 }
 
+/// The driver of a provisioner's volumes: itself, where it can be one.
+fn driver(provisioner: &str) -> String {
+    // The longest name that a driver has.
+    const LONGEST: usize = 63;
+    let name = provisioner.replace('/', ".");
+    if name.len() <= LONGEST && names::dns1123_subdomain(&name.to_lowercase()).is_empty() {
+        name
+    } else {
+        "volumes.actor.reeve.dev".to_owned()
+    }
+}
+
 fn size(volume: &Value) -> Option<Quantity> {
     Quantity::parse(text_at(volume, "/spec/capacity/storage")).ok()
 }
@@ -257,7 +270,7 @@ fn provision(context: &Context<'_>, claim: &Value, class: &Value) -> Result<Valu
         "persistentVolumeReclaimPolicy": text(class, "reclaimPolicy"),
         "storageClassName": meta::text(class, "name"),
         "volumeMode": text_at(claim, "/spec/volumeMode"),
-        "csi": {"driver": provisioner, "volumeHandle": name},
+        "csi": {"driver": driver(provisioner), "volumeHandle": name},
     });
     if let Some(options) = class.get("mountOptions") {
         set(&mut spec, "mountOptions", options.clone());

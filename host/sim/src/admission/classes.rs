@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::kinds::edit::{ensure_object, set, text, text_at};
+use crate::kinds::edit::{ensure_object, flag, set, text, text_at};
+use crate::quantity::Quantity;
 use crate::server::Shared;
 use crate::store::Range;
 
@@ -60,6 +61,40 @@ fn default_class(server: &Shared, table: &str, marks: &[&str]) -> Option<String>
         .filter(is_default)
         .max_by_key(|class| (made(class), std::cmp::Reverse(name(class))));
     youngest.map(|class| name(&class))
+}
+
+/// Only a claim that is bound may ask for more, of a class that says that it can.
+///
+/// # Errors
+///
+/// Why it may not.
+pub(super) fn check_growth(server: &Shared, claim: &Value, old: &Value) -> Result<(), String> {
+    let size = |claim: &Value| {
+        let size = claim.pointer("/spec/resources/requests/storage")?;
+        Quantity::parse(size.as_str()?).ok()
+    };
+    let grows = size(claim).is_some_and(|now| size(old).is_none_or(|then| now > then));
+    if !grows {
+        return Ok(());
+    }
+    if text_at(old, "/status/phase") != "Bound" {
+        return Err("Only bound persistent volume claims can be expanded".to_owned());
+    }
+    let class = |claim: &Value| {
+        let older = annotations(claim).map_or("", |all| text(all, OLDER_STORAGE));
+        if older.is_empty() {
+            text_at(claim, "/spec/storageClassName").to_owned()
+        } else {
+            older.to_owned()
+        }
+    };
+    let (now, then) = (class(claim), class(old));
+    let found = server.store.get(STORAGE_CLASSES, &now);
+    let allows = found.is_some_and(|class| flag(&class.value(), "allowVolumeExpansion"));
+    if now == then && allows {
+        return Ok(());
+    }
+    Err("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize".to_owned())
 }
 
 fn annotations(object: &Value) -> Option<&Value> {

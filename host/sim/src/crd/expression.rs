@@ -1,7 +1,6 @@
 //! CEL rules of a schema (`x-kubernetes-validations`).
 
 mod declared;
-mod optional;
 mod sets;
 mod values;
 
@@ -73,7 +72,7 @@ fn compile_with(
     known: &mut Vec<Lists>,
 ) -> Result<Expression, String> {
     let mut compiled = cel::parse(expression)?;
-    optional::rewrite(&mut compiled);
+    cel::optional::rewrite(&mut compiled);
     sets::name(&mut compiled, lists, known);
     cel::make_ready(&mut compiled);
     Ok(compiled)

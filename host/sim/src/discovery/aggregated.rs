@@ -37,7 +37,7 @@ pub(super) fn answer(shared: &Shared, core: bool) -> Answer {
             versions: vec!["v1".to_owned()],
         }]
     } else {
-        groups::all(shared)
+        groups::by_priority(shared)
     };
     let items: Vec<Value> = groups.iter().map(|group| describe(shared, group)).collect();
     let list = json!({

@@ -40,6 +40,38 @@ pub(super) fn all(shared: &Shared) -> Vec<Group> {
     groups
 }
 
+/// Those that come first where all groups are listed, as their priorities have it.
+const FIRST: [&str; 20] = [
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
+/// As [`all`], in the order of a list of all groups.
+pub(super) fn by_priority(shared: &Shared) -> Vec<Group> {
+    let mut groups = all(shared);
+    let place = |group: &Group| FIRST.iter().position(|first| *first == group.name);
+    groups.sort_by_key(|group| place(group).unwrap_or(FIRST.len()));
+    groups
+}
+
 /// The resources of one group and version, in order of their names.
 pub(super) fn of_version(shared: &Shared, group: &str, version: &str) -> Vec<Arc<Resource>> {
     let mut resources = shared.registry.all();
@@ -84,7 +116,7 @@ pub(super) fn core_versions() -> Value {
 
 /// `/apis`.
 pub(super) fn groups(shared: &Shared) -> Value {
-    let groups: Vec<Value> = all(shared).iter().map(describe).collect();
+    let groups: Vec<Value> = by_priority(shared).iter().map(describe).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 

@@ -18,11 +18,11 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Who sends the request.
+/// Who sends the request; who brings no token is anonymous.
 ///
 /// # Errors
 ///
-/// 401 where nobody knows.
+/// 401 where a token is nobody's.
 pub(super) fn authenticate(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
@@ -31,7 +31,9 @@ pub(super) fn authenticate(
     match caller {
         Caller::Known(identity) => Ok(identity),
         Caller::Socket => {
-            let token = bearer(headers).ok_or_else(ApiError::unauthorized)?;
+            let Some(token) = bearer(headers) else {
+                return Ok(Identity::anonymous());
+            };
             let known = shared
                 .tokens
                 .identify(token, &shared.store, shared.clock.now());
@@ -57,10 +59,13 @@ pub(super) fn acting_as(
     }
 }
 
+/// The token that a request brings. Credentials of another kind are none, as they are
+/// to the real server.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.trim())
+    let mut parts = value.trim().splitn(3, ' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// The identity that the headers ask for, as they say it.
@@ -122,6 +127,24 @@ mod tests {
     use http::{HeaderName, HeaderValue};
 
     use super::*;
+
+    #[test]
+    fn a_token_comes_after_its_scheme() {
+        for (value, expected) in [
+            ("Bearer x", Some("x")),
+            (" bearer x y", Some("x")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearer  x", None),
+            ("Basic x", None),
+            ("", None),
+        ] {
+            let mut map = HeaderMap::new();
+            map.append(AUTHORIZATION, HeaderValue::from_static(value));
+            assert_eq!(bearer(&map), expected, "{value:?}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn a_group_alone_is_refused() {

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::field::{Errors, FieldError, Path};
+use crate::names;
 
 /// Checks an address. Says whether it is one.
 pub(super) fn validate_ip(path: &Path<'_>, text: &str, errors: &mut Errors) -> bool {
@@ -32,6 +33,20 @@ pub(super) fn validate_range(path: &Path<'_>, text: &str, errors: &mut Errors) -
     };
     errors.push(FieldError::invalid_str(path, text, wrong));
     false
+}
+
+/// Checks the name of a host, where there is one: an address is none.
+pub(super) fn validate_hostname(path: &Path<'_>, host: &str, errors: &mut Errors) {
+    if host.is_empty() {
+        return;
+    }
+    for wrong in names::dns1123_subdomain(host) {
+        errors.push(FieldError::invalid_str(path, host, wrong));
+    }
+    if host.parse::<IpAddr>().is_ok() {
+        let why = "must be a DNS name, not an IP address";
+        errors.push(FieldError::invalid_str(path, host, why));
+    }
 }
 
 /// Refuses an address that leads to nobody, or to whoever asks, as `validate_ip` found it.

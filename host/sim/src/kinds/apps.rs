@@ -14,7 +14,7 @@ use super::pod_validation::{
 };
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Scale, Subresource};
-use super::{edit, persistent_volume, selectors, strategy};
+use super::{claim, edit, selectors, statuses, strategy};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -35,10 +35,18 @@ static REPLICAS_FIELD: FieldLabels =
 pub(super) const ROWS: &[Kind] = &[
     Kind::namespaced(V1, "ControllerRevision", "controllerrevisions")
         .validated(|object, errors| validate_nonnegative(&Path::ROOT, object, "revision", errors))
+        .create_validated(validate_revision_data)
         .update_validated(|object, old, errors| {
-            validate_immutable(&Path::new("data"), object, old, "data", errors);
+            // No data are other data than empty ones.
+            let none = Value::Null;
+            let (data, before) = (object.get("data"), old.get("data"));
+            if data.unwrap_or(&none) != before.unwrap_or(&none) {
+                let shown = data.unwrap_or(&none);
+                errors.push(FieldError::invalid(&Path::new("data"), shown, "field is immutable"));
+            }
         }),
     Kind::namespaced(V1, "DaemonSet", "daemonsets")
+        .status_validated(statuses::validate_daemon_set)
         .short(&["ds"])
         .categories(ALL)
         .subresources(STATUS)
@@ -54,7 +62,7 @@ pub(super) const ROWS: &[Kind] = &[
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "Deployment", "deployments")
         .status_keeps(&["labels"])
-        .status_validated(validate_deployment_status)
+        .status_validated(statuses::validate_deployment)
         .short(&["deploy"])
         .categories(ALL)
         .subresources(SCALED)
@@ -67,7 +75,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(validate_deployment)
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "ReplicaSet", "replicasets")
-        .status_validated(validate_replica_set_status)
+        .status_validated(statuses::validate_replica_set)
         .short(&["rs"])
         .categories(ALL)
         .subresources(SCALED)
@@ -81,6 +89,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(validate_replica_set)
         .update_validated(validate_selector_kept),
     Kind::namespaced(V1, "StatefulSet", "statefulsets")
+        .status_validated(statuses::validate_stateful_set)
         .short(&["sts"])
         .categories(ALL)
         .subresources(SCALED)
@@ -96,8 +105,10 @@ pub(super) const ROWS: &[Kind] = &[
         ])
         .defaulted(default_stateful_set)
         .validated(validate_stateful_set)
+        .create_validated(validate_new_stateful_set)
         .update_validated(validate_stateful_set_update),
     Kind::namespaced(("", "v1"), "ReplicationController", "replicationcontrollers")
+        .status_validated(statuses::validate_replica_set)
         .short(&["rc"])
         .categories(ALL)
         .subresources(SCALED)
@@ -110,6 +121,15 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_replication_controller)
         .validated(validate_replication_controller),
 ];
+
+fn validate_revision_data(revision: &Value, errors: &mut Errors) {
+    let why = match revision.get("data") {
+        None | Some(Value::Null) => "data is mandatory",
+        Some(Value::Object(_)) => return,
+        Some(_) => "data must be a valid JSON object",
+    };
+    errors.push(FieldError::required(&Path::new("data"), why));
+}
 
 fn default_deployment(deployment: &mut Value) {
     let Some(spec) = ensure_object(deployment, "spec") else {
@@ -216,7 +236,7 @@ fn default_stateful_set(stateful_set: &mut Value) {
     for claim in items_mut(spec, "volumeClaimTemplates") {
         set(claim, "apiVersion", "v1");
         set(claim, "kind", "PersistentVolumeClaim");
-        persistent_volume::default_claim(claim);
+        claim::default(claim);
         set(claim, "status", json!({"phase": "Pending"}));
     }
     default_selector(spec);
@@ -255,63 +275,6 @@ fn default_replication_controller(controller: &mut Value) {
 fn default_selector(spec: &mut Value) {
     if spec.get("selector").is_none() {
         set(spec, "selector", Value::Null);
-    }
-}
-
-/// The counts of a status, and for each those that it cannot be greater than.
-type Bounds = &'static [(&'static str, &'static [&'static str])];
-
-const DEPLOYMENT_BOUNDS: Bounds = &[
-    ("replicas", &[]),
-    ("updatedReplicas", &["replicas"]),
-    ("readyReplicas", &["replicas"]),
-    ("availableReplicas", &["replicas", "readyReplicas"]),
-    ("unavailableReplicas", &[]),
-];
-const REPLICA_SET_BOUNDS: Bounds = &[
-    ("replicas", &[]),
-    ("fullyLabeledReplicas", &["replicas"]),
-    ("readyReplicas", &["replicas"]),
-    ("availableReplicas", &["replicas", "readyReplicas"]),
-];
-
-fn validate_deployment_status(workload: &Value, _old: &Value, errors: &mut Errors) {
-    validate_status_counts(workload, DEPLOYMENT_BOUNDS, errors);
-}
-
-fn validate_replica_set_status(workload: &Value, _old: &Value, errors: &mut Errors) {
-    validate_status_counts(workload, REPLICA_SET_BOUNDS, errors);
-}
-
-/// Says which counts are negative, and then which are greater than they can be.
-fn validate_status_counts(workload: &Value, bounds: Bounds, errors: &mut Errors) {
-    let path = Path::new("status");
-    let status = workload.get("status").unwrap_or(&Value::Null);
-    let count = |field: &str| integer(status, field).unwrap_or(0);
-    for (field, _) in bounds {
-        if count(field) < 0 {
-            errors.push(FieldError::invalid(
-                &path.child(field),
-                &count(field).into(),
-                "must be greater than or equal to 0",
-            ));
-        }
-    }
-    for (field, limits) in bounds {
-        for limit in *limits {
-            if count(field) > count(limit) {
-                let limit = if *limit == "replicas" {
-                    "status.replicas"
-                } else {
-                    limit
-                };
-                errors.push(FieldError::invalid(
-                    &path.child(field),
-                    &count(field).into(),
-                    format!("cannot be greater than {limit}"),
-                ));
-            }
-        }
     }
 }
 
@@ -392,6 +355,27 @@ fn validate_stateful_set(stateful_set: &Value, errors: &mut Errors) {
     validate_always_restarted(&path, template_of(stateful_set), "StatefulSet", errors);
 }
 
+/// What cannot be changed later is looked at when it is made.
+fn validate_new_stateful_set(stateful_set: &Value, errors: &mut Errors) {
+    let spec = spec_of(stateful_set);
+    let list = SPEC.child("volumeClaimTemplates");
+    for (index, template) in edit::items(spec, "volumeClaimTemplates").enumerate() {
+        let path = list.index(index);
+        let spec = template.get("spec").unwrap_or(&Value::Null);
+        claim::validate_spec(&path.child("spec"), spec, errors);
+    }
+    let service = text(spec, "serviceName");
+    if !service.is_empty() {
+        for wrong in names::dns1123_label(service) {
+            errors.push(FieldError::invalid_str(
+                &SPEC.child("serviceName"),
+                service,
+                wrong,
+            ));
+        }
+    }
+}
+
 /// The template of a StatefulSet as its pods come to be: with a volume of each claim,
 /// in place of one of the same name, and with names that the controller gives.
 fn template_with_claims(spec: &Value) -> Value {
@@ -469,6 +453,17 @@ fn validate_selector_kept(workload: &Value, old: &Value, errors: &mut Errors) {
     );
 }
 
+/// A selector, which is a map of labels, selects the pods that are made.
+fn validate_selected(path: &Path<'_>, spec: &Value, template: &Value, errors: &mut Errors) {
+    let labels = template.pointer("/metadata/labels").unwrap_or(&Value::Null);
+    let is_kept = |(key, value): (&String, &Value)| labels.get(key) == Some(value);
+    if !edit::entries(spec, "selector").all(is_kept) {
+        let path = path.child("metadata.labels");
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&path, labels, why));
+    }
+}
+
 fn validate_replication_controller(controller: &Value, errors: &mut Errors) {
     let spec = spec_of(controller);
     validate_counts(&SPEC, spec, &["minReadySeconds"], errors);
@@ -480,6 +475,7 @@ fn validate_replication_controller(controller: &Value, errors: &mut Errors) {
     match spec.get("template") {
         None => errors.push(FieldError::required(&path, "")),
         Some(template) => {
+            validate_selected(&path, spec, template, errors);
             validate_template(&path, template, errors);
             validate_always_restarted(&path, template, "ReplicationController", errors);
         }

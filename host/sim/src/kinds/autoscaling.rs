@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, present, set, text};
 use super::row::Kind;
+use super::statuses;
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -26,7 +27,8 @@ pub(super) const ROWS: &[Kind] = &[
     .atomic_quantities(TARGETS)
     .restless_quantities(TARGETS)
     .defaulted(default_v2)
-    .validated(validate),
+    .validated(validate)
+    .status_validated(statuses::validate_autoscaler),
     Kind::namespaced(
         ("autoscaling", "v1"),
         "HorizontalPodAutoscaler",
@@ -37,7 +39,8 @@ pub(super) const ROWS: &[Kind] = &[
     .subresources(STATUS)
     .status(r#"{"currentReplicas":0,"desiredReplicas":0}"#)
     .defaulted(default_v1)
-    .validated(validate),
+    .validated(validate)
+    .status_validated(statuses::validate_autoscaler),
 ];
 
 const CPU_PERCENT: i64 = 80;
@@ -145,7 +148,14 @@ fn validate_reference(path: &Path<'_>, reference: &Value, may_be_core: bool, err
     }
     let version = text(reference, "apiVersion");
     let is_core = may_be_core || text(reference, "kind") == "ReplicationController";
-    if !version.contains('/') && !is_core {
+    if version.split('/').count() > 2 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        errors.push(FieldError::invalid_str(
+            &path.child("apiVersion"),
+            version,
+            why,
+        ));
+    } else if !version.contains('/') && !is_core {
         errors.push(FieldError::invalid_str(
             &path.child("apiVersion"),
             version,

@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::edit::{default_to, ensure_object, flag, items_mut, present, set, text, text_at};
+use super::edit::{
+    default_to, ensure_object, flag, integer, items, items_mut, present, remove, set, text, text_at,
+};
 use super::gated::pod_gated;
 use super::meta::validate_immutable;
 use super::pod::{default_template, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
 use super::row::Kind;
-use super::selectors;
 use super::verbs::Subresource;
+use super::{job_policies, job_status, schedule, selectors};
 use crate::field::{Errors, FieldError, Path};
 use crate::selector::{FieldLabel, FieldLabels, LabelSelector, Unsupported};
 
@@ -46,7 +48,8 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_job)
         .prepared(generate_selector, |_, _| {})
         .validated(validate_job)
-        .update_validated(validate_job_update),
+        .update_validated(validate_job_update)
+        .status_validated(job_status::validate),
 ];
 
 /// Without labels of its own, a Job has those of its pods.
@@ -137,15 +140,22 @@ fn generate_selector(job: &mut Value) {
         .and_then(|meta| ensure_object(meta, "labels"))
     {
         for (key, value) in labels {
-            set(template, key, value.clone());
+            keep_or_set(template, key, value);
         }
     }
     if let Some(selector) =
         ensure_object(spec, "selector").and_then(|selector| ensure_object(selector, "matchLabels"))
     {
-        set(selector, labels[0].0, uid.clone());
+        keep_or_set(selector, labels[0].0, &uid);
     }
     default_labels(job);
+}
+
+/// What a client has given instead is refused later.
+fn keep_or_set(labels: &mut Value, key: &str, value: &str) {
+    if labels.get(key).is_none() {
+        set(labels, key, value);
+    }
 }
 
 fn validate_job(job: &Value, errors: &mut Errors) {
@@ -221,6 +231,14 @@ fn validate_job_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
         "maxFailedIndexes",
     ];
     validate_counts(path, spec, &counts, errors);
+    if spec.get("maxFailedIndexes").is_some() && spec.get("backoffLimitPerIndex").is_none() {
+        let why = "when maxFailedIndexes is specified";
+        errors.push(FieldError::required(
+            &path.child("backoffLimitPerIndex"),
+            why,
+        ));
+    }
+    job_policies::validate_manager(path, spec, errors);
     let modes = ["NonIndexed", "Indexed"];
     supported(path, spec, "completionMode", &modes, errors);
     if text(spec, "completionMode") == "Indexed" && spec.get("completions").is_none() {
@@ -229,12 +247,18 @@ fn validate_job_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
             "when completion mode is Indexed",
         ));
     }
+    job_policies::validate_mode(path, spec, errors);
+    job_policies::validate(path, spec, errors);
     let template = spec.get("template").unwrap_or(&Value::Null);
     let template_path = path.child("template");
     validate_template(&template_path, template, errors);
     let policy = text_at(template, "/spec/restartPolicy");
     let policy_path = template_path.child("spec.restartPolicy");
     match policy {
+        "OnFailure" if spec.get("podFailurePolicy").is_some_and(Value::is_object) => {
+            let why = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.push(FieldError::invalid_str(&policy_path, policy, why));
+        }
         "OnFailure" | "Never" => {}
         "Always" | "" => errors.push(FieldError::required(
             &policy_path,
@@ -252,26 +276,90 @@ fn validate_job_update(job: &Value, old: &Value, errors: &mut Errors) {
     // A second time, as by the real server.
     validate_own_spec(job, errors);
     let spec = job.get("spec").unwrap_or(&Value::Null);
-    let old = old.get("spec").unwrap_or(&Value::Null);
-    // An indexed Job may be resized when its parallelism follows.
-    let elastic = text(spec, "completionMode") == "Indexed"
-        && spec.get("completions") == spec.get("parallelism");
-    let fields: &[&str] = &[
-        "completions",
-        "selector",
-        "template",
+    let before = old.get("spec").unwrap_or(&Value::Null);
+    validate_completions(spec, before, errors);
+    validate_immutable(&SPEC.child("selector"), spec, before, "selector", errors);
+    validate_template_kept(spec, old, errors);
+    for field in [
         "completionMode",
         "podFailurePolicy",
         "backoffLimitPerIndex",
         "managedBy",
         "successPolicy",
-    ];
-    for field in fields {
-        let suspended = *field == "template" && flag(old, "suspend");
-        if suspended || (*field == "completions" && elastic) {
-            continue;
+    ] {
+        validate_immutable(&SPEC.child(field), spec, before, field, errors);
+    }
+}
+
+/// An indexed Job may be resized together with its parallelism.
+fn validate_completions(spec: &Value, before: &Value, errors: &mut Errors) {
+    const FIELD: &str = "completions";
+    let path = SPEC.child(FIELD);
+    if text(spec, "completionMode") != "Indexed" {
+        validate_immutable(&path, spec, before, FIELD, errors);
+    } else if let Some(completions) = spec
+        .get(FIELD)
+        .filter(|_| spec.get(FIELD) != before.get(FIELD))
+        && spec.get("parallelism") != Some(completions)
+    {
+        let why = "can only be modified in tandem with spec.parallelism";
+        errors.push(FieldError::invalid(&path, completions, why));
+    }
+}
+
+/// The template stays as it is. While the Job is suspended and has no pods, it may say
+/// otherwise where they are to run and what they are to get.
+fn validate_template_kept(spec: &Value, old: &Value, errors: &mut Errors) {
+    let null = Value::Null;
+    let before = old.get("spec").unwrap_or(&null);
+    let status = old.get("status").unwrap_or(&null);
+    let is_suspended = items(status, "conditions")
+        .any(|given| text(given, "type") == "Suspended" && text(given, "status") == "True");
+    let is_idle = integer(status, "active").unwrap_or(0) == 0;
+    let never_started = present(status, "startTime").is_none();
+    if !(flag(before, "suspend") && is_idle && (never_started || is_suspended)) {
+        validate_immutable(&SPEC.child("template"), spec, before, "template", errors);
+        return;
+    }
+    let wanted = spec.get("template").unwrap_or(&null);
+    let mut kept = before.get("template").cloned().unwrap_or_default();
+    let Some(pod) = kept.get_mut("spec") else {
+        return;
+    };
+    let asked = wanted.get("spec").unwrap_or(&null);
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        copy(pod, asked, field);
+    }
+    let mut affinity = pod.get("affinity").cloned().unwrap_or(json!({}));
+    copy(
+        &mut affinity,
+        asked.get("affinity").unwrap_or(&null),
+        "nodeAffinity",
+    );
+    if asked.get("affinity").is_none()
+        && present(&affinity, "podAffinity").is_none()
+        && present(&affinity, "podAntiAffinity").is_none()
+    {
+        remove(pod, "affinity");
+    } else {
+        set(pod, "affinity", affinity);
+    }
+    for list in ["containers", "initContainers"] {
+        let asked: Vec<&Value> = items(asked, list).collect();
+        for (container, asked) in items_mut(pod, list).zip(asked) {
+            if text(container, "name") == text(asked, "name") {
+                copy(container, asked, "resources");
+            }
         }
-        validate_immutable(&SPEC.child(field), spec, old, field, errors);
+    }
+    validate_immutable(&SPEC.child("template.spec"), wanted, &kept, "spec", errors);
+}
+
+/// Makes `field` what it is in another object.
+fn copy(to: &mut Value, from: &Value, field: &str) {
+    match from.get(field) {
+        Some(value) => set(to, field, value.clone()),
+        None => drop(remove(to, field)),
     }
 }
 
@@ -292,7 +380,7 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
     let schedule = text(spec, "schedule");
     if schedule.is_empty() {
         errors.push(FieldError::required(&path, ""));
-    } else if let Err(wrong) = check_schedule(schedule) {
+    } else if let Err(wrong) = schedule::check(schedule) {
         errors.push(FieldError::invalid_str(&path, schedule, wrong));
     } else if schedule.contains("TZ") {
         errors.push(FieldError::invalid_str(
@@ -303,7 +391,7 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
     }
     validate_counts(&SPEC, spec, &["startingDeadlineSeconds"], errors);
     if let Some(zone) = spec.get("timeZone").and_then(Value::as_str) {
-        validate_zone(&SPEC.child("timeZone"), zone, errors);
+        schedule::validate_zone(&SPEC.child("timeZone"), zone, errors);
     }
     supported(
         &SPEC,
@@ -330,133 +418,9 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
     validate_counts(&SPEC, spec, &counts, errors);
 }
 
-/// Checks the form of the name of a time zone. There is no list to look it up in.
-fn validate_zone(path: &Path<'_>, zone: &str, errors: &mut Errors) {
-    const LONGEST_PART: usize = 14;
-    let is_part = |part: &str| {
-        let is_legal = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
-        !matches!(part, "" | "." | "..")
-            && !part.starts_with('-')
-            && part.len() <= LONGEST_PART
-            && part.chars().all(is_legal)
-    };
-    let unknown = || format!("unknown time zone {zone}");
-    let mut complain = |why: String| errors.push(FieldError::invalid_str(path, zone, why));
-    if zone.is_empty() {
-        complain("timeZone must be nil or non-empty string".to_owned());
-    } else if !zone.split('/').all(is_part) {
-        complain(unknown());
-    } else if zone.eq_ignore_ascii_case("Local") {
-        complain(
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-                .to_owned(),
-        );
-        if zone != "Local" {
-            complain(unknown());
-        }
-    }
-}
-
-/// Whether a schedule has five fields of numbers, names, ranges and steps, or
-/// is one of the named ones.
-fn check_schedule(schedule: &str) -> Result<(), String> {
-    let plain = schedule
-        .strip_prefix("TZ=")
-        .or_else(|| schedule.strip_prefix("CRON_TZ="))
-        .and_then(|rest| rest.split_once(' '))
-        .map_or(schedule, |(_, rest)| rest.trim());
-    if let Some(name) = plain.strip_prefix('@') {
-        let known = [
-            "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly",
-        ];
-        return if known.contains(&name) || name.starts_with("every ") {
-            Ok(())
-        } else {
-            Err(format!("unrecognized descriptor: {plain}"))
-        };
-    }
-    let fields: Vec<&str> = plain.split_whitespace().collect();
-    if fields.len() != 5 {
-        let found = json!(fields).to_string().replace(['"', ','], " ");
-        let found: Vec<&str> = found.trim_matches(['[', ']']).split_whitespace().collect();
-        return Err(format!(
-            "expected exactly 5 fields, found {}: [{}]",
-            fields.len(),
-            found.join(" ")
-        ));
-    }
-    const BOUNDS: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
-    for (field, (low, high)) in fields.iter().zip(BOUNDS) {
-        for part in field.split(',') {
-            check_range(part, low, high)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_range(part: &str, low: u32, high: u32) -> Result<(), String> {
-    const NAMES: [&str; 19] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "sun",
-        "mon", "tue", "wed", "thu", "fri", "sat",
-    ];
-    let (range, step) = part
-        .split_once('/')
-        .map_or((part, None), |(range, step)| (range, Some(step)));
-    let number = |text: &str| {
-        text.parse::<u32>().map_err(|_| {
-            format!(
-                "failed to parse int from {text}: strconv.Atoi: parsing {}: invalid syntax",
-                crate::field::quoted(text)
-            )
-        })
-    };
-    if let Some(step) = step
-        && number(step)? == 0
-    {
-        return Err(format!("step of range should be a positive number: {part}"));
-    }
-    if range == "*" || range == "?" {
-        return Ok(());
-    }
-    for end in range.split('-') {
-        if NAMES.contains(&end.to_ascii_lowercase().as_str()) {
-            continue;
-        }
-        let end = number(end)?;
-        if end < low {
-            return Err(format!(
-                "beginning of range ({end}) below minimum ({low}): {part}"
-            ));
-        }
-        if end > high {
-            return Err(format!(
-                "end of range ({end}) above maximum ({high}): {part}"
-            ));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn schedules() {
-        for good in ["* * * * *", "*/5 1-3 1,2 jan sun", "@daily", "0 0 1 1 0"] {
-            assert_eq!(check_schedule(good), Ok(()), "{good}");
-        }
-        for bad in [
-            "",
-            "* * * *",
-            "60 * * * *",
-            "a * * * *",
-            "@never",
-            "*/0 * * * *",
-        ] {
-            assert!(check_schedule(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_job_selects_its_own_pods() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::edit::{entries, flag, present};
 use super::row::{Kind, UpdateOrder};
 use super::verbs::Subresource;
-use super::{limit_range, resource_quota, secret};
+use super::{limit_range, resource_quota, secret, statuses};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -44,7 +44,8 @@ pub(super) const ROWS: &[Kind] = &[
         .quantities(&["spec.hard.*", "status.hard.*", "status.used.*"])
         .defaulted(resource_quota::default)
         .validated(resource_quota::validate)
-        .update_validated(resource_quota::validate_update),
+        .update_validated(resource_quota::validate_update)
+        .status_validated(statuses::validate_quota),
     Kind::namespaced(V1, "LimitRange", "limitranges")
         .created_on_update()
         .short(&["limits"])

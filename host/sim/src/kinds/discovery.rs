@@ -1,13 +1,16 @@
 //! EndpointSlices, PriorityClasses and RuntimeClasses.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use super::edit::{default_to, ensure_object, integer, items_mut, set, text_at};
+use serde_json::{Value, json};
+
+use super::edit::{default_to, ensure_object, integer, items_mut, remove, set, text, text_at};
 use super::endpoints;
-use super::meta::validate_immutable;
-use super::pod_validation::supported;
+use super::meta::{validate_immutable, validate_labels};
+use super::pod_validation::{amounts, placement, supported};
 use super::row::{GenerationRule, Kind};
 use crate::field::{Errors, FieldError, Path};
+use crate::names;
 
 /// User-defined priorities end here; those above are the system's.
 const PRIORITY_MAX: i64 = 1_000_000_000;
@@ -32,6 +35,7 @@ pub(super) const ROWS: &[Kind] = &[
     ]))
     .gated(&["endpoints[].deprecatedTopology"])
     .defaulted(default_slice)
+    .prepared(fill_slice, |slice, _| fill_slice(slice))
     .validated(|slice, errors| {
         let kinds = ["FQDN", "IPv4", "IPv6"];
         if slice.get("addressType").is_none() {
@@ -51,10 +55,11 @@ pub(super) const ROWS: &[Kind] = &[
     )
     .short(&["pc"])
     .generation(GenerationRule::Fields(&[]))
-    .defaulted(|class| {
-        default_to(class, "preemptionPolicy", "PreemptLowerPriority");
-        default_to(class, "value", 0);
-    })
+    .defaulted(|class| default_to(class, "preemptionPolicy", "PreemptLowerPriority"))
+    .prepared(
+        |class| default_to(class, "value", 0),
+        |class, _| default_to(class, "value", 0),
+    )
     .validated(validate_priority)
     .update_validated(|class, old, errors| {
         if integer(class, "value") != integer(old, "value") {
@@ -68,17 +73,54 @@ pub(super) const ROWS: &[Kind] = &[
     }),
     Kind::cluster(("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses")
         .created_on_update()
+        .quantities(&["overhead.podFixed.*"])
         .conditional()
+        .validated(validate_runtime)
         .update_validated(|class, old, errors| {
             validate_immutable(&Path::new("handler"), class, old, "handler", errors);
         }),
 ];
 
-fn default_slice(slice: &mut Value) {
-    // Both lists are written also where there is none.
+/// Checks who runs pods, what that costs, and where it can be.
+fn validate_runtime(class: &Value, errors: &mut Errors) {
+    let handler = text(class, "handler");
+    let path = Path::new("handler");
+    if handler.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    } else {
+        for wrong in names::dns1123_label(handler) {
+            errors.push(FieldError::invalid_str(&path, handler, wrong));
+        }
+    }
+    if let Some(costs) = class.pointer("/overhead/podFixed") {
+        let limits = json!({ "limits": costs });
+        amounts::validate(&Path::new("overhead"), &limits, &BTreeSet::new(), errors);
+    }
+    if let Some(scheduling) = class.get("scheduling").filter(|given| given.is_object()) {
+        let path = Path::new("scheduling");
+        validate_labels(
+            scheduling,
+            &path.child("nodeSelector"),
+            "nodeSelector",
+            errors,
+        );
+        placement::validate_tolerations(&path.child("tolerations"), scheduling, errors);
+    }
+}
+
+/// Both lists are written also where there is none, and then nobody owns them.
+fn fill_slice(slice: &mut Value) {
     for list in ["endpoints", "ports"] {
         if slice.get(list).is_none() {
             set(slice, list, Value::Null);
+        }
+    }
+}
+
+fn default_slice(slice: &mut Value) {
+    for list in ["endpoints", "ports"] {
+        if slice.get(list).is_some_and(Value::is_null) {
+            remove(slice, list);
         }
     }
     for endpoint in items_mut(slice, "endpoints") {

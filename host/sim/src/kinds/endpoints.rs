@@ -1,5 +1,6 @@
 //! The addresses and ports behind Services, as Endpoints and as slices.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -71,8 +72,37 @@ fn validate_port(path: &Path<'_>, port: &Value, named: bool, errors: &mut Errors
     supported(path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
 }
 
-/// Checks the endpoints of a slice.
+/// Checks the endpoints and the ports of a slice.
 pub(super) fn validate_slice(slice: &Value, errors: &mut Errors) {
+    let list = Path::new("ports");
+    let mut seen = BTreeSet::new();
+    for (index, port) in items(slice, "ports").enumerate() {
+        let path = list.index(index);
+        let name = text(port, "name");
+        let of_name = path.child("name");
+        if !name.is_empty() {
+            for wrong in names::dns1123_label(name) {
+                errors.push(FieldError::invalid_str(&of_name, name, wrong));
+            }
+        }
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(&of_name, &name.into()));
+        }
+        supported(&path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
+        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
+            for wrong in names::qualified_name(protocol) {
+                errors.push(FieldError::invalid_str(
+                    &path.child("appProtocol"),
+                    protocol,
+                    wrong,
+                ));
+            }
+        }
+    }
+    validate_endpoints(slice, errors);
+}
+
+fn validate_endpoints(slice: &Value, errors: &mut Errors) {
     const MOST: usize = 100;
     let family = text(slice, "addressType");
     let list = Path::new("endpoints");
@@ -89,13 +119,13 @@ pub(super) fn validate_slice(slice: &Value, errors: &mut Errors) {
         }
         for (index, address) in items(endpoint, "addresses").enumerate() {
             let address = address.as_str().unwrap_or_default();
-            let parsed = address.parse::<IpAddr>();
-            let fits = match family {
-                "IPv4" => parsed.is_ok_and(|ip| ip.is_ipv4()),
-                "IPv6" => parsed.is_ok_and(|ip| ip.is_ipv6()),
-                _ => continue,
-            };
-            if !fits {
+            if !matches!(family, "IPv4" | "IPv6")
+                || !addresses::validate_ip(&list.index(index), address, errors)
+            {
+                continue;
+            }
+            let is_v4 = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4());
+            if is_v4 != (family == "IPv4") {
                 errors.push(FieldError::invalid_str(
                     &list,
                     address,
@@ -103,6 +133,18 @@ pub(super) fn validate_slice(slice: &Value, errors: &mut Errors) {
                 ));
             }
             addresses::validate_reachable(&list.index(index), address, errors);
+        }
+        let rules: [(&str, names::Validator); 2] = [
+            ("nodeName", names::dns1123_subdomain),
+            ("hostname", names::dns1123_label),
+        ];
+        for (field, rule) in rules {
+            let Some(given) = endpoint.get(field).and_then(Value::as_str) else {
+                continue;
+            };
+            for wrong in rule(given) {
+                errors.push(FieldError::invalid_str(&path.child(field), given, wrong));
+            }
         }
     }
 }

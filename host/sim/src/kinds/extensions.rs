@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{ensure_object, flag, integer, set, text, text_at};
+use super::edit::{default_to, ensure_object, flag, integer, items_mut, set, text, text_at};
 use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 use crate::crd;
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Kind] = &[
             .pointer_mut("/spec/service")
             .filter(|service| service.is_object())
         {
-            super::edit::default_to(reference, "port", 443);
+            default_to(reference, "port", 443);
         }
     })
     .validated(validate_api_service),
@@ -66,6 +66,15 @@ pub(super) const ROWS: &[Kind] = &[
         "certificatesigningrequests",
     )
     .short(&["csr"])
+    // What was asked for is never changed.
+    .prepared(
+        |_| {},
+        |request, old| {
+            if let Some(spec) = old.get("spec") {
+                set(request, "spec", spec.clone());
+            }
+        },
+    )
     .fields(&SIGNER_FIELDS)
     .subresources(&[
         Subresource::of("approval", &["get", "patch", "update"]),
@@ -73,26 +82,90 @@ pub(super) const ROWS: &[Kind] = &[
     ])
     .status("{}"),
     Kind::cluster(FLOW_CONTROL, "FlowSchema", "flowschemas")
+        .defaulted(|schema| {
+            if let Some(spec) = ensure_object(schema, "spec") {
+                default_to(spec, "matchingPrecedence", 1000);
+            }
+        })
+        .status_keeps(METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .generation_of_spec()
-        .status(r#"{"conditions":null}"#),
+        .status("{}"),
     Kind::cluster(
         FLOW_CONTROL,
         "PriorityLevelConfiguration",
         "prioritylevelconfigurations",
     )
+    .defaulted(default_level)
+    .status_keeps(METADATA_OF_CLIENTS)
     .subresources(STATUS)
     .generation_of_spec()
     .status("{}"),
-    Kind::cluster(RESOURCE, "DeviceClass", "deviceclasses").generation_of_spec(),
+    Kind::cluster(RESOURCE, "DeviceClass", "deviceclasses")
+        .returned_when_deleted()
+        .generation_of_spec(),
     Kind::namespaced(RESOURCE, "ResourceClaim", "resourceclaims")
+        .returned_when_deleted()
+        .defaulted(|claim| default_devices(claim.pointer_mut("/spec/devices")))
+        .status_keeps(METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .status("{}"),
-    Kind::namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates"),
+    Kind::namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")
+        .returned_when_deleted()
+        .defaulted(|template| {
+            if let Some(spec) = ensure_object(template, "spec") {
+                ensure_object(spec, "metadata");
+            }
+            default_devices(template.pointer_mut("/spec/spec/devices"));
+        }),
     Kind::cluster(RESOURCE, "ResourceSlice", "resourceslices")
+        .returned_when_deleted()
         .fields(&SLICE_FIELDS)
         .generation_of_spec(),
 ];
+
+/// How much of the server a level gets, and how what waits is queued.
+fn default_level(level: &mut Value) {
+    for (kind, shares) in [("exempt", 0), ("limited", 30)] {
+        if let Some(part) = level.pointer_mut(&format!("/spec/{kind}"))
+            && part.is_object()
+        {
+            default_to(part, "nominalConcurrencyShares", shares);
+            default_to(part, "lendablePercent", 0);
+        }
+    }
+    if let Some(queuing) = level.pointer_mut("/spec/limited/limitResponse/queuing")
+        && queuing.is_object()
+    {
+        default_to(queuing, "handSize", 8);
+        default_to(queuing, "queues", 64);
+        default_to(queuing, "queueLengthLimit", 50);
+    }
+}
+
+/// What is asked of devices: one of them, unless it says otherwise.
+fn default_devices(devices: Option<&mut Value>) {
+    let Some(devices) = devices else {
+        return;
+    };
+    let one = |request: &mut Value| {
+        if !request.is_object() {
+            return;
+        }
+        default_to(request, "allocationMode", "ExactCount");
+        if text(request, "allocationMode") == "ExactCount" {
+            default_to(request, "count", 1);
+        }
+    };
+    for request in items_mut(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly") {
+            one(exactly);
+        }
+        for alternative in items_mut(request, "firstAvailable") {
+            one(alternative);
+        }
+    }
+}
 
 fn validate_api_service(service: &Value, errors: &mut Errors) {
     let spec = service.get("spec").unwrap_or(&Value::Null);

@@ -8,8 +8,8 @@ use super::addresses;
 use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
 use super::pod_validation::supported;
 use super::row::{Kind, METADATA_OF_CLIENTS};
-use super::selectors;
 use super::verbs::Subresource;
+use super::{references, selectors, statuses};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -35,7 +35,8 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .defaulted(default_ingress)
         .validated(validate_ingress)
-        .create_validated(validate_class),
+        .create_validated(validate_class)
+        .status_validated(statuses::validate_ingress),
     Kind::cluster(V1, "IPAddress", "ipaddresses").short(&["ip"]),
     Kind::namespaced(V1, "NetworkPolicy", "networkpolicies")
         .short(&["netpol"])
@@ -255,30 +256,23 @@ fn default_ingress_class(class: &mut Value) {
 }
 
 fn validate_ingress_class(class: &Value, errors: &mut Errors) {
-    const LONGEST: usize = 250;
     let controller = class
         .get("spec")
         .map_or("", |spec| text(spec, "controller"));
-    let path = SPEC.child("controller");
-    if controller.is_empty() {
-        errors.push(FieldError::required(&path, ""));
-        return;
+    validate_controller(controller, errors);
+    let parameters = class.pointer("/spec/parameters");
+    if let Some(parameters) = parameters.filter(|parameters| parameters.is_object()) {
+        references::validate_scoped(&SPEC.child("parameters"), parameters, errors);
     }
+}
+
+fn validate_controller(controller: &str, errors: &mut Errors) {
+    const LONGEST: usize = 250;
+    let path = SPEC.child("controller");
     if controller.len() > LONGEST {
         errors.push(FieldError::too_long(&path, LONGEST));
     }
-    match controller.split_once('/') {
-        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
-            for wrong in names::dns1123_subdomain(domain) {
-                errors.push(FieldError::invalid_str(&path, domain, wrong));
-            }
-        }
-        _ => errors.push(FieldError::invalid_str(
-            &path,
-            controller,
-            "must be a domain-prefixed path (such as \"acme.io/foo\")",
-        )),
-    }
+    references::validate_domain_path(&path, controller, errors);
 }
 
 fn default_ingress(ingress: &mut Value) {
@@ -383,6 +377,22 @@ fn validate_ingress_path(path: &Path<'_>, item: &Value, errors: &mut Errors) {
             "must be an absolute path",
         ));
     }
+    if matches!(text(item, "pathType"), "Exact" | "Prefix") {
+        let path = path.child("path");
+        let mut refuse = |why: String| {
+            errors.push(FieldError::invalid_str(&path, text_path, why));
+        };
+        for part in ["//", "/./", "/../", "%2f", "%2F"] {
+            if text_path.contains(part) {
+                refuse(format!("must not contain '{part}'"));
+            }
+        }
+        for end in ["/..", "/."] {
+            if text_path.ends_with(end) {
+                refuse(format!("cannot end with '{end}'"));
+            }
+        }
+    }
     let backend = item.get("backend").unwrap_or(&Value::Null);
     validate_backend(&path.child("backend"), backend, errors);
 }
@@ -400,7 +410,7 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
             "",
             "cannot set both resource and service backends",
         )),
-        (None, Some(_)) => {}
+        (None, Some(resource)) => references::validate(&path.child("resource"), resource, errors),
         (Some(service), None) => {
             let whole = path;
             let path = path.child("service");

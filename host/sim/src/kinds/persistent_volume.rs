@@ -1,11 +1,10 @@
-//! PersistentVolumes and PersistentVolumeClaims.
+//! PersistentVolumes.
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, entries, items, present, remove, set, text, text_at};
-use super::pod_validation::supported;
-use super::resources::{self, quantity};
-use super::selectors;
+use super::edit::{default_to, ensure_object, entries, items, present, remove, set, text};
+use super::pod_validation::{placement, supported, volumes};
+use super::resources::quantity;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -30,59 +29,6 @@ const NOT_SOURCES: &[&str] = &[
     "volumeAttributesClassName",
     "volumeMode",
 ];
-
-pub(super) fn default_claim(claim: &mut Value) {
-    if let Some(spec) = ensure_object(claim, "spec") {
-        default_to(spec, "volumeMode", "Filesystem");
-        ensure_object(spec, "resources");
-    }
-}
-
-/// Brings the two fields for the source of a claim's data in step. What the older one
-/// cannot be is dropped, and what the newer one has from another namespace.
-pub(super) fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
-    const OLDER: &str = "dataSource";
-    const NEWER: &str = "dataSourceRef";
-    let Some(spec) = claim.get_mut("spec") else {
-        return;
-    };
-    let was = |field: &str| {
-        let spec = old.and_then(|old| old.get("spec"));
-        spec.is_some_and(|spec| present(spec, field).is_some())
-    };
-    let namespace = |spec: &Value| {
-        let source = spec.get(NEWER).unwrap_or(&Value::Null);
-        text(source, "namespace").to_owned()
-    };
-    if !namespace(spec).is_empty() && !was(NEWER) {
-        remove(spec, NEWER);
-    }
-    let is_known = spec.get(OLDER).is_some_and(|source| {
-        matches!(
-            (text(source, "apiGroup"), text(source, "kind")),
-            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
-        )
-    });
-    let is_newer_given = spec.get(NEWER).is_some_and(Value::is_object);
-    if !is_known && !is_newer_given && !was(OLDER) && !was(NEWER) {
-        remove(spec, OLDER);
-    }
-    let from = match (present(spec, OLDER), present(spec, NEWER)) {
-        (Some(source), None) => Some((NEWER, source.clone())),
-        (None, Some(source)) if text(source, "namespace").is_empty() => {
-            Some((OLDER, source.clone()))
-        }
-        _ => None,
-    };
-    if let Some((field, mut source)) = from {
-        remove(&mut source, "namespace");
-        set(spec, field, source);
-    }
-}
-
-pub(super) fn admit_claim(claim: &mut Value) {
-    add_finalizer(claim, "kubernetes.io/pvc-protection");
-}
 
 pub(super) fn default_volume(volume: &mut Value) {
     if let Some(spec) = ensure_object(volume, "spec") {
@@ -112,49 +58,19 @@ pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-pub(super) fn validate_claim(claim: &Value, errors: &mut Errors) {
-    let spec = claim.get("spec").unwrap_or(&Value::Null);
-    if present(spec, "accessModes").is_none() {
-        errors.push(FieldError::required(
-            &SPEC.child("accessModes"),
-            "at least 1 access mode is required",
-        ));
-    }
-    if let Some(selector) = spec.get("selector") {
-        selectors::validate(&SPEC.child("selector"), selector, errors);
-    }
-    validate_modes(spec, errors);
-    let path = SPEC.child("resources");
-    let path = path.key("storage");
-    match spec.pointer("/resources/requests/storage") {
-        None => errors.push(FieldError::required(&path, "")),
-        Some(amount) => {
-            if quantity(amount).is_some_and(|q| q.is_zero() || q.is_negative()) {
-                errors.push(FieldError::invalid(
-                    &path,
-                    amount,
-                    "must be greater than zero",
-                ));
-            } else {
-                resources::validate_amount(&path, "storage", amount, errors);
-            }
-        }
-    }
-    let class = text(spec, "storageClassName");
+/// Checks the name of a class, where one is given.
+pub(super) fn validate_class(path: &Path<'_>, spec: &Value, field: &str, errors: &mut Errors) {
+    let class = text(spec, field);
     if !class.is_empty() {
         for wrong in names::dns1123_subdomain(class) {
-            errors.push(FieldError::invalid_str(
-                &SPEC.child("storageClassName"),
-                class,
-                wrong,
-            ));
+            errors.push(FieldError::invalid_str(&path.child(field), class, wrong));
         }
     }
-    supported(&SPEC, spec, "volumeMode", &["Block", "Filesystem"], errors);
 }
 
-fn validate_modes(spec: &Value, errors: &mut Errors) {
-    let path = SPEC.child("accessModes");
+/// Checks who may use a volume at one time.
+pub(super) fn validate_modes(at: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    let path = at.child("accessModes");
     let modes: Vec<&str> = items(spec, "accessModes")
         .filter_map(Value::as_str)
         .collect();
@@ -180,69 +96,12 @@ fn validate_modes(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// A claim is immutable, but for its volume, which is set once, and the size
-/// of a bound one.
-pub(super) fn validate_claim_update(claim: &Value, old: &Value, errors: &mut Errors) {
-    let bound = text_at(claim, "/status/phase") == "Bound";
-    let unset = text_at(old, "/spec/volumeName").is_empty();
-    let strip = |claim: &Value| {
-        let mut spec = claim.get("spec").cloned().unwrap_or_default();
-        if unset {
-            remove(&mut spec, "volumeName");
-        }
-        if bound {
-            remove(&mut spec, "volumeAttributesClassName");
-            if let Some(requests) = spec.pointer_mut("/resources/requests") {
-                remove(requests, "storage");
-            }
-        }
-        // A class may be set where there was none.
-        if text_at(old, "/spec/storageClassName").is_empty()
-            && old.pointer("/spec/storageClassName").is_none()
-        {
-            remove(&mut spec, "storageClassName");
-        }
-        spec
-    };
-    let (before, after) = (strip(old), strip(claim));
-    if before != after {
-        errors.push(FieldError::forbidden(
-            &SPEC,
-            "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims",
-        ));
-    }
-    let size = |claim: &Value| {
-        claim
-            .pointer("/spec/resources/requests/storage")
-            .and_then(quantity)
-    };
-    let capacity = old.pointer("/status/capacity/storage").and_then(quantity);
-    if let (Some(new), Some(old)) = (size(claim), size(old))
-        && new < old
-        && capacity.is_some_and(|capacity| new <= capacity)
-    {
-        let path = SPEC.child("resources.requests.storage");
-        errors.push(FieldError::forbidden(
-            &path,
-            "field can not be less than status.capacity",
-        ));
-    }
-    super::meta::validate_immutable(
-        &Path::new("volumeMode"),
-        claim.get("spec").unwrap_or(&Value::Null),
-        old.get("spec").unwrap_or(&Value::Null),
-        "volumeMode",
-        errors,
-    );
-}
-
 pub(super) fn validate_volume(volume: &Value, errors: &mut Errors) {
     let spec = volume.get("spec").unwrap_or(&Value::Null);
     if present(spec, "accessModes").is_none() {
         errors.push(FieldError::required(&SPEC.child("accessModes"), ""));
     }
-    validate_modes(spec, errors);
+    validate_modes(&SPEC, spec, errors);
     let path = SPEC.child("capacity");
     if present(spec, "capacity").is_none() {
         errors.push(FieldError::required(&path, ""));
@@ -272,8 +131,12 @@ pub(super) fn validate_volume(volume: &Value, errors: &mut Errors) {
         &["Delete", "Recycle", "Retain"],
         errors,
     );
+    let is_placed = validate_nodes(spec, errors);
     let sources = sources(spec);
     let sources = sources.as_object();
+    if let Some((source, value)) = sources.and_then(|sources| sources.iter().next()) {
+        validate_volume_source(&SPEC.child(source), source, value, is_placed, errors);
+    }
     if sources.is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required(&SPEC, "must specify a volume type"));
     }
@@ -283,17 +146,127 @@ pub(super) fn validate_volume(volume: &Value, errors: &mut Errors) {
             "may not specify more than 1 volume type",
         ));
     }
-    let class = text(spec, "storageClassName");
-    if !class.is_empty() {
-        for wrong in names::dns1123_subdomain(class) {
-            errors.push(FieldError::invalid_str(
-                &SPEC.child("storageClassName"),
-                class,
-                wrong,
-            ));
+    let is_root = spec.pointer("/hostPath/path").is_some_and(|path| {
+        let mut parts = path.as_str().unwrap_or_default().split('/');
+        parts.all(|part| matches!(part, "" | "."))
+    });
+    if is_root && text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
+        errors.push(FieldError::forbidden(
+            &SPEC.child("persistentVolumeReclaimPolicy"),
+            "may not be 'recycle' for a hostPath mount of '/'",
+        ));
+    }
+    validate_class(&SPEC, spec, "storageClassName", errors);
+    supported(&SPEC, spec, "volumeMode", &["Block", "Filesystem"], errors);
+    validate_attributes(spec, errors);
+}
+
+/// Checks the class of a volume's attributes, which only drivers know.
+fn validate_attributes(spec: &Value, errors: &mut Errors) {
+    const FIELD: &str = "volumeAttributesClassName";
+    let Some(class) = spec.get(FIELD).and_then(Value::as_str) else {
+        return;
+    };
+    if class.is_empty() {
+        let why = "an empty string is disallowed";
+        errors.push(FieldError::required(&SPEC.child(FIELD), why));
+    }
+    validate_class(&SPEC, spec, FIELD, errors);
+    if !spec.get("csi").is_some_and(Value::is_object) {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(FieldError::required(&SPEC.child("csi"), why));
+    }
+}
+
+/// Checks from which nodes a volume can be reached. Says whether it tells any.
+fn validate_nodes(spec: &Value, errors: &mut Errors) -> bool {
+    let Some(affinity) = spec.get("nodeAffinity").filter(|given| given.is_object()) else {
+        return false;
+    };
+    let path = SPEC.child("nodeAffinity");
+    let path = path.child("required");
+    match affinity.get("required").filter(|given| given.is_object()) {
+        Some(selector) => placement::validate_nodes(&path, selector, errors),
+        None => {
+            let why = "must specify required node constraints";
+            errors.push(FieldError::required(&path, why));
         }
     }
-    supported(&SPEC, spec, "volumeMode", &["Block", "Filesystem"], errors);
+    true
+}
+
+/// Checks those places for data that are not on their way out.
+fn validate_volume_source(
+    path: &Path<'_>,
+    source: &str,
+    value: &Value,
+    is_placed: bool,
+    errors: &mut Errors,
+) {
+    let require = |field: &str, errors: &mut Errors| {
+        let missing = text(value, field).is_empty();
+        if missing {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+        missing
+    };
+    match source {
+        "hostPath" => volumes::validate_host_path(path, value, errors),
+        "local" => {
+            if !require("path", errors) {
+                volumes::validate_no_steps_back(&path.child("path"), text(value, "path"), errors);
+            }
+            if !is_placed {
+                let why = "Local volume requires node affinity";
+                errors.push(FieldError::required(&SPEC.child("nodeAffinity"), why));
+            }
+        }
+        "nfs" => {
+            require("server", errors);
+            require("path", errors);
+            let place = text(value, "path");
+            if !place.starts_with('/') {
+                let why = "must be an absolute path";
+                errors.push(FieldError::invalid_str(&path.child("path"), place, why));
+            }
+        }
+        "csi" => {
+            validate_driver_name(&path.child("driver"), text(value, "driver"), errors);
+            require("volumeHandle", errors);
+            for field in [
+                "controllerPublishSecretRef",
+                "controllerExpandSecretRef",
+                "nodePublishSecretRef",
+                "nodeExpandSecretRef",
+            ] {
+                let Some(secret) = value.get(field).filter(|given| given.is_object()) else {
+                    continue;
+                };
+                let path = path.child(field);
+                for part in ["name", "namespace"] {
+                    if text(secret, part).is_empty() {
+                        errors.push(FieldError::required(&path.child(part), ""));
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks the name of a storage driver.
+pub(super) fn validate_driver_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
+    const LONGEST: usize = 63;
+    if name.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    if name.len() > LONGEST {
+        errors.push(FieldError::too_long(path, LONGEST));
+    }
+    for wrong in names::dns1123_subdomain(&name.to_lowercase()) {
+        errors.push(FieldError::invalid_str(path, name, wrong));
+    }
 }
 
 pub(super) fn validate_volume_update(volume: &Value, old: &Value, errors: &mut Errors) {
@@ -315,39 +288,4 @@ fn sources(spec: &Value) -> Value {
         remove(&mut sources, field);
     }
     sources
-}
-
-#[cfg(test)]
-mod data_source_tests {
-    use super::*;
-
-    #[test]
-    fn both_fields_of_the_source_are_in_step() {
-        let check = |spec: Value, old: Option<Value>, expected: Value| {
-            let mut claim = json!({ "spec": spec });
-            let old = old.map(|spec| json!({ "spec": spec }));
-            prepare_claim(&mut claim, old.as_ref());
-            assert_eq!(claim["spec"], expected, "{spec}");
-        };
-        let claim = json!({"kind": "PersistentVolumeClaim", "name": "a"});
-        let other = json!({"apiGroup": "x.io", "kind": "X", "name": "a"});
-        let both = |source: &Value| json!({"dataSource": source, "dataSourceRef": source});
-        check(json!({"dataSource": claim}), None, both(&claim));
-        check(json!({"dataSourceRef": other}), None, both(&other));
-        check(json!({"dataSource": other}), None, json!({}));
-        check(
-            json!({"dataSource": other}),
-            Some(both(&other)),
-            both(&other),
-        );
-        let mut away = claim.clone();
-        away["namespace"] = json!("b");
-        check(json!({"dataSourceRef": away}), None, json!({}));
-        check(
-            json!({"dataSource": claim, "dataSourceRef": away}),
-            None,
-            both(&claim),
-        );
-        check(json!({}), None, json!({}));
-    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{
     default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
 };
+use super::{claim, statuses};
 
 /// The quantities of a pod spec, below the given path; for rows.
 macro_rules! pod_quantities {
@@ -25,6 +26,7 @@ pub(super) use pod_quantities;
 
 /// The defaults that only a Pod has.
 pub(super) fn default(pod: &mut Value) {
+    statuses::default_addresses(pod);
     let Some(spec) = ensure_object(pod, "spec") else {
         return;
     };
@@ -227,6 +229,9 @@ fn default_volume(volume: &mut Value) {
         if let Some(source) = volume.get_mut(source).filter(|source| source.is_object()) {
             default_to(source, "defaultMode", MODE);
         }
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        claim::default(template);
     }
     if let Some(host) = volume.get_mut("hostPath").filter(|host| host.is_object())
         && host.get("type").is_none()

@@ -84,7 +84,7 @@ pub(super) fn validate(part: &str, pod: &Value, old: &Value, errors: &mut Errors
     }
 }
 
-/// Ephemeral containers are added: with a name of their own, and for good.
+/// Ephemeral containers are added for good.
 fn validate_ephemeral(pod: &Value, old: &Value, errors: &mut Errors) {
     const LIST: &str = "ephemeralContainers";
     let path = SPEC.child(LIST);
@@ -93,20 +93,6 @@ fn validate_ephemeral(pod: &Value, old: &Value, errors: &mut Errors) {
         pod.get("spec").unwrap_or(&null),
         old.get("spec").unwrap_or(&null),
     );
-    let others: BTreeSet<&str> = LISTS.iter().flat_map(|list| names(spec, list)).collect();
-    let mut known = others.clone();
-    for (index, container) in items(spec, LIST).enumerate() {
-        let path = path.index(index);
-        let name = text(container, "name");
-        if !known.insert(name) {
-            errors.push(FieldError::duplicate(&path.child("name"), &name.into()));
-        }
-        let target = text(container, "targetContainerName");
-        if !target.is_empty() && !others.contains(target) {
-            let path = path.child("targetContainerName");
-            errors.push(FieldError::not_found(&path, &target.into()));
-        }
-    }
     for before in items(old, LIST) {
         let name = text(before, "name");
         let after = items(spec, LIST).find(|container| text(container, "name") == name);
@@ -305,12 +291,6 @@ mod tests {
             one,
             json!([{"name": "e", "image": "y"}]),
             "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"e\" may not be changed\n",
-        );
-        check(
-            json!([]),
-            json!([{"name": "c", "targetContainerName": "d"}]),
-            "[spec.ephemeralContainers[0].name: Duplicate value: \"c\", \
-             spec.ephemeralContainers[0].targetContainerName: Not found: \"d\"]",
         );
     }
 }

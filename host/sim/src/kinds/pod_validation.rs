@@ -1,43 +1,63 @@
 //! Validation of Pods and pod templates: what authors of plugins trip over, not
 //! all that a kubelet could object to.
 
+pub(super) mod amounts;
+mod claims;
 mod containers;
 mod environment;
+mod ephemeral;
 mod handlers;
-mod placement;
+mod host;
+mod mounts;
+pub(super) mod placement;
+mod restarts;
 mod security;
-mod volumes;
+pub(super) mod volumes;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::edit::{entries, integer, items, present, text, text_at};
+use self::containers::Pod;
+use super::edit::{integer, items, present, text, text_at};
 use super::meta::{validate_annotations, validate_labels, validate_nonnegative};
-use super::resources::{self, quantity};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
 const SPEC: Path<'static> = Path::new("spec");
 
 pub(super) fn validate(pod: &Value, errors: &mut Errors) {
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let spec = spec_of(pod);
+    let path = Path::new("metadata");
+    let path = path.child("annotations");
+    host::validate_annotations(&path, annotations_of(pod), spec, errors);
     validate_spec(&SPEC, spec, Holder::Pod, errors);
-    // In a template this is left to whoever makes pods of it.
-    for list in ["initContainers", "containers"] {
+    for list in ["containers", "initContainers"] {
         let path = SPEC.child(list);
         for (index, container) in items(spec, list).enumerate() {
-            let image = text(container, "image");
-            if image.trim() != image {
-                errors.push(FieldError::invalid_str(
-                    &path.index(index).child("image"),
-                    image,
-                    "must not have leading or trailing whitespace",
-                ));
-            }
+            containers::validate_image(&path.index(index), container, errors);
         }
     }
+}
+
+/// What is looked at besides when a Pod is made.
+pub(super) fn validate_create(pod: &Value, errors: &mut Errors) {
+    let spec = spec_of(pod);
+    if present(spec, "ephemeralContainers").is_some() {
+        let path = SPEC.child("ephemeralContainers");
+        errors.push(FieldError::forbidden(&path, "cannot be set on create"));
+    }
+    if !text(spec, "nodeName").is_empty() && present(spec, "schedulingGates").is_some() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(&SPEC.child("nodeName"), why));
+    }
+    host::validate_profiles(&SPEC, annotations_of(pod), spec, errors);
+}
+
+fn annotations_of(pod: &Value) -> &Value {
+    let annotations = pod.pointer("/metadata/annotations");
+    annotations.unwrap_or(&Value::Null)
 }
 
 /// What may change in the spec of a Pod: images, and a few fields once.
@@ -120,12 +140,17 @@ pub(super) fn validate_template(path: &Path<'_>, template: &Value, errors: &mut 
     let meta = template.get("metadata").unwrap_or(&Value::Null);
     validate_labels(meta, &path.child("labels"), "labels", errors);
     validate_annotations(meta, &path.child("annotations"), errors);
-    validate_spec(
-        &path.child("spec"),
-        template.get("spec").unwrap_or(&Value::Null),
-        Holder::Template,
-        errors,
-    );
+    let spec = template.get("spec").unwrap_or(&Value::Null);
+    let annotations = meta.get("annotations").unwrap_or(&Value::Null);
+    host::validate_annotations(&path.child("annotations"), annotations, spec, errors);
+    let path = path.child("spec");
+    validate_spec(&path, spec, Holder::Template, errors);
+    host::validate_profiles(&path, annotations, spec, errors);
+    if present(spec, "ephemeralContainers").is_some() {
+        let path = path.child("ephemeralContainers");
+        let why = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(&path, why));
+    }
 }
 
 /// Pushes an error unless the template's pods are always restarted.
@@ -161,8 +186,13 @@ enum Holder {
 }
 
 fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Errors) {
-    let volumes = volumes::validate(&path.child("volumes"), spec, errors);
-    containers::validate(path, spec, &volumes, errors);
+    let pod = Pod {
+        spec,
+        volumes: volumes::validate(&path.child("volumes"), spec, holder, errors),
+        claims: claims::of_pod(&path.child("resourceClaims"), spec, errors),
+    };
+    containers::validate(path, &pod, errors);
+    amounts::validate_pod(&path.child("resources"), spec, &pod.claims, errors);
     containers::validate_host_network(path, spec, holder, errors);
     supported(
         path,
@@ -185,6 +215,9 @@ fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Err
     validate_gates(path, spec, errors);
     let spread = path.child("topologySpreadConstraints");
     placement::validate_spread(&spread, spec, errors);
+    host::validate_processes(path, spec, errors);
+    host::validate_users(path, spec, errors);
+    host::validate_hostname(path, spec, errors);
     for field in ["serviceAccountName", "nodeName"] {
         validate_text(path, spec, field, names::dns1123_subdomain, errors);
     }
@@ -205,6 +238,13 @@ fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Err
     for field in ["priorityClassName", "runtimeClassName"] {
         validate_text(path, spec, field, names::dns1123_subdomain, errors);
     }
+    let policies = ["PreemptLowerPriority", "Never"];
+    supported(path, spec, "preemptionPolicy", &policies, errors);
+    if let Some(overhead) = present(spec, "overhead") {
+        let limits = serde_json::json!({ "limits": overhead });
+        amounts::validate(&path.child("overhead"), &limits, &BTreeSet::new(), errors);
+    }
+    host::validate_system(path, spec, errors);
 }
 
 /// Checks the text in `field`, where there is one.
@@ -360,46 +400,6 @@ fn validate_hosts(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
             for wrong in names::dns1123_subdomain(name) {
                 errors.push(FieldError::invalid_str(&hosts.index(index), name, wrong));
             }
-        }
-    }
-}
-
-/// Checks requests and limits: their names, amounts, and that no request is
-/// more than its limit.
-fn validate_resources(path: &Path<'_>, resources: &Value, errors: &mut Errors) {
-    let limits = path.child("limits");
-    for (name, amount) in entries(resources, "limits") {
-        let path = limits.key(name);
-        resources::validate_container_name(&path, name, errors);
-        resources::validate_amount(&path, name, amount, errors);
-    }
-    let requests = path.child("requests");
-    for (name, amount) in entries(resources, "requests") {
-        let path = requests.key(name);
-        resources::validate_container_name(&path, name, errors);
-        resources::validate_amount(&path, name, amount, errors);
-        let limit = resources.get("limits").and_then(|limits| limits.get(name));
-        let (Some(limit), Some(request)) = (limit.and_then(quantity), quantity(amount)) else {
-            if !resources::is_overcommit_allowed(name) {
-                errors.push(FieldError::required(
-                    &limits,
-                    "Limit must be set for non overcommitable resources",
-                ));
-            }
-            continue;
-        };
-        if request > limit {
-            errors.push(FieldError::invalid(
-                &requests,
-                amount,
-                format!("must be less than or equal to {name} limit of {limit}"),
-            ));
-        } else if request != limit && !resources::is_overcommit_allowed(name) {
-            errors.push(FieldError::invalid(
-                &requests,
-                amount,
-                format!("must be equal to {name} limit of {limit}"),
-            ));
         }
     }
 }

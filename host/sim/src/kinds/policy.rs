@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::edit::{as_printed, ensure_object};
 use super::pod_validation::supported;
 use super::row::Kind;
-use super::selectors;
 use super::strategy::{validate_at_most_all, validate_share};
 use super::verbs::Subresource;
+use super::{selectors, statuses};
 use crate::field::{Errors, FieldError, Path};
 
 const V1: (&str, &str) = ("policy", "v1");
@@ -26,7 +26,8 @@ pub(super) const ROWS: &[Kind] = &[Kind::namespaced(
 .defaulted(|budget| {
     ensure_object(budget, "spec");
 })
-.validated(validate)];
+.validated(validate)
+.status_validated(statuses::validate_budget)];
 
 fn validate(budget: &Value, errors: &mut Errors) {
     let spec = budget.get("spec").unwrap_or(&Value::Null);

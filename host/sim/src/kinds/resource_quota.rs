@@ -27,14 +27,18 @@ pub(super) fn default(quota: &mut Value) {
 
 pub(super) fn validate(quota: &Value, errors: &mut Errors) {
     let spec = quota.get("spec").unwrap_or(&Value::Null);
-    let path = SPEC.child("hard");
-    for (name, amount) in entries(spec, "hard") {
+    validate_amounts(&SPEC.child("hard"), spec, "hard", errors);
+    validate_scopes(spec, errors);
+    validate_selector(spec, errors);
+}
+
+/// Checks what is counted, and how much of it there is, in the map `field` at `path`.
+pub(super) fn validate_amounts(path: &Path<'_>, of: &Value, field: &str, errors: &mut Errors) {
+    for (name, amount) in entries(of, field) {
         let path = path.key(name);
         resources::validate_quota_name(&path, name, errors);
         resources::validate_amount(&path, name, amount, errors);
     }
-    validate_scopes(spec, errors);
-    validate_selector(spec, errors);
 }
 
 pub(super) fn validate_update(quota: &Value, old: &Value, errors: &mut Errors) {

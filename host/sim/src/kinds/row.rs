@@ -115,6 +115,7 @@ pub struct Kind {
     /// The status of a new object, as JSON; `None` for kinds without one.
     initial_status: Option<&'static str>,
     keeps_client_status: bool,
+    restore_status: Restore,
     validate_status: ValidateUpdate,
     status_keeps: &'static [&'static str],
     gated: &'static [&'static str],
@@ -175,6 +176,7 @@ impl Kind {
             update_order: UpdateOrder::Usual,
             initial_status: None,
             keeps_client_status: false,
+            restore_status: |_, _| {},
             validate_status: |_, _, _| {},
             status_keeps: &[],
             gated: &[],
@@ -375,6 +377,12 @@ impl Kind {
         self
     }
 
+    /// What a write of the status gets back from the stored one.
+    pub(super) const fn status_restored(mut self, restore: Restore) -> Self {
+        self.restore_status = restore;
+        self
+    }
+
     pub(super) const fn status_validated(mut self, validate: ValidateUpdate) -> Self {
         self.validate_status = validate;
         self
@@ -530,6 +538,7 @@ impl Kind {
         if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
             set_generation(object, generation);
         }
+        (self.restore_status)(object, old);
     }
 
     /// What is wrong with a new object.

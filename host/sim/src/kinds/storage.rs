@@ -1,12 +1,16 @@
 //! StorageClasses and what storage drivers publish.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, text};
+use super::edit::{default_to, ensure_object, entries, integer, items, present, text};
 use super::meta::validate_immutable;
-use super::persistent_volume::add_finalizer;
+use super::persistent_volume::{add_finalizer, validate_driver_name};
 use super::pod_validation::supported;
+use super::resources::quantity;
 use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS};
+use super::selectors;
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -18,7 +22,8 @@ pub(super) const ROWS: &[Kind] = &[
         .conditional()
         .returned_when_deleted()
         .generation(GenerationRule::OnUpdate(&["spec"]))
-        .defaulted(default_driver),
+        .defaulted(default_driver)
+        .validated(validate_driver),
     Kind::cluster(V1, "CSINode", "csinodes")
         .conditional()
         .returned_when_deleted()
@@ -31,7 +36,13 @@ pub(super) const ROWS: &[Kind] = &[
         }),
     Kind::namespaced(V1, "CSIStorageCapacity", "csistoragecapacities")
         .conditional()
-        .quantities(&["capacity", "maximumVolumeSize"]),
+        .quantities(&["capacity", "maximumVolumeSize"])
+        .validated(validate_capacity)
+        .update_validated(|capacity, old, errors| {
+            for field in ["nodeTopology", "storageClassName"] {
+                validate_immutable(&Path::new(field), capacity, old, field, errors);
+            }
+        }),
     Kind::cluster(V1, "StorageClass", "storageclasses")
         .returned_when_deleted()
         .short(&["sc"])
@@ -55,11 +66,16 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .subresources(&[Subresource::STATUS])
         .status_keeps(METADATA_OF_CLIENTS)
-        .status(r#"{"attached":false}"#),
+        .status(r#"{"attached":false}"#)
+        .validated(validate_attachment)
+        .update_validated(|attachment, old, errors| {
+            validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);
+        }),
     Kind::cluster(V1, "VolumeAttributesClass", "volumeattributesclasses")
         .returned_when_deleted()
         .short(&["vac"])
         .admitted(|class| add_finalizer(class, "kubernetes.io/vac-protection"))
+        .validated(validate_attributes)
         .update_validated(|class, old, errors| {
             for field in ["driverName", "parameters"] {
                 validate_immutable(&Path::new(field), class, old, field, errors);
@@ -80,17 +96,161 @@ fn default_driver(driver: &mut Value) {
     default_to(spec, "seLinuxMount", false);
 }
 
-fn validate_class(class: &Value, errors: &mut Errors) {
-    let provisioner = text(class, "provisioner");
-    let path = Path::new("provisioner");
-    if provisioner.is_empty() {
-        errors.push(FieldError::required(&path, ""));
-    } else {
-        let lower = provisioner.to_lowercase();
-        for wrong in names::qualified_name(&lower) {
-            errors.push(FieldError::invalid_str(&path, &lower, wrong));
+fn validate_driver(driver: &Value, errors: &mut Errors) {
+    const SPEC: Path<'static> = Path::new("spec");
+    // In seconds: ten minutes, and what fits 32 bits.
+    const SHORTEST: i64 = 10 * 60;
+    const LONGEST: i64 = 1 << 32;
+    let spec = driver.get("spec").unwrap_or(&Value::Null);
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    supported(&SPEC, spec, "fsGroupPolicy", &policies, errors);
+    let list = SPEC.child("tokenRequests");
+    let mut audiences = BTreeSet::new();
+    for (index, request) in items(spec, "tokenRequests").enumerate() {
+        let path = list.index(index);
+        let audience = text(request, "audience");
+        if !audiences.insert(audience) {
+            errors.push(FieldError::duplicate(
+                &path.child("audience"),
+                &audience.into(),
+            ));
+            continue;
+        }
+        let Some(seconds) = integer(request, "expirationSeconds") else {
+            continue;
+        };
+        let why = if seconds < SHORTEST {
+            "may not specify a duration less than 10 minutes"
+        } else if seconds > LONGEST {
+            "may not specify a duration larger than 2^32 seconds"
+        } else {
+            continue;
+        };
+        errors.push(FieldError::invalid(
+            &path.child("expirationSeconds"),
+            &seconds.into(),
+            why,
+        ));
+    }
+    let path = SPEC.child("volumeLifecycleModes");
+    let modes = ["Persistent", "Ephemeral"];
+    for mode in items(spec, "volumeLifecycleModes") {
+        if !mode.as_str().is_some_and(|mode| modes.contains(&mode)) {
+            errors.push(FieldError::not_supported(&path, mode, &modes));
         }
     }
+}
+
+fn validate_capacity(capacity: &Value, errors: &mut Errors) {
+    if let Some(topology) = capacity
+        .get("nodeTopology")
+        .filter(|given| given.is_object())
+    {
+        selectors::validate(&Path::new("nodeTopology"), topology, errors);
+    }
+    let class = text(capacity, "storageClassName");
+    for wrong in names::dns1123_subdomain(class) {
+        errors.push(FieldError::invalid_str(
+            &Path::new("storageClassName"),
+            class,
+            wrong,
+        ));
+    }
+    if let Some(amount) = capacity.get("capacity")
+        && quantity(amount).is_some_and(|amount| amount.is_negative())
+    {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&Path::new("capacity"), amount, why));
+    }
+}
+
+fn validate_attachment(attachment: &Value, errors: &mut Errors) {
+    const SPEC: Path<'static> = Path::new("spec");
+    let spec = attachment.get("spec").unwrap_or(&Value::Null);
+    validate_driver_name(&SPEC.child("attacher"), text(spec, "attacher"), errors);
+    let path = SPEC.child("source");
+    let source = spec.get("source").unwrap_or(&Value::Null);
+    let volume = source.get("persistentVolumeName").and_then(Value::as_str);
+    let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    match (volume, present(source, "inlineVolumeSpec")) {
+        (None, None) => errors.push(FieldError::required(&path, why)),
+        (Some(_), Some(_)) => errors.push(FieldError::forbidden(&path, why)),
+        (Some(""), None) => errors.push(FieldError::required(
+            &path.child("persistentVolumeName"),
+            "must specify non empty persistentVolumeName",
+        )),
+        _ => {}
+    }
+    let node = text(spec, "nodeName");
+    for wrong in names::dns1123_subdomain(node) {
+        errors.push(FieldError::invalid_str(
+            &SPEC.child("nodeName"),
+            node,
+            wrong,
+        ));
+    }
+    if let Some(volume) = volume {
+        for wrong in names::dns1123_subdomain(volume) {
+            errors.push(FieldError::invalid_str(
+                &path.child("persistentVolumeName"),
+                volume,
+                wrong,
+            ));
+        }
+    }
+}
+
+fn validate_attributes(class: &Value, errors: &mut Errors) {
+    validate_provisioner(class, "driverName", errors);
+    validate_parameters(class, errors);
+    if present(class, "parameters").is_none() {
+        let why = "must contain at least one key/value pair";
+        errors.push(FieldError::required(&Path::new("parameters"), why));
+    }
+}
+
+/// Checks who makes volumes.
+fn validate_provisioner(class: &Value, field: &str, errors: &mut Errors) {
+    let path = Path::new(field);
+    let provisioner = text(class, field);
+    if provisioner.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+        return;
+    }
+    let lower = provisioner.to_lowercase();
+    for wrong in names::qualified_name(&lower) {
+        errors.push(FieldError::invalid_str(&path, &lower, wrong));
+    }
+}
+
+/// Checks what a driver is told.
+fn validate_parameters(class: &Value, errors: &mut Errors) {
+    const MOST: usize = 512;
+    const LARGEST: usize = 256 * 1024;
+    let path = Path::new("parameters");
+    if entries(class, "parameters").count() > MOST {
+        errors.push(FieldError::too_long(&path, MOST));
+        return;
+    }
+    let mut size = 0;
+    for (key, value) in entries(class, "parameters") {
+        if key.is_empty() {
+            errors.push(FieldError::invalid_str(
+                &path,
+                key,
+                "field can not be empty.",
+            ));
+        }
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > LARGEST {
+        errors.push(FieldError::too_long(&path, LARGEST));
+    }
+}
+
+fn validate_class(class: &Value, errors: &mut Errors) {
+    validate_provisioner(class, "provisioner", errors);
+    validate_parameters(class, errors);
     let root = Path::ROOT;
     supported(&root, class, "reclaimPolicy", &["Delete", "Retain"], errors);
     supported(

@@ -7,7 +7,9 @@ use super::gated::pod_gated;
 use super::pod::{self, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
-use super::{endpoints, namespace, persistent_volume, pod_parts, pod_validation, service};
+use super::{
+    claim, endpoints, namespace, persistent_volume, pod_parts, pod_validation, service, statuses,
+};
 use crate::field::Path;
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -91,15 +93,16 @@ pub(super) const ROWS: &[Kind] = &[
             "status.capacity.*",
             "status.allocatedResources.*",
         ])
-        .defaulted(persistent_volume::default_claim)
-        .admitted(persistent_volume::admit_claim)
+        .defaulted(claim::default)
+        .admitted(claim::admit)
         .prepared(
-            |claim| persistent_volume::prepare_claim(claim, None),
-            |claim, old| persistent_volume::prepare_claim(claim, Some(old)),
+            |given| claim::prepare(given, None),
+            |given, old| claim::prepare(given, Some(old)),
         )
-        .validated(persistent_volume::validate_claim)
-        .update_validated(persistent_volume::validate_claim_update)
-        .update_order(super::row::UpdateOrder::WholeObject),
+        .validated(claim::validate)
+        .update_validated(claim::validate_update)
+        .update_order(super::row::UpdateOrder::WholeObject)
+        .status_validated(statuses::validate_claim),
     Kind::cluster(V1, "PersistentVolume", "persistentvolumes")
         .returned_when_deleted()
         .short(&["pv"])
@@ -135,9 +138,12 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(pod::default)
         .admitted(pod::admit)
         .status_prepared(pod::prepare_create)
+        .status_restored(statuses::restore_pod)
+        .status_validated(statuses::validate_pod)
         .prepared(|_| {}, pod::prepare_update)
         .parts(pod_parts::prepare, pod_parts::validate)
         .validated(pod_validation::validate)
+        .create_validated(pod_validation::validate_create)
         .update_validated(pod_validation::validate_update),
     Kind::namespaced(V1, "PodTemplate", "podtemplates")
         .returned_when_deleted()

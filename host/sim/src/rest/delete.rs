@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::options::{DeleteOptions, Propagation};
 use super::{Call, Writer, meta};
+use crate::admission::policy::Operation;
 use crate::definitions;
 use crate::http::response::{self, Answer};
 use crate::resource::{Nature, Resource};
@@ -87,6 +88,9 @@ impl Writer<'_> {
             let policy = options
                 .propagation
                 .or_else(|| resource.propagation(&before));
+            if !meta::is_terminating(&before) {
+                self.ask_policies(Operation::Delete, None, Some(&before))?;
+            }
             let mut after = self.marked(&before, policy);
             if meta::may_end(resource, &after) {
                 if self.dry_run || options.dry_run {

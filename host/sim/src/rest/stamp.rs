@@ -1,7 +1,8 @@
-//! Times that the server itself notes in the status of what it stores.
+//! What the server itself notes in what it stores: times, and who asked.
 
 use serde_json::{Value, json};
 
+use crate::identity::Identity;
 use crate::kinds;
 use crate::resource::Resource;
 
@@ -26,5 +27,36 @@ pub(super) fn status_written(resource: &Resource, object: &mut Value, old: &Valu
     let dated = new[TRANSITION] != old[TRANSITION] && !new[TRANSITION].is_null();
     if *resource.table == *VOLUMES && new["phase"] != old["phase"] && !dated {
         object["status"][TRANSITION] = json!(now);
+    }
+}
+
+/// Says in a CertificateSigningRequest who made it, whatever was sent.
+pub(super) fn requested(resource: &Resource, object: &mut Value, user: &Identity) {
+    if (resource.group.as_str(), resource.plural.as_str())
+        != ("certificates.k8s.io", "certificatesigningrequests")
+    {
+        return;
+    }
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let said = [
+        ("username", json!(user.name)),
+        ("uid", json!(user.uid)),
+        ("groups", json!(user.groups)),
+        ("extra", json!(user.extra)),
+    ];
+    for (field, value) in said {
+        let empty = match &value {
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => true,
+        };
+        if empty {
+            spec.remove(field);
+        } else {
+            spec.insert(field.to_owned(), value);
+        }
     }
 }

@@ -75,7 +75,9 @@ impl Writer<'_> {
     /// it here.
     pub(super) fn warn_of_no_effect(&self) {
         let resource = self.resource;
-        if self.server.warns_of_no_effect && resource.group == "admissionregistration.k8s.io" {
+        let is_asked = resource.plural.starts_with("validatingadmissionpolic");
+        let is_of_admission = resource.group == "admissionregistration.k8s.io";
+        if self.server.warns_of_no_effect && is_of_admission && !is_asked {
             let warning = format!(
                 "{} are stored by this server and never asked: they have no effect here",
                 resource.plural

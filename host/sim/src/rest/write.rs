@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{manage, meta, stamp};
 use crate::access;
-use crate::admission;
+use crate::admission::{self, policy::Operation};
 use crate::decode;
 use crate::definitions;
 use crate::depth;
@@ -156,6 +156,9 @@ impl<'a> Writer<'a> {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
         resource.prepare_create(&mut object);
+        if let Some(user) = self.user {
+            stamp::requested(resource, &mut object, user);
+        }
         stamp::created(resource, &mut object, &self.server.clock.timestamp());
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
@@ -163,7 +166,8 @@ impl<'a> Writer<'a> {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
         allowed()?;
-        admission::validate(self.server, resource, &object, true)?;
+        admission::validate(self.server, resource, &object, None)?;
+        self.ask_policies(Operation::Create, Some(&object), None)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
         self.warn_of_conversion(&object);
@@ -303,8 +307,9 @@ impl<'a> Writer<'a> {
             return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
         if self.part == Part::Whole && !live.is_terminating() {
-            admission::validate(self.server, resource, &after, false)?;
+            admission::validate(self.server, resource, &after, Some(before))?;
         }
+        self.ask_policies(Operation::Update, Some(&after), Some(before))?;
         self.warn_of_finalizers(&after, Some(before));
         self.warn_of_conversion(&after);
         let claim = services::allocate(self.server, resource, &mut after)?;

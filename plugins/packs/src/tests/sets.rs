@@ -4,8 +4,8 @@ use reeve_sdk::Plugin;
 use reeve_sdk::prelude::*;
 
 use super::world::{World, example};
-use crate::ReevePlugin;
 use crate::cloud::Cloud;
+use crate::{ReevePlugin, applyset, catalog};
 
 const STATE: &str = r#"{"version": "0.1", "packs": [
     {"name": "flux"}, {"name": "sgp-helm-repository", "version": "2", "wave": 7}]}"#;
@@ -33,7 +33,7 @@ fn try_run(world: &World, spec: &Value) -> Result<Outcome, Failure> {
 }
 
 fn pack(name: &str, origin: &str, wave: &str, spec: &Value) -> Value {
-    json!({
+    let mut pack = json!({
         "apiVersion": "packs.reeve.dev/v1alpha1",
         "kind": "Pack",
         "metadata": {
@@ -41,7 +41,9 @@ fn pack(name: &str, origin: &str, wave: &str, spec: &Value) -> Value {
             "annotations": {"packs.reeve.dev/origin": origin, "reeve.dev/wave": wave},
         },
         "spec": spec,
-    })
+    });
+    applyset::mark_parent(&mut pack, catalog::find(name).unwrap());
+    pack
 }
 
 #[test]

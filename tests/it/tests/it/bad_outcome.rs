@@ -1,5 +1,6 @@
 //! Calls that go wrong: the unit says what and where, and no other unit notices.
 
+use crate::logged::Log;
 use reeve_it::{World, core_reference, guest};
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ async fn check(deed: Value, reason: &str, texts: &[&str]) {
     let made = |tenant: &str| core_reference("ConfigMap", tenant, &format!("chameleon-{tenant}"));
     let before = world.get(&made("bad")).await;
     assert!(before.is_some(), "made while all was well");
+    let log = Log::kept();
     let wrong = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": deed.to_string()}}});
     world.edit(&profile, wrong).await;
     world.settle().await;
@@ -36,6 +38,9 @@ async fn check(deed: Value, reason: &str, texts: &[&str]) {
     );
     for text in texts {
         assert!(ready.message.contains(text), "`{text}` is not in {ready:?}");
+    }
+    if reason != "NotReady" {
+        assert!(log.has(texts), "the log has not {texts:?}");
     }
     assert_eq!(
         world.get(&made("bad")).await,
@@ -74,16 +79,16 @@ macro_rules! cases {
 }
 
 cases! {
-    a_trap: {"do": "trap"} => "Trapped", ["reconcile", "unreachable"];
-    a_panic: {"do": "panic", "text": "no such tenant"} => "Trapped", ["no such tenant"];
+    a_trap: {"do": "trap"} => "Trapped", ["reconcile", "unreachable", "`reeve record`"];
+    a_panic: {"do": "panic", "text": "no such tenant"} => "Trapped", ["no such tenant", "`reeve record`"];
     a_loop: {"do": "loop"} => "LimitExceeded", ["2 s", "endless loop"];
     a_recursion: {"do": "recurse"} => "LimitExceeded", ["stack"];
     too_much_memory: {"do": "hoard"} => "LimitExceeded", ["memory limit of 64 MiB"];
     too_many_objects: {"do": "objects", "count": 1001} => "LimitExceeded", ["1001 objects", "1000"];
     too_large_an_answer: {"do": "objects", "count": 2, "bytes": 3_000_000} => "LimitExceeded", ["4 MiB"];
     too_many_calls: {"do": "call-flood", "calls": 200_000} => "LimitExceeded", ["100000 times"];
-    invalid_json: {"do": "raw", "text": "{\"a\""} => "OutcomeRefused", ["objects[0]", "JSON"];
-    invalid_utf8: {"do": "raw", "text": "\"", "byte": 255} => "OutcomeRefused", ["objects[0]", "JSON"];
+    invalid_json: {"do": "raw", "text": "{\"a\""} => "OutcomeRefused", ["objects[0]", "JSON", "return each object as one JSON object"];
+    invalid_utf8: {"do": "raw", "text": "\"", "byte": 255} => "OutcomeRefused", ["objects[0]", "JSON", "return each object as one JSON object"];
     no_name: {"do": "no-name"} => "OutcomeRefused", ["objects[0]", "metadata.name"];
     an_undeclared_kind: {"do": "undeclared-kind"} => "OutcomeRefused", ["Service", "writes"];
     the_same_object_twice: {"do": "duplicate"} => "OutcomeRefused", ["objects[1]", "twice"];

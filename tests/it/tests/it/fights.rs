@@ -51,6 +51,36 @@ async fn a_fight_is_told_with_the_other_side_and_ends() {
     assert_eq!(world.unit(PLUGIN, "alice").await, None);
 }
 
+/// Who writes another field without end is in nobody's way.
+#[tokio::test(start_paused = true)]
+async fn a_constant_writer_does_not_keep_an_object_from_being_changed() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let object = config_map("alice", "c", &json!({"a": "1"}));
+    tell(&world, "alice", &object).await;
+    // One edit after another: no time passes in which an attempt could be made later.
+    let writer = async {
+        for round in 0..2000 {
+            let theirs = json!({"data": {"b": format!("theirs {round}")}});
+            world.edit(&object, theirs).await;
+            let data = world.get(&object).await.unwrap()["data"].clone();
+            if data["a"] == "2" {
+                return data;
+            }
+        }
+        panic!("it was never changed");
+    };
+    let wanted = config_map("alice", "c", &json!({"a": "2"}));
+    let (data, ()) = tokio::join!(writer, tell(&world, "alice", &wanted));
+    assert!(
+        data["b"].as_str().unwrap().starts_with("theirs"),
+        "what is theirs stays: {data}"
+    );
+    world.settle().await;
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
+    assert_eq!(journal(&world).await, []);
+}
+
 /// A field that the plugin wants from now on, and that somebody has set meanwhile.
 #[tokio::test(start_paused = true)]
 async fn what_is_overwritten_is_written_down_first() {

@@ -1,7 +1,7 @@
 //! A call's inputs are what it read: nothing hidden reaches the guest, and what
 //! it read wakes it, and nothing else does.
 
-use reeve_it::{World, core_reference, guest};
+use reeve_it::{World, core_reference, guest, plugin, profile_reference};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -60,6 +60,60 @@ async fn the_primary_comes_without_bookkeeping_and_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_read_comes_without_bookkeeping() {
+    let read = json!({"do": "get", "kind": "ConfigMap.v1", "namespace": "alice", "name": "note"});
+    let mut narrow = read.clone();
+    narrow["projection"] = json!(["/data"]);
+    let list =
+        json!({"do": "list", "kind": "ConfigMap.v1", "namespace": "alice", "selector": "app=note"});
+    for (deed, hidden) in [
+        (&read, &[][..]),
+        (&narrow, &["labels"][..]),
+        (&list, &[][..]),
+    ] {
+        let world = world(deed.clone(), &["ConfigMap.v1"]).await;
+        world.apply(&note("note", "first")).await;
+        world.settle().await;
+        let stored = world.get(&note("note", "")).await.unwrap();
+        let data = data(&world).await;
+        assert!(data.contains("first"), "{data}");
+        assert_eq!(data.contains("app"), hidden.is_empty(), "{data}");
+        for field in ["managedFields", "resourceVersion"] {
+            assert!(stored["metadata"].get(field).is_some(), "{stored}");
+            assert!(!data.contains(field), "{field} in {data}");
+        }
+        for field in hidden {
+            assert!(!data.contains(field), "{field} in {data}");
+        }
+    }
+}
+
+/// Quotas reads the labels of a Profile, and nothing else of it.
+#[tokio::test(start_paused = true)]
+async fn only_what_is_projected_wakes() {
+    let world = World::started().await;
+    let component = vec![("plugin.wasm", plugin("quotas"))];
+    world.install("quotas", &component, None).await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    let alice = profile_reference("alice");
+    let runs = || world.agent().status().borrow().runs;
+    let label = |value: &str| json!({"metadata": {"labels": {"team": value}}});
+    for (patch, more) in [
+        (json!({"metadata": {"annotations": {"seen": "yes"}}}), 0),
+        (json!({"spec": {"owner": {"name": "somebody"}}}), 0),
+        (label("red"), 1),
+        (json!({"spec": {"owner": {"name": "nobody"}}}), 0),
+        (label("blue"), 1),
+    ] {
+        let before = runs();
+        world.edit(&alice, patch.clone()).await;
+        world.settle().await;
+        assert_eq!(runs() - before, more, "{patch}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_was_read_wakes_its_reader() {
     let deed = json!({"do": "get", "kind": "ConfigMap.v1", "namespace": "alice", "name": "note"});
     let world = world(deed, &["ConfigMap.v1"]).await;
@@ -82,6 +136,22 @@ async fn an_object_that_was_read_wakes_its_reader() {
     world.apply(&note("note", "third")).await;
     world.settle().await;
     assert!(runs() > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_unit_makes_does_not_wake_it() {
+    let world = world(json!({"do": "echo"}), &[]).await;
+    let runs = || world.agent().status().borrow().runs;
+    let before = runs();
+    world.tenant("bob", &[]).await;
+    world.settle().await;
+    let made = core_reference("ConfigMap", "bob", "chameleon-bob");
+    assert!(world.get(&made).await.is_some());
+    assert_eq!(runs(), before + 1, "one run made all that there is to make");
+    // What somebody else makes of it does.
+    world.delete(&made).await;
+    world.settle().await;
+    assert!(world.get(&made).await.is_some(), "it is made again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ mod bad_delivery;
 mod bad_outcome;
 mod canary;
 mod contributions;
+mod crowd;
 mod day;
 mod effect_modes;
 mod effects;

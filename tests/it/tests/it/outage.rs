@@ -1,7 +1,7 @@
 //! An API server that is not there.
 
 use reeve_it::{World, core_reference, plugin};
-use reeve_sim::Outage;
+use reeve_sim::{Outage, Verb};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -120,6 +120,71 @@ async fn a_version_delivered_during_an_outage_is_loaded() {
         world.settle().await;
         let made = core_reference("LimitRange", "alice", "default-container-limits");
         assert!(world.get(&made).await.is_some(), "round {round}");
+    }
+}
+
+/// What fails is asked for again, at first soon and then every five to ten seconds.
+#[tokio::test(start_paused = true)]
+async fn attempts_grow_apart() {
+    let world = World::started().await;
+    world
+        .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    world.tenant("alice", &[]).await;
+    world.settle().await;
+    let failing = format!("internal-error: user={}", reeve_it::AGENT);
+    world.server.set_faults(vec![failing.parse().unwrap()]);
+    world.server.faults().drop_watches();
+    let asked = async |seconds| {
+        world.server.reset_requests();
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let requests = world.server.requests();
+        let plugins = requests.iter();
+        let plugins = plugins.filter(|(call, _)| call.resource == "plugins.reeve.dev");
+        plugins.map(|(_, count)| count).sum::<u64>()
+    };
+    // 0.25 s, doubled six times, of which up to a half is chance.
+    let first = asked(10).await;
+    assert!((5..=8).contains(&first), "{first} in the first ten seconds");
+    asked(10).await;
+    let hour = asked(3600).await;
+    assert!((360..=721).contains(&hour), "{hour} in an hour");
+    world.server.set_faults(Vec::new());
+    world.wait(Duration::from_secs(11)).await;
+    assert!(world.agent().status().borrow().synced);
+}
+
+/// A server that has too much to do is asked as little as it says, by a plugin with many
+/// units too, and units do not come back later than it says either.
+#[tokio::test(start_paused = true)]
+async fn who_is_told_to_come_back_later_does() {
+    const UNITS: u64 = 40;
+    let world = World::started().await;
+    for number in 0..UNITS {
+        world.tenant(&format!("t{number}"), &[]).await;
+    }
+    let text = "too-many-requests: retry-after=20s, resource=resourcequotas, verb=create|patch";
+    world.server.set_faults(vec![text.parse().unwrap()]);
+    world.server.reset_requests();
+    world
+        .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    tokio::time::sleep(Duration::from_secs(110)).await;
+    // As many as run at once, every 20 seconds; not each unit each time.
+    let asked = world.server.requests();
+    let asked =
+        asked.count(Verb::Create, "resourcequotas") + asked.count(Verb::Patch, "resourcequotas");
+    assert!((6..=6 * 16).contains(&asked), "{asked}");
+    let ready = world.unit_condition("quotas", "t0", "Ready").await;
+    assert_eq!(ready.reason, "Unreachable", "{ready:?}");
+    assert!(ready.message.contains("come back later"), "{ready:?}");
+    world.server.set_faults(Vec::new());
+    world.wait(Duration::from_secs(20)).await;
+    for number in 0..UNITS {
+        let tenant = format!("t{number}");
+        let quota = core_reference("ResourceQuota", &tenant, "quotas");
+        assert!(world.get(&quota).await.is_some(), "{tenant}");
+        assert_eq!(world.unit("quotas", &tenant).await, None, "{tenant}");
     }
 }
 

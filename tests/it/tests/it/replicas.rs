@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reeve_agent::{Agent, Clock, Role, VirtualClock};
-use reeve_it::{World, core_reference, plugin, profile_reference};
+use reeve_it::{AGENT, World, core_reference, plugin, profile_reference};
 use reeve_sim::Outage;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -224,39 +224,36 @@ async fn a_new_leader_reports_and_clears_what_the_old_one_reported() {
 #[tokio::test(start_paused = true)]
 async fn who_leads_again_knows_the_whole_journal() {
     let (world, one, two) = world().await;
-    let entries = async || {
-        let like = json!({"apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry",
-            "metadata": {"name": "", "namespace": reeve_it::NAMESPACE}});
-        world.list(&like).await.len()
+    two.stop().await;
+    // Another user, so that a fault can keep the Lease from one of the two alone.
+    let user = "another-agent";
+    let other = world.replica_as("other", user, "system:masters");
+    sleep(LEASE).await;
+    let keep_lease_from = |user: &str| {
+        let fault = format!("internal-error: user={user}, resource=leases");
+        world.server.set_faults(vec![fault.parse().unwrap()]);
     };
-    // Who led, whenever it became another.
-    let mut leaders: Vec<bool> = Vec::new();
-    for round in 0..40 {
-        tokio::select! {
-            _ = leads(&one) => {}
-            _ = leads(&two) => {}
-        }
-        let leader = one.status().borrow().leading;
-        if leaders.last() != Some(&leader) {
-            leaders.push(leader);
-        }
+    let journalled = async |tenant: &str| {
         // The same field of the same object is written down once.
-        let tenant = format!("t{round}");
-        world.tenant(&tenant, &[]).await;
-        repaired(&world, &tenant).await;
-        set_pods(&world, &tenant, "7").await;
-        repaired(&world, &tenant).await;
+        world.tenant(tenant, &[]).await;
+        repaired(&world, tenant).await;
+        set_pods(&world, tenant, "7").await;
+        repaired(&world, tenant).await;
         sleep(Duration::from_secs(5)).await;
-        if leaders.len() == 3 {
-            break;
-        }
-        world.server.faults().set_outage(Outage::Refused);
-        sleep(Duration::from_secs(40)).await;
-        world.server.faults().set_outage(Outage::None);
-    }
-    assert_eq!(leaders.len(), 3, "nobody led again");
-    let again = if leaders[2] { &one } else { &two };
-    let known = again.footprint().await.unwrap().journal;
-    assert_eq!(known, entries().await);
-    assert!(known > 2, "{known}");
+    };
+    journalled("first").await;
+    assert!(one.status().borrow().leading);
+    keep_lease_from(AGENT);
+    leads(&other).await;
+    journalled("second").await;
+    assert!(!one.status().borrow().leading);
+    keep_lease_from(user);
+    leads(&one).await;
+    journalled("third").await;
+
+    let like = json!({"apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry",
+        "metadata": {"name": "", "namespace": reeve_it::NAMESPACE}});
+    let entries = world.list(&like).await.len();
+    assert_eq!(one.footprint().await.unwrap().journal, entries);
+    assert!(entries >= 3, "{entries}");
 }

@@ -117,9 +117,7 @@ pub(crate) fn wait_until_said(
     said: &[Said],
 ) -> Result<()> {
     eventually(&format!("every case is reported by its {kind}"), || {
-        let list = ["get", kind, "-n", NAMESPACE, "-o", "json"];
-        let list: Value = serde_json::from_str(&stage.cluster.kubectl(&list)?)?;
-        let items = list["items"].as_array().context("no list")?;
+        let items = stage.cluster.list(kind, NAMESPACE)?;
         let failures: Vec<String> = said
             .iter()
             .filter_map(|said| {

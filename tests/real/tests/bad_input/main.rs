@@ -19,8 +19,9 @@ use anyhow::Result;
 #[test]
 fn what_is_wrong_is_said_and_nothing_else_stops() -> Result<()> {
     let mut stage = ground::honest()?;
-    let packages = packages::deliver(&stage)?;
     let units = units::deliver(&stage)?;
+    let packages = packages::deliver(&stage)?;
+    let units = units::turn(&stage, units)?;
     kinds::deliver(&stage)?;
     packages::check(&stage, &packages)?;
     units::check(&stage, &units)?;

@@ -1,19 +1,38 @@
-//! Calls that go wrong, each for a Profile of its own.
+//! Calls that go wrong, each for a Profile of its own, for which all was well before.
 
-use anyhow::{Result, ensure};
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use reeve_real::eventually;
 use reeve_test_support::samples;
 use serde_json::{Value, json};
 
 use crate::ground::{Said, chameleon, create, wait_until_said};
 use crate::stage::Stage;
 
+/// Where a Profile says what the guest is to do for it.
+const DEED: &str = "chameleon.reeve.dev/do";
+
 /// An object as the guest is to return it, word for word.
 fn raw(object: &Value) -> Value {
     json!({"do": "raw", "text": object.to_string()})
 }
 
-/// Makes a Profile for each case, and returns what is to be said of it.
-pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
+/// The cases as they are known when all is well.
+pub(crate) struct Cases {
+    /// The Profiles as they are to become.
+    turned: Vec<Value>,
+    said: Vec<Said>,
+}
+
+/// What was made for each Profile before it went wrong.
+pub(crate) struct Turned {
+    made: BTreeMap<String, Value>,
+    said: Vec<Said>,
+}
+
+/// Makes a Profile for each case, for which all is well.
+pub(crate) fn deliver(stage: &Stage) -> Result<Cases> {
     stage.grant("wayward", "ConfigMap")?;
     let config = json!({
         "primary": "Profile.v1.kubeflow.org",
@@ -29,7 +48,14 @@ pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
         object["data"] = field;
         object
     };
+    let echo = json!({"do": "echo"}).to_string();
+    let profile = |name: &str, deed: &str| {
+        let mut profile = samples::profile(name);
+        profile["metadata"]["annotations"] = json!({DEED: deed});
+        profile
+    };
     let mut objects = vec![chameleon("wayward", &config)?];
+    let mut turned = Vec::new();
     let mut said = Vec::new();
     for (name, deed, reason, texts) in [
         (
@@ -115,30 +141,60 @@ pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
         ),
     ] {
         let name = format!("unit-{name}");
-        let mut profile = samples::profile(&name);
-        profile["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": deed.to_string()});
-        objects.extend([samples::namespace(&name), profile]);
+        objects.extend([samples::namespace(&name), profile(&name, &echo)]);
+        turned.push(profile(&name, &deed.to_string()));
         said.push(Said::new(&name, reason, texts));
     }
-    let echo = json!({"do": "echo"}).to_string();
-    let mut good = samples::profile("unit-good");
-    good["metadata"]["annotations"] = json!({"chameleon.reeve.dev/do": echo});
-    objects.extend([samples::namespace("unit-good"), good]);
+    objects.extend([samples::namespace("unit-good"), profile("unit-good", &echo)]);
     create(stage, &objects)?;
-    Ok(said)
+    Ok(Cases { turned, said })
 }
 
-/// Each says what went wrong, and another unit of the plugin works.
-pub(crate) fn check(stage: &Stage, said: &[Said]) -> Result<()> {
+/// What the guest made for each Profile, by its name: who it is, and its version.
+fn made(stage: &Stage) -> Result<BTreeMap<String, Value>> {
+    let objects = stage.cluster.list("configmaps", "")?;
+    let ours = objects
+        .iter()
+        .filter(|object| object["metadata"]["labels"]["reeve.dev/plugin"] == "wayward");
+    let made = ours.map(|object| {
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let is = json!([metadata["uid"], metadata["resourceVersion"]]);
+        (name.replace("chameleon-", ""), is)
+    });
+    Ok(made.collect())
+}
+
+/// Waits until all is well, and lets all but one go wrong.
+pub(crate) fn turn(stage: &Stage, cases: Cases) -> Result<Turned> {
+    let Cases { turned, said } = cases;
+    let made = eventually("an object is made for every case", || {
+        let made = made(stage)?;
+        ensure!(made.len() == said.len() + 1, "only {:?}", made.keys());
+        Ok(made)
+    })?;
+    stage.apply(&turned)?;
+    Ok(Turned { made, said })
+}
+
+/// Each says what went wrong, another unit of the plugin works, and what was made before is
+/// as it was.
+pub(crate) fn check(stage: &Stage, turned: &Turned) -> Result<()> {
     let primary = |unit: &Value| {
         let ours = unit["spec"]["plugin"] == "wayward";
         let name = unit["spec"]["primary"]["name"].as_str();
         name.filter(|_| ours).map(str::to_owned)
     };
-    wait_until_said(stage, "units", primary, said)?;
+    wait_until_said(stage, "units", primary, &turned.said)?;
+    let now = made(stage)?;
+    ensure!(
+        now == turned.made,
+        "something was lost or changed: {now:?} instead of {:?}",
+        turned.made
+    );
+    // The one that is well is put right when somebody takes it away.
     let made = ("configmap", "unit-good", "chameleon-unit-good");
-    stage.wait_for(made, "/kind", "ConfigMap")?;
-    let bad = stage.get("configmap", "unit-trap", "chameleon-unit-trap")?;
-    ensure!(bad.is_none(), "a call that trapped made {bad:?}");
-    Ok(())
+    let delete = ["delete", made.0, made.2, "-n", made.1];
+    stage.cluster.kubectl(&delete)?;
+    stage.wait_for(made, "/kind", "ConfigMap").map(drop)
 }

@@ -110,6 +110,11 @@ impl Stage {
         self.cluster.get(kind, namespace, name)
     }
 
+    /// All objects of a kind in a namespace.
+    pub(crate) fn list(&self, kind: &str, namespace: &str) -> Result<Vec<Value>> {
+        self.cluster.list(kind, namespace)
+    }
+
     /// Waits until the quota for a Profile says this of pods.
     pub(crate) fn wait_for_pods(&self, profile: &str, pods: &str) -> Result<()> {
         self.explained(eventually(

@@ -162,28 +162,26 @@ impl Stage {
     /// Waits until no unit is in trouble or under way.
     pub(crate) fn wait_until_calm(&self) -> Result<()> {
         eventually("no unit needs to be told of", || {
-            let units = self
-                .cluster
-                .kubectl(&["get", "units", "-n", NAMESPACE, "-o", "name"])?;
-            ensure!(units.trim().is_empty(), "there are {units}");
+            let units = self.cluster.list("units", NAMESPACE)?;
+            ensure!(units.is_empty(), "there are {units:?}");
             Ok(())
         })
     }
 
     /// The plugin's objects: what stands in them, by name.
     fn objects(&self) -> Result<BTreeMap<String, String>> {
-        let text = self.cluster.kubectl(&[
-            "get",
-            "configmaps",
-            "-n",
-            APPS,
-            "-l",
-            "reeve.dev/plugin",
-            r#"-o=jsonpath={range .items[*]}{.metadata.name} {.data.text}{"\n"}{end}"#,
-        ])?;
-        let pairs = text.lines().filter_map(|line| line.split_once(' '));
-        Ok(pairs
-            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        let objects = self.cluster.list("configmaps", APPS)?;
+        let ours = objects
+            .iter()
+            .filter(|object| object["metadata"]["labels"]["reeve.dev/plugin"].is_string());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(ours
+            .map(|object| {
+                (
+                    text(&object["metadata"]["name"]),
+                    text(&object["data"]["text"]),
+                )
+            })
             .collect())
     }
 

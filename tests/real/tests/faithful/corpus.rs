@@ -17,15 +17,16 @@
 //! |---|---|
 //! | `body`, `apply`, `merge`, `strategic`, `json` | the body as JSON, with the content type that goes with it |
 //! | `text` | the body as it is |
-//! | `repeat` | `{before, unit, times, after}`: a body too long to be written down |
+//! | `repeat` | `{before, unit, times, middle, close, after}`: a body too long to be written down, `unit` so many times, and `close` as many |
+//! | `long` | `{unit, times}`: what `$long` stands for in the path, with the number of each in place of `#` |
 //! | `edit` | `{of, set, remove}`: a saved answer with changes at JSON pointers |
-//! | `headers`, `accept`, `type` | headers; `accept` and `type` for the two most used |
+//! | `headers`, `accept`, `type` | headers; `accept` and `type` for the two most used. With `Authorization` among them no token is added; an empty one means no credentials at all |
 //! | `as` | the token of the caller, in place of the administrator's |
 //! | `save` | keeps the answer: `${name.metadata.uid}` is a text of it, from then on |
 //! | `until` | asks again until this is the status |
 //! | `where` | with `until`: `{pointer: value}` that the answer must have, too |
 //! | `watch` | a GET that stays open under this name |
-//! | `events` | in place of a method: reads from that watch, `count` events, or all to its end |
+//! | `events` | in place of a method: reads from that watch, `count` events, those `through` the first one about an object of this name, or all to its end |
 //!
 //! A scenario with `alone: true` is played when all others are over: what it makes means
 //! something to the whole cluster, and is deleted at its end.
@@ -82,6 +83,8 @@ pub(crate) struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) through: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watch: Option<String>,
 
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +103,8 @@ pub(crate) struct Step {
     pub(crate) repeat: Option<Repeat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) edit: Option<Edit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) long: Option<Long>,
 
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept: Option<String>,
@@ -141,7 +146,27 @@ pub(crate) struct Repeat {
     pub(crate) before: String,
     pub(crate) unit: String,
     pub(crate) times: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) middle: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) close: String,
     pub(crate) after: String,
+}
+
+/// A part of a path that is too long to be written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Long {
+    pub(crate) unit: String,
+    pub(crate) times: usize,
+}
+
+impl Long {
+    /// What is put into the path.
+    pub(crate) fn text(&self) -> String {
+        let units = (0..self.times).map(|number| self.unit.replace('#', &number.to_string()));
+        units.collect()
+    }
 }
 
 /// A saved answer with changes.

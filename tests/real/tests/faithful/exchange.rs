@@ -1,5 +1,6 @@
 //! One HTTP exchange, as it is on the wire: nothing is added to a request but the
-//! caller's token, nothing is taken from an answer.
+//! administrator's token where no other credentials are named, nothing is taken from
+//! an answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +13,21 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// No single answer takes nearly as long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest path that a request of `hyper` can have.
+const LONG_PATH: usize = 65_534;
 
 /// A server, and the right to talk to it.
 #[derive(Clone)]
@@ -50,15 +56,68 @@ impl Endpoint {
         })
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
+    async fn reach(&self) -> Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::from(self.address.ip());
-        let stream = self.tls.connect(name, stream).await?;
+        Ok(self.tls.connect(name, stream).await?)
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
+        let stream = self.reach().await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // Ends with the sender; what goes wrong shows in the exchange.
         tokio::spawn(connection);
         Ok(sender)
+    }
+
+    /// The headers that a request is sent with. The administrator's token is among them
+    /// unless the message names credentials; empty ones are none.
+    fn headers(&self, message: &Message) -> Vec<(String, String)> {
+        let is_credential = |name: &str| name.eq_ignore_ascii_case("authorization");
+        let mut headers = vec![("host".to_owned(), self.address.to_string())];
+        if !message.headers.iter().any(|(name, _)| is_credential(name)) {
+            let token = message.token.as_ref().unwrap_or(&self.token);
+            headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+        }
+        let named = message.headers.iter();
+        let named = named.filter(|(name, value)| !(is_credential(name) && value.is_empty()));
+        headers.extend(named.cloned());
+        headers
+    }
+
+    /// Sends a request whose path is longer than libraries have them, without a body:
+    /// by hand, in HTTP/1.0, whose answers end with their connection.
+    async fn send_long(&self, message: &Message) -> Result<Answer> {
+        let Message { method, path, .. } = message;
+        let mut head = format!("{method} {path} HTTP/1.0\r\n");
+        for (name, value) in self.headers(message) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        let mut stream = self.reach().await?;
+        stream.write_all(head.as_bytes()).await?;
+        let mut bytes = Vec::new();
+        // Some servers end a connection without the closing words of TLS.
+        if let Err(error) = stream.read_to_end(&mut bytes).await
+            && bytes.is_empty()
+        {
+            return Err(error.into());
+        }
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let end = end.context("an answer without an end of its head")?;
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        let status = status.context("an answer without a status")?.parse()?;
+        let pairs = lines.filter_map(|line| line.split_once(':'));
+        Ok(Answer {
+            status,
+            headers: pairs
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+                .collect(),
+            body: Bytes::copy_from_slice(&bytes[end + 4..]),
+        })
     }
 }
 
@@ -70,7 +129,8 @@ pub(crate) struct Message {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
-    /// The caller's token; the administrator's without one.
+    /// The caller's token; the administrator's without one. A header `authorization`
+    /// takes the place of both.
     pub(crate) token: Option<String>,
 }
 
@@ -99,6 +159,9 @@ impl Caller {
     /// Sends a request and reads the whole answer.
     pub(crate) async fn send(&mut self, message: &Message) -> Result<Answer> {
         let exchange = async {
+            if message.path.len() > LONG_PATH {
+                return self.endpoint.send_long(message).await;
+            }
             let (parts, body) = self.open(message).await?.into_parts();
             let body = body.collect().await?.to_bytes();
             Ok(answer(&parts, body))
@@ -120,13 +183,10 @@ impl Caller {
             Some(sender) => sender,
             empty => empty.insert(self.endpoint.connect().await?),
         };
-        let token = message.token.as_ref().unwrap_or(&self.endpoint.token);
         let mut request = Request::builder()
             .method(message.method.as_str())
-            .uri(&message.path)
-            .header("host", self.endpoint.address.to_string())
-            .header("authorization", format!("Bearer {token}"));
-        for (name, value) in &message.headers {
+            .uri(&message.path);
+        for (name, value) in self.endpoint.headers(message) {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(message.body.clone()))?;

@@ -1,5 +1,6 @@
 //! Makes scenarios out of the kinds in `generated.yaml`: several managers write
-//! two objects of a kind in every way there is, with values good and bad.
+//! two objects of a kind in every way there is, with values good and bad, while somebody
+//! watches.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -8,6 +9,8 @@ use crate::corpus::{Edit, Scenario, Step};
 use crate::play::put;
 
 const NAMES: [&str; 2] = ["a", "b"];
+/// The object whose creation ends what is watched.
+const LAST: &str = "last";
 const MANAGERS: [&str; 3] = ["ann", "bob", "cat"];
 
 /// A kind that is written to.
@@ -64,12 +67,22 @@ impl Chance {
 }
 
 impl Kind {
-    /// About `length` requests.
+    /// About `length` requests, and what a watch tells of them.
     pub(crate) fn scenario(&self, chance: &mut Chance, length: usize) -> Scenario {
-        let mut steps = Vec::new();
+        let mut watch = Step::request("GET", format!("{}?watch=true", self.path));
+        watch.watch = Some("all".to_owned());
+        let mut steps = vec![watch];
         while steps.len() < length {
             self.operation(chance, &mut steps);
         }
+        let mut last = Step::request("POST", self.path.clone());
+        last.body = Some(self.bare(LAST));
+        steps.push(last);
+        steps.push(Step {
+            events: Some("all".to_owned()),
+            through: Some(LAST.to_owned()),
+            ..Step::default()
+        });
         Scenario {
             name: format!("generated/{}", self.kind),
             alone: false,
@@ -193,12 +206,18 @@ impl Kind {
         json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": name}})
     }
 
-    /// An object with all it needs.
-    fn whole(&self, chance: &mut Chance, name: &str) -> Value {
+    /// An object with all it needs, and nothing else.
+    fn bare(&self, name: &str) -> Value {
         let mut object = self.typed(name);
         for (pointer, value) in &self.base {
             put(&mut object, pointer, value.clone());
         }
+        object
+    }
+
+    /// An object with all it needs.
+    fn whole(&self, chance: &mut Chance, name: &str) -> Value {
+        let mut object = self.bare(name);
         self.fill(chance, &self.fields, &mut object);
         object
     }

@@ -11,10 +11,13 @@
 //! there on, and `REEVE_SCENARIOS=40` ten times as many of each.
 
 mod accepted;
+mod chance;
 mod compare;
 mod corpus;
+mod coverage;
 mod exchange;
 mod generate;
+mod growth;
 mod normal;
 mod play;
 mod predict;

@@ -5,7 +5,6 @@
 //! answers stay different when one server sent the same version twice and the
 //! other two versions.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -17,6 +16,7 @@ use k8s_openapi::jiff::Timestamp;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
+use crate::chance::{order_of_owners, sort_causes, sort_complaints, sorted_json, without_chance};
 use crate::corpus;
 use crate::exchange::Answer;
 use crate::play::Outcome;
@@ -114,10 +114,11 @@ impl Names {
         match outcome {
             Outcome::Answer(answer) => self.answer(answer),
             Outcome::Events(events, ended) => {
+                let mut told = BTreeMap::new();
                 let events: Vec<Value> = events
                     .iter()
                     .map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line)))
-                    .filter(|event| !is_chance(event))
+                    .filter(|event| !is_chance(event) && !is_told(&mut told, event))
                     .map(|event| self.event(event))
                     .collect();
                 json!({"events": events, "ended": ended})
@@ -175,12 +176,19 @@ impl Names {
         }
         let body = event["object"].take();
         event["object"] = self.body(body);
+        // How many writes lie behind depends on those that only brought times.
+        let version = event.pointer_mut("/object/metadata/resourceVersion");
+        if let Some(Value::String(version)) = version
+            && (version.ends_with(" versions back>") || version == "<same version>")
+        {
+            *version = "<known version>".to_owned();
+        }
         event
     }
 
     /// The top of an answer, where lists and tables have versions of their own.
     fn body(&mut self, mut body: Value) -> Value {
-        let kind = body["kind"].as_str().unwrap_or_default();
+        let kind = body["kind"].as_str().unwrap_or_default().to_owned();
         let is_table = kind == "Table";
         let is_list = kind.ends_with("List") || is_table;
         if is_list && let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -195,6 +203,11 @@ impl Names {
         }
         if is_table {
             hide_ages(&mut body);
+        }
+        match kind.as_str() {
+            "APIGroupList" => self.hide_groups(&mut body["groups"], "/name"),
+            "APIGroupDiscoveryList" => self.hide_groups(&mut body["items"], "/metadata/name"),
+            _ => {}
         }
         self.learn(&body);
         self.value(&mut body, "");
@@ -215,6 +228,18 @@ impl Names {
             _ => {}
         }
         body
+    }
+
+    /// Leaves out the groups that other scenarios define, and drop again.
+    fn hide_groups(&self, groups: &mut Value, name: &str) {
+        let own = format!("{}.example.com", self.namespace);
+        let stays = |group: &Value| {
+            let name = group.pointer(name).and_then(Value::as_str);
+            name.is_some_and(|name| name == own || !name.ends_with(".example.com"))
+        };
+        if let Some(groups) = groups.as_array_mut() {
+            groups.retain(stays);
+        }
     }
 
     /// Finds the names that the server made up.
@@ -367,73 +392,6 @@ impl Names {
     }
 }
 
-/// The text without what the real server says or leaves out by chance: it goes through
-/// a map in any order, and stops at the first field that its schema does not have.
-fn without_chance(text: &str) -> Cow<'_, str> {
-    const UNTYPED: &str = "failed to create typed patch object (";
-    const UNDECLARED: &str = "field not declared in schema";
-    match text.split_once("): ") {
-        Some((before, after)) if before.starts_with(UNTYPED) && after.contains(UNDECLARED) => {
-            format!("{before}): <the place>: {UNDECLARED}").into()
-        }
-        _ => text.into(),
-    }
-}
-
-/// The text with the JSON in it in the order of its keys, its owners in any order, and
-/// without versions: the real server writes the fields of built-in kinds in the order of
-/// its types.
-fn sorted_json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['{', '[', '"']) {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
-        match values.next() {
-            Some(Ok(value)) => {
-                rest = &from[values.byte_offset()..];
-                match value {
-                    // JSON in quotes.
-                    Value::String(inner) if inner.starts_with('{') => {
-                        out.push_str(&json!(sorted_json(&inner)).to_string());
-                    }
-                    Value::String(_) => out.push_str(&from[..values.byte_offset()]),
-                    mut value => {
-                        hide_chance(&mut value);
-                        out.push_str(&value.to_string());
-                    }
-                }
-            }
-            _ => {
-                out.push_str(&from[..1]);
-                rest = &from[1..];
-            }
-        }
-    }
-    out + rest
-}
-
-fn hide_chance(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                if key == "managedFields" {
-                    order_of_owners(value);
-                }
-                match value {
-                    Value::String(version) if key == "resourceVersion" => {
-                        *version = "<some version>".to_owned();
-                    }
-                    other => hide_chance(other),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(hide_chance),
-        _ => {}
-    }
-}
-
 fn numbered<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
     let next = known.len();
     *known.entry(key).or_insert(next)
@@ -457,40 +415,26 @@ fn near(text: &str) -> String {
     }
 }
 
-/// Owners are listed by time, and whether a second passes between two requests is
-/// chance. That a server keeps its own order is checked here; then the order is
-/// taken away.
-fn order_of_owners(entries: &mut Value) {
-    let Value::Array(entries) = entries else {
-        return;
-    };
-    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-    let by_time = |entry: &Value| {
-        (
-            text(entry, "operation"),
-            text(entry, "time"),
-            text(entry, "manager"),
-            text(entry, "apiVersion"),
-            text(entry, "subresource"),
-        )
-    };
-    let ordered = entries.is_sorted_by_key(by_time);
-    entries.sort_by_key(|entry| {
-        (
-            text(entry, "operation"),
-            text(entry, "manager"),
-            text(entry, "apiVersion"),
-            text(entry, "subresource"),
-        )
-    });
-    if !ordered {
-        entries.push(json!("not ordered by operation, time and manager"));
-    }
-}
-
 /// A bookmark that tells of nothing but the passing of time.
 fn is_chance(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event.pointer("/object/metadata/annotations").is_none()
+}
+
+/// Whether a change only brought times: it shows in the answer to the write, and whether
+/// there was one is chance. `told` has the last version and content of each object.
+fn is_told(told: &mut BTreeMap<String, (Value, Value)>, event: &Value) -> bool {
+    let object = &event["object"];
+    let (Some(fields), Some(uid)) = (object.as_object(), object["metadata"]["uid"].as_str()) else {
+        return false;
+    };
+    let version = object["metadata"]["resourceVersion"].clone();
+    let (content, _) = without_times(fields);
+    let is_told = event["type"] == "MODIFIED"
+        && told
+            .get(uid)
+            .is_some_and(|(last_version, last)| *last_version != version && *last == content);
+    told.insert(uid.to_owned(), (version, content));
+    is_told
 }
 
 /// A continue token, without the version.
@@ -504,53 +448,6 @@ fn readable(token: &str) -> Value {
         Err(_) => json!("<unreadable>"),
     }
 }
-
-/// In which order a schema or a map is gone through is chance in the
-/// real server; other complaints of built-in kinds keep their order.
-fn sort_complaints(status: &mut Value) {
-    let text = |pointer: &str| {
-        let text = status.pointer(pointer).and_then(Value::as_str);
-        text.unwrap_or_default()
-    };
-    let group = text("/details/group");
-    let by_schema = group.ends_with(".example.com") || group == DEFINITIONS;
-    let by_chance = by_schema || OF_MAPS.contains(&text("/details/kind"));
-    if !by_chance && !has_labels(status) {
-        return;
-    }
-    if sort_causes(status) > 1 {
-        // The message says the same.
-        status["message"] = json!("<the causes>");
-    }
-}
-
-/// Whether several labels or annotations are complained about, which are a map, too.
-fn has_labels(status: &Value) -> bool {
-    let causes = status.pointer("/details/causes").and_then(Value::as_array);
-    let of_a_map = |cause: &&Value| {
-        matches!(
-            cause["field"].as_str(),
-            Some("metadata.labels" | "metadata.annotations")
-        )
-    };
-    causes.is_some_and(|causes| causes.iter().filter(of_a_map).count() > 1)
-}
-
-/// Sorts the causes of a refusal; the answer is how many there are.
-fn sort_causes(status: &mut Value) -> usize {
-    let causes = status
-        .pointer_mut("/details/causes")
-        .and_then(Value::as_array_mut);
-    causes.map_or(0, |causes| {
-        causes.sort_by_key(ToString::to_string);
-        causes.len()
-    })
-}
-
-/// Kinds that hold maps, of texts or quantities, and little else.
-const OF_MAPS: [&str; 4] = ["ConfigMap", "Secret", "ResourceQuota", "LimitRange"];
-
-const DEFINITIONS: &str = "apiextensions.k8s.io";
 
 /// How old an object is depends on when one looks.
 fn hide_ages(table: &mut Value) {
@@ -625,6 +522,45 @@ mod tests {
         check("3", "b", "x", "<new version>");
         check("4", "c", "y", "<new version>");
         check("2", "b", "x", "<2 versions back>");
+    }
+
+    #[test]
+    fn events_that_only_bring_times_are_left_out() {
+        let event = |kind: &str, version: &str, time: &str, data: &str| {
+            json!({"type": kind, "object": {
+                "metadata": {
+                    "uid": "u",
+                    "resourceVersion": version,
+                    "managedFields": [{"manager": "m", "time": time}],
+                },
+                "data": data,
+            }})
+            .to_string()
+        };
+        let events = [
+            event("ADDED", "1", "a", "x"),
+            event("MODIFIED", "2", "b", "x"),
+            event("MODIFIED", "3", "b", "y"),
+            // The same twice is a fault of the server.
+            event("MODIFIED", "3", "b", "y"),
+            event("DELETED", "4", "b", "y"),
+        ];
+        let shown = Names::default().normal(&Outcome::Events(events.into(), false));
+        let types: Vec<_> = shown["events"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|event| (event["type"].as_str(), event["object"]["data"].as_str()))
+            .collect();
+        assert_eq!(
+            types,
+            [
+                (Some("ADDED"), Some("x")),
+                (Some("MODIFIED"), Some("y")),
+                (Some("MODIFIED"), Some("y")),
+                (Some("DELETED"), Some("y")),
+            ]
+        );
     }
 
     #[test]

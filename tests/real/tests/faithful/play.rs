@@ -7,13 +7,16 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::corpus::{Edit, Scenario, Step};
+use crate::corpus::{Edit, Repeat, Scenario, Step};
 use crate::exchange::{Answer, Caller, Endpoint, Message, Next, Opened, Watch};
 
 /// How long to wait for an event that must come, or for a state.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// How long to wait for an event that must not come.
 const SILENCE: Duration = Duration::from_millis(150);
+/// How long to wait for the next event before one that must come: a scenario that is
+/// made smaller may have lost it.
+const MARKED: Duration = Duration::from_secs(10);
 /// How often to look for a state.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -115,9 +118,14 @@ impl<'a> Player<'a> {
         self.scope.value(value)
     }
 
+    /// What a step sends.
+    pub(crate) fn message(&self, step: &Step) -> Result<Message> {
+        self.scope.message(step)
+    }
+
     pub(crate) async fn step(&mut self, step: &Step) -> Result<Outcome> {
         if let Some(name) = &step.events {
-            return self.events(name, step.count).await;
+            return self.events(name, step.count, step.through.as_deref()).await;
         }
         let message = self.scope.message(step)?;
         if let Some(name) = &step.watch {
@@ -155,7 +163,12 @@ impl<'a> Player<'a> {
         }
     }
 
-    async fn events(&mut self, name: &str, count: Option<usize>) -> Result<Outcome> {
+    async fn events(
+        &mut self,
+        name: &str,
+        count: Option<usize>,
+        through: Option<&str>,
+    ) -> Result<Outcome> {
         let Some(watch) = self.watches.get_mut(name) else {
             // It was refused, which shows where it was opened.
             return Ok(Outcome::Events(Vec::new(), true));
@@ -163,14 +176,31 @@ impl<'a> Player<'a> {
         let mut events = Vec::new();
         loop {
             let enough = count.is_some_and(|count| events.len() >= count);
-            let patience = if enough { SILENCE } else { PATIENCE };
+            let patience = match through {
+                Some(_) => MARKED,
+                None if enough => SILENCE,
+                None => PATIENCE,
+            };
             match watch.next(patience).await {
-                Next::Event(line) => events.push(line),
+                Next::Event(line) => {
+                    let is_last = through.is_some_and(|name| is_about(&line, name));
+                    events.push(line);
+                    if is_last {
+                        return Ok(Outcome::Events(events, false));
+                    }
+                }
                 Next::End => return Ok(Outcome::Events(events, true)),
                 Next::Silence => return Ok(Outcome::Events(events, false)),
             }
         }
     }
+}
+
+/// Whether an event is about an object of this name.
+fn is_about(line: &str, name: &str) -> bool {
+    let event: Value = serde_json::from_str(line).unwrap_or_default();
+    let found = event.pointer("/object/metadata/name");
+    found.and_then(Value::as_str) == Some(name)
 }
 
 impl Scope<'_> {
@@ -179,7 +209,10 @@ impl Scope<'_> {
         let headers = step.all_headers().into_iter();
         Ok(Message {
             method: method.to_owned(),
-            path: self.text(path),
+            path: match &step.long {
+                Some(long) => self.text(&path.replace("$long", &long.text())),
+                None => self.text(path),
+            },
             headers: headers
                 .map(|(name, value)| (name, self.text(&value)))
                 .collect(),
@@ -196,9 +229,16 @@ impl Scope<'_> {
             return self.edited(edit).to_string().into();
         }
         if let Some(repeat) = &step.repeat {
-            let middle = repeat.unit.repeat(repeat.times);
+            let (open, close) = (&repeat.unit, &repeat.close);
+            let (open, close) = (open.repeat(repeat.times), close.repeat(repeat.times));
+            let Repeat {
+                before,
+                middle,
+                after,
+                ..
+            } = repeat;
             return self
-                .text(&format!("{}{middle}{}", repeat.before, repeat.after))
+                .text(&format!("{before}{open}{middle}{close}{after}"))
                 .into();
         }
         self.text(step.text.as_deref().unwrap_or_default()).into()

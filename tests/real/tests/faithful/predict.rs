@@ -46,20 +46,32 @@ impl Tally {
         }
     }
 
-    /// Fields that the server set otherwise and that are not written down.
-    pub(crate) fn unlisted(&self, path: &Path) -> Result<Vec<String>> {
+    /// Fields that the server set otherwise and that are not written down, and what is
+    /// written down and was not found.
+    pub(crate) fn against(&self, path: &Path) -> Result<Settlement> {
         let listed: Vec<Settled> = corpus::parse(&fs::read_to_string(path)?)?;
-        let known = |kind: &str, field: &str| {
-            let mut rows = listed.iter();
-            rows.any(|row| row.kind == kind && field.starts_with(&row.field))
-        };
-        let found = self.settled.iter();
-        let found = found.flat_map(|(kind, fields)| fields.iter().map(move |f| (kind, f)));
-        Ok(found
-            .filter(|(kind, field)| !known(kind, field))
-            .map(|(kind, field)| format!("{kind} {field}"))
-            .collect())
+        let mut unused: BTreeSet<String> = listed.iter().map(Settled::name).collect();
+        let mut unlisted = Vec::new();
+        for (kind, fields) in &self.settled {
+            for field in fields {
+                let mut rows = listed.iter().filter(|row| row.has(kind, field)).peekable();
+                if rows.peek().is_none() {
+                    unlisted.push(format!("{kind} {field}"));
+                }
+                for row in rows {
+                    unused.remove(&row.name());
+                }
+            }
+        }
+        let unused = unused.into_iter().collect();
+        Ok(Settlement { unlisted, unused })
     }
+}
+
+/// What was found, against `settled.yaml`.
+pub(crate) struct Settlement {
+    pub(crate) unlisted: Vec<String>,
+    pub(crate) unused: Vec<String>,
 }
 
 /// A row of `settled.yaml`.
@@ -74,7 +86,20 @@ struct Settled {
     _why: String,
 }
 
-/// What each manager sent last, by object.
+impl Settled {
+    fn name(&self) -> String {
+        format!("{} {}", self.kind, self.field)
+    }
+
+    /// Whether `field` is the one of the row, or in it.
+    fn has(&self, kind: &str, field: &str) -> bool {
+        let rest = field.strip_prefix(&self.field);
+        self.kind == kind
+            && rest.is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b'.' | b'[')))
+    }
+}
+
+/// What each manager sent last, by object and part of it.
 type Sent = BTreeMap<(String, String), Value>;
 
 /// Plays a scenario on the real server, and judges each apply on the way.
@@ -96,10 +121,13 @@ pub(crate) async fn play(
         let outcome = player.step(step).await?;
         let after = player.look(attempt.object).await?;
         let taken = matches!(&outcome, Outcome::Answer(answer) if answer.status < 300);
-        let key = (attempt.object.to_owned(), attempt.manager.to_owned());
+        let part = format!("{} {}", attempt.object, attempt.subresource);
+        let key = (part, attempt.manager.to_owned());
         if taken && let (Some(before), Some(after), Some(schema)) = (before, after, schema) {
             let again = sent.get(&key) == Some(&config);
-            let written = version(&before) != version(&after);
+            // Of what it sets otherwise, nulls and empty lists among them, the server
+            // writes the time anew if a second has passed. That is no change.
+            let changed = content(&before) != content(&after);
             let predicted = match attempt.predict(&before, &config, &schema) {
                 Some(Prediction::NoChange) => false,
                 Some(Prediction::Settled(fields)) if again => {
@@ -111,9 +139,6 @@ pub(crate) async fn play(
                 // What is refused counts as a change: then the server is asked.
                 _ => true,
             };
-            // Of what it sets otherwise, nulls and empty lists among them, the server
-            // writes the time anew if a second has passed. That is no change.
-            let changed = written && (predicted || content(&before) != content(&after));
             tally.applies += 1;
             tally.unchanged += usize::from(!changed);
             if changed != predicted {
@@ -132,10 +157,6 @@ pub(crate) async fn play(
         outcomes.push(outcome);
     }
     Ok((outcomes, tally))
-}
-
-fn version(object: &Value) -> &Value {
-    &object["metadata"]["resourceVersion"]
 }
 
 /// An object without what moves with each write.
@@ -161,6 +182,8 @@ fn content(object: &Value) -> Value {
 /// An apply to an object.
 struct Attempt<'a> {
     object: &'a str,
+    /// The part that it goes to; empty for the object itself.
+    subresource: &'static str,
     config: &'a Value,
     manager: &'a str,
     force: bool,
@@ -173,11 +196,16 @@ impl<'a> Attempt<'a> {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
         };
-        if parameter("dryRun").is_some() || object.ends_with("/status") {
+        if parameter("dryRun").is_some() {
             return None;
         }
+        let (object, subresource) = match object.strip_suffix("/status") {
+            Some(object) => (object, "status"),
+            None => (object, ""),
+        };
         Some(Self {
             object,
+            subresource,
             config: step.apply.as_ref()?,
             manager: parameter("fieldManager")?,
             force: parameter("force") == Some("true"),
@@ -214,8 +242,13 @@ impl<'a> Attempt<'a> {
     fn predict(&self, live: &Value, config: &Value, schema: &Schemas) -> Option<Prediction> {
         let (group, _, kind) = group_version_kind(config);
         let (schema, reset) = match schema {
-            Schemas::Builtin(schema) => (*schema, reset::built_in(&group, &kind, "")),
-            Schemas::Custom(schema, has_status) => (&**schema, reset::custom(*has_status, "")),
+            Schemas::Builtin(schema) => {
+                let reset = reset::built_in(&group, &kind, self.subresource);
+                (*schema, reset)
+            }
+            Schemas::Custom(schema, has_status) => {
+                (&**schema, reset::custom(*has_status, self.subresource))
+            }
         };
         let predicted = reeve_ssa::predict(Apply {
             schema,
@@ -224,7 +257,7 @@ impl<'a> Attempt<'a> {
             config,
             manager: self.manager,
             force: self.force,
-            subresource: "",
+            subresource: self.subresource,
             now: "2001-01-01T00:00:00Z",
             reset: &reset,
         });
@@ -248,4 +281,39 @@ fn group_version_kind(config: &Value) -> (String, String, String) {
         version.to_owned(),
         text("kind").to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_of_whole_fields_and_have_to_occur() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("settled.yaml");
+        fs::write(
+            &file,
+            "- {kind: A, field: .spec.a, why: x}\n- {kind: A, field: .spec.b, why: x}\n",
+        )?;
+        let fields = [".spec.a", ".spec.a[0].c", ".spec.ab", ".spec.a.d"];
+        let found = fields.map(str::to_owned).into();
+        let tally = Tally {
+            settled: [("A".to_owned(), found)].into(),
+            ..Tally::default()
+        };
+        let Settlement { unlisted, unused } = tally.against(&file)?;
+        assert_eq!(unlisted, ["A .spec.ab"]);
+        assert_eq!(unused, ["A .spec.b"]);
+        Ok(())
+    }
+
+    #[test]
+    fn applies_of_a_status_are_attempts_of_it() {
+        let mut step = Step::request("PATCH", "/x/a/status?fieldManager=m&force=true");
+        step.apply = Some(Value::Null);
+        let attempt = Attempt::of(&step).map(|attempt| (attempt.object, attempt.subresource));
+        assert_eq!(attempt, Some(("/x/a", "status")));
+        step.patch = Some("/x/a/status?fieldManager=m&dryRun=All".to_owned());
+        assert!(Attempt::of(&step).is_none());
+    }
 }

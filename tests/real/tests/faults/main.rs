@@ -3,10 +3,11 @@
 //!
 //! Elsewhere: outages of the API server (`story`), of etcd and of the agent's token, and
 //! definitions that go and come back (`bad_input`), agents that are stopped or killed
-//! (`ha`, `crashes`). On the embedded cluster alone clocks jump, and an API server has too
-//! much to do.
+//! (`ha`, `crashes`). On the embedded cluster alone clocks jump: a machine has one clock.
 
+mod gate;
 mod stage;
+mod writer;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,7 +16,9 @@ use anyhow::{Result, ensure};
 use reeve_test_support::samples;
 use serde_json::json;
 
+use gate::Gate;
 use stage::{NAMESPACE, PLUGIN, Requests, Stage};
+use writer::Writer;
 
 /// Watches of the agent: its own four (ConfigMaps twice, Plugins, Units), Profiles and
 /// quotas. Whatever breaks, each lists or connects anew a few times at most.
@@ -25,18 +28,28 @@ const WATCHES: usize = 6;
 /// when the first was lost or refused, and a Unit and an event that tell of it and go.
 const WRITES: usize = 6;
 
+/// Bytes that all faults together may cost for good: what allocators keep.
+const MEMORY: u64 = 6 << 20;
+
 /// Long enough for the agent to have heard, if it could.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 #[test]
 fn the_agent_converges_after_each_fault_and_asks_for_no_more_than_that_takes() -> Result<()> {
     let mut stage = Stage::new()?;
+    let before = stage.memory()?;
     connections_that_break_cost_no_lists(&mut stage)?;
     silent_watches_are_no_news_of_their_own(&mut stage)?;
     versions_that_are_too_old_are_listed_once(&mut stage)?;
     a_namespace_that_goes_is_waited_for(&mut stage)?;
     rights_that_are_taken_and_given_back(&mut stage)?;
-    an_api_server_that_fails(&mut stage)
+    an_api_server_that_fails(&mut stage)?;
+    admission_that_changes_what_is_sent(&mut stage)?;
+    somebody_who_writes_without_end(&mut stage)?;
+    let after = stage.memory()?;
+    eprintln!("{before} bytes before the faults, {after} after them");
+    ensure!(after < before + MEMORY, "{before} bytes became {after}");
+    an_api_server_that_has_too_much_to_do(&mut stage)
 }
 
 /// What a fault may cost. A write whose connection breaks is sent once more.
@@ -231,6 +244,135 @@ fn an_api_server_that_fails(stage: &mut Stage) -> Result<()> {
         stage.cluster.kubectl(&delete)?;
         stage.wait_for_pods("bob", &pods)?;
         stage.wait_until_said("bob", None)
+    })
+    .map(drop)
+}
+
+/// What admission makes of a field of ours is how it stays.
+fn admission_that_changes_what_is_sent(stage: &mut Stage) -> Result<()> {
+    let api = "admissionregistration.k8s.io/v1";
+    let policy = json!({
+        "apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": {"name": "few-pods"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["resourcequotas"],
+                "operations": ["CREATE", "UPDATE"],
+            }]},
+            "matchConditions": [{"name": "cleo", "expression": "object.metadata.namespace == 'cleo'"}],
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+                "expression": "[JSONPatch{op: 'replace', path: '/spec/hard/pods', value: '3'}]",
+            }}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": api, "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "few-pods"}, "spec": {"policyName": "few-pods"},
+    });
+    stage.cluster.apply_objects(&[policy, binding])?;
+    // It is in force a moment after it is there.
+    sleep(A_WHILE);
+    stage.ask("cleo")?;
+    stage.wait_for_pods("cleo", "3")?;
+    let most = Cost {
+        lists: 0,
+        watches: WATCHES,
+        writes: 2,
+    };
+    costing(stage, most, |stage| {
+        stage.ask("cleo")?;
+        sleep(A_WHILE);
+        ensure!(stage.pods("cleo")? == "3", "admission is not in force");
+        stage.wait_until_said("cleo", None)
+    })?;
+    for kind in ["mutatingadmissionpolicybinding", "mutatingadmissionpolicy"] {
+        stage.cluster.kubectl(&["delete", kind, "few-pods"])?;
+    }
+    sleep(A_WHILE);
+    let pods = stage.ask("cleo")?;
+    stage.wait_for_pods("cleo", &pods)
+}
+
+/// Who changes what the plugin does not want is in nobody's way, and who changes what it
+/// does is answered more and more rarely.
+fn somebody_who_writes_without_end(stage: &mut Stage) -> Result<()> {
+    let annotates =
+        |number: u64| json!({"metadata": {"annotations": {"writer": number.to_string()}}});
+    let most = Cost {
+        lists: 0,
+        watches: WATCHES,
+        writes: 3 * WRITES,
+    };
+    costing(stage, most, |stage| {
+        let writer = Writer::on_quota(&stage.cluster, "ann", annotates)?;
+        writer.wait_for(10)?;
+        for _ in 0..3 {
+            let pods = stage.ask("ann")?;
+            stage.wait_for_pods("ann", &pods)?;
+        }
+        writer.wait_for(30)
+    })?;
+    // What is overwritten is written down, and the journal listed to keep it short.
+    let most = Cost {
+        lists: 2,
+        writes: 6 * WRITES,
+        ..most
+    };
+    costing(stage, most, |stage| {
+        let pods = stage.pods("ann")?;
+        let fights = |_: u64| json!({"spec": {"hard": {"pods": "7"}}});
+        let writer = Writer::on_quota(&stage.cluster, "ann", fights)?;
+        writer.wait_for(10)?;
+        sleep(2 * A_WHILE);
+        // Somebody else is none the worse for it.
+        let others = stage.ask("bob")?;
+        stage.wait_for_pods("bob", &others)?;
+        drop(writer);
+        stage.wait_for_pods("ann", &pods)
+    })
+    .map(drop)
+}
+
+/// Who is told to come back later does, at that time and not before, and what was not
+/// done meanwhile is.
+fn an_api_server_that_has_too_much_to_do(stage: &mut Stage) -> Result<()> {
+    let gate = Gate::start(&stage.cluster)?;
+    stage.go_through(&gate)?;
+    let most = Cost {
+        lists: 0,
+        watches: 2 * WATCHES,
+        writes: 3 * WRITES,
+    };
+    costing(stage, most, |stage| {
+        let before = stage::PROFILES.map(|profile| stage.pods(profile));
+        gate.refuse(Some(2));
+        let mut asked = Vec::new();
+        for profile in stage::PROFILES {
+            asked.push((profile, stage.ask(profile)?));
+        }
+        sleep(A_WHILE);
+        let refused = gate.refused();
+        ensure!(refused.writes > 0, "nothing was written: {refused:?}");
+        // Now watches come back, too, and are refused.
+        gate.reset();
+        sleep(2 * A_WHILE);
+        for (before, (profile, _)) in before.into_iter().zip(&asked) {
+            ensure!(stage.pods(profile)? == before?, "{profile} was not refused");
+        }
+        let refused = gate.refused();
+        gate.refuse(None);
+        for (profile, pods) in &asked {
+            stage.wait_for_pods(profile, pods)?;
+        }
+        stage.wait_until_said("bob", None)?;
+        stage.wait_for_readiness(true)?;
+        eprintln!("{refused:?}");
+        ensure!(
+            refused.requests >= 3 + WATCHES && refused.early == 0,
+            "{refused:?}"
+        );
+        Ok(())
     })
     .map(drop)
 }

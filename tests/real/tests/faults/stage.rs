@@ -7,6 +7,8 @@ use reeve_real::{Agent, ControlPlane, Proxy, User, eventually};
 use reeve_test_support::{component, samples};
 use serde_json::Value;
 
+use crate::gate::Gate;
+
 /// The user that the agent is.
 const AGENT: &str = "reeve-agent";
 pub(crate) const NAMESPACE: &str = "reeve-system";
@@ -17,7 +19,7 @@ const PODS: &str = "quotas.statcan.gc.ca/pods";
 
 pub(crate) struct Stage {
     // They end before the cluster that they talk to.
-    agent: Agent,
+    agent: Option<Agent>,
     pub(crate) proxy: Proxy,
     pub(crate) cluster: ControlPlane,
     /// Quotas that were asked for, so that each is another.
@@ -42,7 +44,7 @@ impl Stage {
         let namespace = format!("--namespace={NAMESPACE}");
         let agent = Agent::start_with(&cluster, &kubeconfig, &[namespace])?;
         let stage = Self {
-            agent,
+            agent: Some(agent),
             proxy,
             cluster,
             asked: 0,
@@ -52,6 +54,19 @@ impl Stage {
             stage.wait_for_pods(profile, "100")?;
         }
         Ok(stage)
+    }
+
+    /// Has the agent go another way from here on. All quotas are in place again.
+    pub(crate) fn go_through(&mut self, gate: &Gate) -> Result<()> {
+        self.agent = None;
+        let kubeconfig = gate.kubeconfig(&self.cluster, AGENT)?;
+        let namespace = format!("--namespace={NAMESPACE}");
+        self.agent = Some(Agent::start_with(&self.cluster, &kubeconfig, &[namespace])?);
+        for profile in PROFILES {
+            let pods = self.ask(profile)?;
+            self.wait_for_pods(profile, &pods)?;
+        }
+        Ok(())
     }
 
     /// Grants the plugin what it asks for.
@@ -94,10 +109,10 @@ impl Stage {
     /// none is a Unit that is gone.
     pub(crate) fn wait_until_said(&self, profile: &str, said: Option<(&str, &str)>) -> Result<()> {
         self.explained(eventually(&format!("{profile} says {said:?}"), || {
-            let get = ["get", "units", "-n", NAMESPACE, "-o", "json"];
-            let units: Value = serde_json::from_str(&self.cluster.kubectl(&get)?)?;
-            let all = units["items"].as_array().into_iter().flatten();
-            let mut of = all.filter(|unit| unit["spec"]["primary"]["name"] == profile);
+            let units = self.cluster.list("units", NAMESPACE)?;
+            let mut of = units
+                .iter()
+                .filter(|unit| unit["spec"]["primary"]["name"] == profile);
             let conditions = of.next().map(|unit| unit["status"]["conditions"].clone());
             let Some((reason, text)) = said else {
                 ensure!(conditions.is_none(), "it says {conditions:?}");
@@ -119,7 +134,8 @@ impl Stage {
     /// Waits until the agent says that it is ready, or that it is not.
     pub(crate) fn wait_for_readiness(&self, ready: bool) -> Result<()> {
         self.explained(eventually(&format!("readiness is {ready}"), || {
-            let (is, said) = self.agent.readiness()?;
+            let agent = self.agent.as_ref().context("no agent runs")?;
+            let (is, said) = agent.readiness()?;
             ensure!(is == ready, "it says {said}");
             Ok(())
         }))
@@ -147,9 +163,15 @@ impl Stage {
         Ok(requests)
     }
 
+    /// Bytes that the agent has allocated.
+    pub(crate) fn memory(&self) -> Result<u64> {
+        self.agent.as_ref().context("no agent runs")?.memory()
+    }
+
     /// Adds what the agent printed to an error.
     pub(crate) fn explained<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| error.context(self.agent.log_tail()))
+        let log = || self.agent.as_ref().map(Agent::log_tail).unwrap_or_default();
+        result.map_err(|error| error.context(log()))
     }
 }
 

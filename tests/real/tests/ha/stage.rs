@@ -140,9 +140,8 @@ impl Stage {
     pub(crate) fn wait_for_repair(&self) -> Result<()> {
         for profile in PROFILES {
             eventually(&format!("the quota of {profile} is right"), || {
-                let pods = "-ojsonpath={.spec.hard.pods}";
-                let get = ["get", "resourcequota", "quotas", "-n", profile, pods];
-                let pods = self.cluster.kubectl(&get)?;
+                let quota = self.cluster.get("resourcequota", profile, "quotas")?;
+                let pods = &quota.context("there is none")?["spec"]["hard"]["pods"];
                 ensure!(pods == "100", "it has {pods}");
                 Ok(())
             })?;

@@ -168,12 +168,7 @@ impl Stage {
 
     /// The Unit of the tenant, if there is one.
     pub(crate) fn unit(&self) -> Result<Option<Value>> {
-        let text = self
-            .cluster
-            .kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-        let list: Value = serde_json::from_str(&text)?;
-        let units = list["items"].as_array().cloned().unwrap_or_default();
-        let mut units = units.into_iter();
+        let mut units = self.cluster.list("units", NAMESPACE)?.into_iter();
         Ok(units.find(|unit| unit["spec"]["primary"]["name"] == PROFILE))
     }
 
@@ -258,13 +253,9 @@ impl Stage {
     /// Waits until an event on the tenant has a reason.
     pub(crate) fn wait_for_event(&self, reason: &str) -> Result<()> {
         eventually(&format!("there is an event {reason}"), || {
-            let events = self
-                .cluster
-                .kubectl(&["get", "events", "-A", "-o", "json"])?;
-            ensure!(
-                events.contains(&format!("\"reason\": \"{reason}\"")),
-                "{events}"
-            );
+            let events = self.cluster.list("events", "")?;
+            let there = events.iter().any(|event| event["reason"] == reason);
+            ensure!(there, "{events:?}");
             Ok(())
         })
     }

@@ -95,16 +95,11 @@ impl Stage {
 
     /// The `Unit` of a Bundle, if it is in trouble or under way.
     pub(crate) fn unit(&self, namespace: &str, name: &str) -> Result<Option<Value>> {
-        let units = self
-            .cluster
-            .kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-        let units: Value = serde_json::from_str(&units)?;
-        let all = units["items"].as_array().into_iter().flatten();
-        let mut of = all.filter(|unit| {
+        let units = self.cluster.list("units", NAMESPACE)?;
+        Ok(units.into_iter().find(|unit| {
             let primary = &unit["spec"]["primary"];
             primary["name"] == name && primary["namespace"] == namespace
-        });
-        Ok(of.next().cloned())
+        }))
     }
 
     /// Waits until a unit is as `look` wants it; none is one that is well.
@@ -139,16 +134,24 @@ impl Stage {
 
     /// The plugin's objects in a namespace, as `Kind/name`.
     pub(crate) fn objects(&self, namespace: &str) -> Result<Vec<String>> {
-        let text = self.cluster.kubectl(&[
-            "get",
-            "deployments,jobs,widgets",
-            "-n",
-            namespace,
-            "-l",
-            "reeve.dev/plugin",
-            r#"-o=jsonpath={range .items[*]}{.kind}/{.metadata.name}{"\n"}{end}"#,
-        ])?;
-        Ok(text.lines().map(str::to_owned).collect())
+        let mut names = Vec::new();
+        for kind in ["deployments", "jobs", "widgets"] {
+            let objects = self.cluster.list(kind, namespace)?;
+            names.extend(
+                objects
+                    .iter()
+                    .filter(|object| is_of_a_plugin(object))
+                    .map(|object| {
+                        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                        format!(
+                            "{}/{}",
+                            text(&object["kind"]),
+                            text(&object["metadata"]["name"])
+                        )
+                    }),
+            );
+        }
+        Ok(names)
     }
 
     /// Waits until there are no objects of the plugin in a namespace.
@@ -196,4 +199,9 @@ impl Stage {
     fn explained<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| error.context(self.agent.log_tail()))
     }
+}
+
+/// Whether an object has the label of a plugin.
+fn is_of_a_plugin(object: &Value) -> bool {
+    object["metadata"]["labels"]["reeve.dev/plugin"].is_string()
 }

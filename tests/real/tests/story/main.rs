@@ -1,6 +1,7 @@
 //! The whole story on a real API server, told with kubectl. The agent is a
 //! process of its own and has the rights that RBAC grants its user, no more.
 
+mod labels;
 mod policy;
 mod stage;
 
@@ -26,6 +27,7 @@ fn limits(profile: &str) -> (&'static str, &str, &'static str) {
 
 const PODS: &str = "/spec/hard/pods";
 const GPUS: &str = "/spec/hard/requests.nvidia.com~1gpu";
+const STORAGE: &str = "/spec/hard/requests.storage";
 
 /// Both plugins, installed and granted, have converged for these Profiles.
 fn converged(profiles: &[&str]) -> Result<Stage> {
@@ -70,6 +72,9 @@ fn profiles_are_provisioned_and_kept_so() -> Result<()> {
     stage.cluster.kubectl(&patch)?;
     stage.wait_for(quota("ann"), PODS, "100")?;
 
+    // Labels that cannot be used are reported, and hurt nobody else.
+    labels::check(&stage)?;
+
     // What was deleted by hand is made again.
     kubectl("delete limitrange default-container-limits -n ann")?;
     stage.wait_for(limits("ann"), "/spec/limits/0/type", "Container")?;
@@ -107,6 +112,22 @@ fn profiles_are_provisioned_and_kept_so() -> Result<()> {
     Ok(())
 }
 
+/// The component of quotas with another default for storage: a constant of four bytes,
+/// in the place of the one that is there.
+fn with_storage(component: &[u8], limit: &[u8; 4]) -> Result<Vec<u8>> {
+    let is_default = |bytes: &&[u8]| bytes == b"100T";
+    let places: Vec<usize> = (0..component.len())
+        .filter(|&at| component.get(at..at + 4).as_ref().is_some_and(is_default))
+        .collect();
+    ensure!(
+        places.len() == 1,
+        "the default for storage is at {places:?}"
+    );
+    let mut changed = component.to_vec();
+    changed[places[0]..places[0] + 4].copy_from_slice(limit);
+    Ok(changed)
+}
+
 #[test]
 fn a_plugin_is_swapped_and_a_broken_one_is_not() -> Result<()> {
     let stage = converged(&["ann"])?;
@@ -126,10 +147,16 @@ fn a_plugin_is_swapped_and_a_broken_one_is_not() -> Result<()> {
     stage.cluster.kubectl(&label)?;
     stage.wait_for(quota("ann"), PODS, "7")?;
 
-    // The same program with a note at its end: another component, by its digest.
-    let mut second = fs::read(component("quotas"))?;
-    second.extend(b"\0\x05\x04note");
+    // A version that gives everybody twice the room: what is there is changed, in place.
+    let before = stage.wait_for(quota("ann"), STORAGE, "100T")?;
+    let second = with_storage(&fs::read(component("quotas"))?, b"200T")?;
     stage.replace("quotas", &second)?;
+    let after = stage.wait_for(quota("ann"), STORAGE, "200T")?;
+    ensure!(
+        after["metadata"]["uid"] == before["metadata"]["uid"],
+        "{after}"
+    );
+    ensure!(after.pointer(PODS) == Some(&"7".into()), "{after}");
     stage.wait_for_condition("quotas", READY)?;
     stage.wait_for_condition("quotas", ("Loaded", "True", "Running"))?;
     ensure!(digest(&stage)? != first, "the old component still runs");
@@ -174,6 +201,7 @@ fn what_is_lacking_is_said_and_then_made_up_for() -> Result<()> {
 #[test]
 fn the_agent_outlives_the_api_server() -> Result<()> {
     let mut stage = converged(&["ann"])?;
+    let made = stage.wait_for(quota("ann"), PODS, "100")?["metadata"]["uid"].clone();
 
     // Gone while it runs.
     stage.wait_for_readiness(true)?;
@@ -194,6 +222,7 @@ fn the_agent_outlives_the_api_server() -> Result<()> {
     stage.wait_for_readiness(true)?;
     let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"];
     stage.cluster.kubectl(&label)?;
-    stage.wait_for(quota("ann"), PODS, "100")?;
+    let after = stage.wait_for(quota("ann"), PODS, "100")?;
+    ensure!(after["metadata"]["uid"] == made, "it was lost: {after}");
     Ok(())
 }

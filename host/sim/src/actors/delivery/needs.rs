@@ -6,7 +6,7 @@ use super::super::context::{self, Context};
 use super::super::script::is_addressed;
 use super::SOURCES;
 use super::conditions::{self, READY, STALLED, Truth};
-use crate::cel;
+use crate::cel::{self, Outcome, Scope};
 use crate::kinds::edit::{integer, items, text, text_at};
 use crate::rest::meta;
 
@@ -124,9 +124,10 @@ pub(super) fn dependency(
         };
         let rule = text(reference, "readyExpr");
         if !rule.is_empty() {
-            return match cel::holds(rule, &[("self", object), ("dep", &other)]) {
-                Ok(true) => None,
-                Ok(false) => Some(Unmet::Yet(format!(
+            let scope = Scope::new([("self", object), ("dep", &other)]);
+            return match scope.evaluate(rule) {
+                Ok(Outcome::Bool(true)) => None,
+                Ok(_) => Some(Unmet::Yet(format!(
                     "dependency '{key}' is not ready according to readyExpr eval"
                 ))),
                 // What cannot be read stays so; a field that is not there yet does not.

@@ -12,7 +12,7 @@ use crate::kinds::edit::{flag, items, text};
 use crate::names;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: [&str; 9] = [
+const COLUMN_FORMATS: [&str; 8] = [
     "byte",
     "date",
     "date-time",
@@ -21,7 +21,6 @@ const COLUMN_FORMATS: [&str; 9] = [
     "int32",
     "int64",
     "password",
-    "binary",
 ];
 const SELECTABLE_MAX: usize = 8;
 const WARNING_MAX: usize = 256;
@@ -131,14 +130,19 @@ pub(super) fn validate_shared(definition: &Value, errors: &mut Errors) {
 
 fn validate_deprecation(path: &Path<'_>, version: &Value, errors: &mut Errors) {
     if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
+        let unprintable = warning.char_indices().find(|(_, c)| c.is_control());
         let wrong = if !flag(version, "deprecated") {
-            Some("can only be set for deprecated versions")
+            Some("can only be set for deprecated versions".to_owned())
         } else if warning.len() > WARNING_MAX {
-            Some("must be <= 256 characters long")
+            Some("must be <= 256 characters long".to_owned())
         } else if warning.is_empty() {
-            Some("must not be an empty string")
+            Some("must not be an empty string".to_owned())
         } else {
-            None
+            unprintable.map(|(at, _)| {
+                format!(
+                    "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+                )
+            })
         };
         if let Some(wrong) = wrong {
             let path = path.child("deprecationWarning");
@@ -274,14 +278,15 @@ fn validate_selectable(place: &Path<'_>, version: &Value, errors: &mut Errors) {
                 .try_fold(schema, |at, step| at.get("properties")?.get(step))
         });
         match found {
-            None => errors.push(FieldError::invalid_str(
-                &path,
-                json_path,
-                format!(
-                    "is an invalid path: does not refer to a valid field: {}",
-                    json_path.trim_start_matches('.')
-                ),
-            )),
+            None => {
+                let why = if json_path.contains('[') {
+                    "is an invalid path: array notation is not allowed"
+                } else {
+                    "is an invalid path: does not refer to a valid field"
+                };
+                errors.push(FieldError::invalid_str(&path, json_path, why));
+                continue;
+            }
             Some(found) if !matches!(text(found, "type"), "string" | "boolean" | "integer") => {
                 errors.push(FieldError::invalid_str(
                     &path,

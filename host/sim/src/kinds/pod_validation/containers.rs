@@ -4,18 +4,26 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Holder, environment, handlers, security, supported, validate_resources, volumes};
+use super::volumes::Volumes;
+use super::{
+    Holder, amounts, environment, ephemeral, handlers, mounts, restarts, security, supported,
+};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{flag, integer, items, present, text};
 use crate::names;
 
-/// Checks all containers of the pod spec at `path`, whose volumes have these names.
-pub(super) fn validate(
-    path: &Path<'_>,
-    spec: &Value,
-    volumes: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
+/// A pod as its containers see it.
+pub(super) struct Pod<'a> {
+    pub(super) spec: &'a Value,
+    /// The volumes that can be mounted.
+    pub(super) volumes: Volumes<'a>,
+    /// The names of its claims.
+    pub(super) claims: BTreeSet<&'a str>,
+}
+
+/// Checks all containers of the pod whose spec is at `path`.
+pub(super) fn validate(path: &Path<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+    let spec = pod.spec;
     let grace = integer(spec, "terminationGracePeriodSeconds").unwrap_or(handlers::GRACE);
     let list = path.child("containers");
     if present(spec, "containers").is_none() {
@@ -24,10 +32,10 @@ pub(super) fn validate(
     let mut containers = BTreeSet::new();
     for (index, container) in items(spec, "containers").enumerate() {
         let path = list.index(index);
-        validate_container(&path, container, volumes, errors);
+        validate_container(&path, container, pod, errors);
         validate_unique(&path, container, &mut containers, errors);
         handlers::validate(&path, container, grace, errors);
-        validate_restarts(&path, container, errors);
+        restarts::validate(&path, container, errors);
     }
     let mut ports = BTreeSet::new();
     for (index, container) in items(spec, "containers").enumerate() {
@@ -36,8 +44,8 @@ pub(super) fn validate(
     let list = path.child("initContainers");
     for (index, container) in items(spec, "initContainers").enumerate() {
         let path = list.index(index);
-        validate_container(&path, container, volumes, errors);
-        validate_restarts(&path, container, errors);
+        validate_container(&path, container, pod, errors);
+        restarts::validate(&path, container, errors);
         validate_unique(&path, container, &mut containers, errors);
         validate_host_ports(&path, container, &mut BTreeSet::new(), errors);
         if text(container, "restartPolicy") == "Always" {
@@ -57,6 +65,21 @@ pub(super) fn validate(
                 ));
             }
         }
+        restarts::validate_init_resizes(&path, container, errors);
+    }
+    ephemeral::validate(path, pod, errors);
+}
+
+/// Checks what the image of a container of a Pod looks like. In a template this is left to
+/// whoever makes pods of it.
+pub(super) fn validate_image(path: &Path<'_>, container: &Value, errors: &mut Errors) {
+    let image = text(container, "image");
+    if image.trim() != image {
+        errors.push(FieldError::invalid_str(
+            &path.child("image"),
+            image,
+            "must not have leading or trailing whitespace",
+        ));
     }
 }
 
@@ -103,16 +126,6 @@ fn validate_unique<'a>(
     }
 }
 
-fn validate_restarts(path: &Path<'_>, container: &Value, errors: &mut Errors) {
-    supported(
-        path,
-        container,
-        "restartPolicy",
-        &["Always", "Never", "OnFailure"],
-        errors,
-    );
-}
-
 /// A port of a node is taken once for each protocol and address.
 fn validate_host_ports(
     path: &Path<'_>,
@@ -144,10 +157,10 @@ fn validate_host_ports(
 }
 
 /// Checks what all sorts of containers have in common.
-fn validate_container(
+pub(super) fn validate_container(
     path: &Path<'_>,
     container: &Value,
-    volumes: &BTreeSet<&str>,
+    pod: &Pod<'_>,
     errors: &mut Errors,
 ) {
     let name = text(container, "name");
@@ -171,7 +184,9 @@ fn validate_container(
     );
     validate_ports(&path.child("ports"), container, errors);
     environment::validate(path, container, errors);
-    validate_mounts(&path.child("volumeMounts"), container, volumes, errors);
+    let volumes = &pod.volumes;
+    mounts::validate(&path.child("volumeMounts"), container, volumes, errors);
+    mounts::validate_devices(&path.child("volumeDevices"), container, volumes, errors);
     supported(
         path,
         container,
@@ -179,10 +194,14 @@ fn validate_container(
         &["Always", "IfNotPresent", "Never"],
         errors,
     );
-    if let Some(resources) = container.get("resources") {
-        validate_resources(&path.child("resources"), resources, errors);
+    if let Some(asked) = container.get("resources") {
+        amounts::validate(&path.child("resources"), asked, &pod.claims, errors);
     }
-    security::validate_container(&path.child("securityContext"), container, errors);
+    let policy = text(pod.spec, "restartPolicy");
+    restarts::validate_resizes(&path.child("resizePolicy"), container, policy, errors);
+    let own_users = pod.spec.get("hostUsers") == Some(&Value::Bool(false));
+    let context = path.child("securityContext");
+    security::validate_container(&context, container, own_users, errors);
 }
 
 fn validate_ports(list: &Path<'_>, container: &Value, errors: &mut Errors) {
@@ -215,65 +234,5 @@ fn validate_ports(list: &Path<'_>, container: &Value, errors: &mut Errors) {
             }
         }
         supported(&path, port, "protocol", &["SCTP", "TCP", "UDP"], errors);
-    }
-}
-
-fn validate_mounts(
-    list: &Path<'_>,
-    container: &Value,
-    volumes: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
-    let mut places = BTreeSet::new();
-    for (index, mount) in items(container, "volumeMounts").enumerate() {
-        let path = list.index(index);
-        let (name, place) = (text(mount, "name"), text(mount, "mountPath"));
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        }
-        if !volumes.contains(name) {
-            errors.push(FieldError::not_found(&path.child("name"), &name.into()));
-        }
-        if place.is_empty() {
-            errors.push(FieldError::required(&path.child("mountPath"), ""));
-        }
-        if !places.insert(place) {
-            errors.push(FieldError::invalid_str(
-                &path.child("mountPath"),
-                place,
-                "must be unique",
-            ));
-        }
-        // These are told without the index, as the real server does.
-        let (part, expression) = (text(mount, "subPath"), text(mount, "subPathExpr"));
-        if !part.is_empty() {
-            volumes::validate_relative(&list.child("subPath"), part, errors);
-        }
-        if !expression.is_empty() {
-            if !part.is_empty() {
-                errors.push(FieldError::invalid_str(
-                    &path.child("subPathExpr"),
-                    expression,
-                    "subPathExpr and subPath are mutually exclusive",
-                ));
-            }
-            volumes::validate_relative(&list.child("subPathExpr"), expression, errors);
-        }
-        supported(
-            list,
-            mount,
-            "mountPropagation",
-            &["Bidirectional", "HostToContainer", "None"],
-            errors,
-        );
-        let privileged = container
-            .get("securityContext")
-            .is_some_and(|context| flag(context, "privileged"));
-        if text(mount, "mountPropagation") == "Bidirectional" && !privileged {
-            errors.push(FieldError::forbidden(
-                &list.child("mountPropagation"),
-                "Bidirectional mount propagation is available only to privileged containers",
-            ));
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::amounts;
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{items, present, text};
 use crate::names;
@@ -234,5 +235,8 @@ pub(super) fn validate_amount(
             &amount.into(),
             AMOUNTS,
         ));
+    }
+    if let Some(divisor) = reference.get("divisor") {
+        amounts::validate_divisor(path, amount, divisor, errors);
     }
 }

@@ -9,7 +9,7 @@ use crate::kinds::selectors;
 use crate::names;
 
 /// Checks the tolerations of a pod.
-pub(super) fn validate_tolerations(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
+pub(in crate::kinds) fn validate_tolerations(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
     for (index, toleration) in items(spec, "tolerations").enumerate() {
         let path = list.index(index);
         let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
@@ -148,17 +148,7 @@ pub(super) fn validate_affinity(path: &Path<'_>, spec: &Value, errors: &mut Erro
     if let Some(nodes) = affinity.get("nodeAffinity") {
         let path = path.child("nodeAffinity");
         if let Some(selector) = nodes.get(REQUIRED).filter(|s| s.is_object()) {
-            let path = path.child(REQUIRED);
-            let list = path.child("nodeSelectorTerms");
-            if present(selector, "nodeSelectorTerms").is_none() {
-                errors.push(FieldError::required(
-                    &list,
-                    "must have at least one node selector term",
-                ));
-            }
-            for (index, term) in items(selector, "nodeSelectorTerms").enumerate() {
-                validate_term(&list.index(index), term, errors);
-            }
+            validate_nodes(&path.child(REQUIRED), selector, errors);
         }
         let list = path.child(PREFERRED);
         for (index, preferred) in items(nodes, PREFERRED).enumerate() {
@@ -227,6 +217,53 @@ fn validate_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
             )),
         }
         selectors::validate_operands(&path, expression, errors);
+    }
+    let list = path.child("matchFields");
+    for (index, expression) in items(term, "matchFields").enumerate() {
+        validate_node_field(&list.index(index), expression, errors);
+    }
+}
+
+/// Checks a field that a node is selected by: its name is the only one.
+fn validate_node_field(path: &Path<'_>, expression: &Value, errors: &mut Errors) {
+    let (key, operator) = (text(expression, "key"), text(expression, "operator"));
+    let list = path.child("values");
+    if !matches!(operator, "In" | "NotIn") {
+        let why = "not a valid selector operator";
+        errors.push(FieldError::invalid_str(
+            &path.child("operator"),
+            operator,
+            why,
+        ));
+    } else if items(expression, "values").count() != 1 {
+        let why =
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+        errors.push(FieldError::required(&list, why));
+    }
+    if key != "metadata.name" {
+        let why = "not a valid field selector key";
+        errors.push(FieldError::invalid_str(&path.child("key"), key, why));
+        return;
+    }
+    for (index, name) in items(expression, "values").enumerate() {
+        let name = name.as_str().unwrap_or_default();
+        for wrong in names::dns1123_subdomain(name) {
+            errors.push(FieldError::invalid_str(&list.index(index), name, wrong));
+        }
+    }
+}
+
+/// Checks a selector of nodes, which has at least one term.
+pub(in crate::kinds) fn validate_nodes(path: &Path<'_>, selector: &Value, errors: &mut Errors) {
+    let list = path.child("nodeSelectorTerms");
+    if present(selector, "nodeSelectorTerms").is_none() {
+        errors.push(FieldError::required(
+            &list,
+            "must have at least one node selector term",
+        ));
+    }
+    for (index, term) in items(selector, "nodeSelectorTerms").enumerate() {
+        validate_term(&list.index(index), term, errors);
     }
 }
 

@@ -51,11 +51,21 @@ pub(super) fn validate_pod(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
         errors,
     );
     validate_seccomp(&path.child("seccompProfile"), context, errors);
+    validate_apparmor(&path.child("appArmorProfile"), context, errors);
+    let policies = ["Merge", "Strict"];
+    supported(path, context, "supplementalGroupsPolicy", &policies, errors);
+    // The other one is of a feature that is off.
+    supported(path, context, "seLinuxChangePolicy", &["Recursive"], errors);
 }
 
 /// Checks the security context of a container. Whether it may be privileged at all is
 /// decided by each cluster; here it may.
-pub(super) fn validate_container(path: &Path<'_>, container: &Value, errors: &mut Errors) {
+pub(super) fn validate_container(
+    path: &Path<'_>,
+    container: &Value,
+    own_users: bool,
+    errors: &mut Errors,
+) {
     let Some(context) = container.get("securityContext").filter(|c| c.is_object()) else {
         return;
     };
@@ -63,6 +73,14 @@ pub(super) fn validate_container(path: &Path<'_>, container: &Value, errors: &mu
         validate_id(&path.child(field), context.get(field), errors);
     }
     supported(path, context, "procMount", &["Default", "Unmasked"], errors);
+    if text(context, "procMount") == "Unmasked" && !own_users {
+        let why = "`hostUsers` must be false to use `Unmasked`";
+        errors.push(FieldError::invalid_str(
+            &path.child("procMount"),
+            "Unmasked",
+            why,
+        ));
+    }
     validate_seccomp(&path.child("seccompProfile"), context, errors);
     let escalation = context.get("allowPrivilegeEscalation");
     if escalation == Some(&Value::Bool(false)) {
@@ -82,6 +100,7 @@ pub(super) fn validate_container(path: &Path<'_>, container: &Value, errors: &mu
             ));
         }
     }
+    validate_apparmor(&path.child("appArmorProfile"), context, errors);
 }
 
 fn validate_id(path: &Path<'_>, id: Option<&Value>, errors: &mut Errors) {
@@ -90,6 +109,47 @@ fn validate_id(path: &Path<'_>, id: Option<&Value>, errors: &mut Errors) {
     {
         let wrong = names::in_range(0, LAST_ID);
         errors.push(FieldError::invalid(path, &id.into(), wrong));
+    }
+}
+
+fn validate_apparmor(path: &Path<'_>, context: &Value, errors: &mut Errors) {
+    // The longest path that Linux takes.
+    const LONGEST: usize = 4095;
+    const KINDS: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
+    let Some(profile) = context.get("appArmorProfile").filter(|p| p.is_object()) else {
+        return;
+    };
+    let local = path.child("localhostProfile");
+    let missing = "must be set when AppArmor type is Localhost";
+    match (text(profile, "type"), file_of(profile, "localhostProfile")) {
+        ("Localhost", None) => errors.push(FieldError::required(&local, missing)),
+        ("Localhost", Some(file)) => {
+            if file.trim() != file {
+                let why = "must not be padded with whitespace";
+                errors.push(FieldError::invalid_str(&local, file, why));
+            } else if file.is_empty() {
+                errors.push(FieldError::required(&local, missing));
+            }
+            if file.len() > LONGEST {
+                errors.push(FieldError::too_long(&local, LONGEST));
+            }
+        }
+        ("RuntimeDefault" | "Unconfined", Some(file)) => {
+            let why = "can only be set when AppArmor type is Localhost";
+            errors.push(FieldError::invalid_str(&local, file, why));
+        }
+        ("RuntimeDefault" | "Unconfined", None) => {}
+        ("", _) => errors.push(FieldError::required(
+            &path.child("type"),
+            "type is required when appArmorProfile is set",
+        )),
+        (other, _) => {
+            errors.push(FieldError::not_supported(
+                &path.child("type"),
+                &other.into(),
+                &KINDS,
+            ));
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The volumes of a pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{environment, supported};
+use super::{Holder, environment, supported};
 use crate::field::{Errors, FieldError, Path};
+use crate::kinds::claim;
 use crate::kinds::edit::{integer, items, text};
 use crate::names;
 
@@ -67,13 +68,17 @@ const HOST_PATHS: [&str; 8] = [
 /// The modes that a file can have.
 const MODES: std::ops::RangeInclusive<i64> = 0..=0o777;
 
-/// Checks the volumes of a pod. The answer is the names of those that can be mounted.
+/// Volumes by their names.
+pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
+
+/// Checks the volumes of a pod. The answer is those that can be mounted.
 pub(super) fn validate<'a>(
     list: &Path<'_>,
     spec: &'a Value,
+    holder: Holder,
     errors: &mut Errors,
-) -> BTreeSet<&'a str> {
-    let mut known = BTreeSet::new();
+) -> Volumes<'a> {
+    let mut known = Volumes::new();
     for (index, volume) in items(spec, "volumes").enumerate() {
         let path = list.index(index);
         let mut found = Errors::new();
@@ -84,7 +89,7 @@ pub(super) fn validate<'a>(
         for (count, (source, value)) in sources.enumerate() {
             let path = path.child(source);
             if count == 0 {
-                validate_source(&path, source, value, &mut found);
+                validate_source(&path, source, value, holder, &mut found);
             } else {
                 found.push(FieldError::forbidden(
                     &path,
@@ -101,18 +106,24 @@ pub(super) fn validate<'a>(
                 found.push(FieldError::invalid_str(&path, name, wrong));
             }
         }
-        if known.contains(name) {
+        if known.contains_key(name) {
             found.push(FieldError::duplicate(&path, &name.into()));
         }
         if found.is_empty() {
-            known.insert(name);
+            known.insert(name, volume);
         }
         errors.extend(found);
     }
     known
 }
 
-fn validate_source(path: &Path<'_>, source: &str, value: &Value, errors: &mut Errors) {
+fn validate_source(
+    path: &Path<'_>,
+    source: &str,
+    value: &Value,
+    holder: Holder,
+    errors: &mut Errors,
+) {
     let mut required = |field: &str| {
         let missing = text(value, field).is_empty();
         if missing {
@@ -127,10 +138,7 @@ fn validate_source(path: &Path<'_>, source: &str, value: &Value, errors: &mut Er
                 "SizeLimit field must be a valid resource quantity",
             ));
         }
-        "hostPath" if !required("path") => {
-            validate_no_steps_back(&path.child("path"), text(value, "path"), errors);
-            supported(path, value, "type", &HOST_PATHS, errors);
-        }
+        "hostPath" => validate_host_path(path, value, errors),
         "secret" => {
             required("secretName");
             validate_files(path, value, errors);
@@ -144,6 +152,24 @@ fn validate_source(path: &Path<'_>, source: &str, value: &Value, errors: &mut Er
         }
         "csi" => {
             required("driver");
+        }
+        "ephemeral" => {
+            let path = path.child("volumeClaimTemplate");
+            match value
+                .get("volumeClaimTemplate")
+                .filter(|given| given.is_object())
+            {
+                Some(template) => claim::validate_template(&path, template, errors),
+                None => errors.push(FieldError::required(&path, "")),
+            }
+        }
+        "image" => {
+            // In a template it may be filled in later.
+            if holder == Holder::Pod {
+                required("reference");
+            }
+            let policies = ["Always", "IfNotPresent", "Never"];
+            supported(path, value, "pullPolicy", &policies, errors);
         }
         "nfs" => {
             required("server");
@@ -169,6 +195,18 @@ fn validate_source(path: &Path<'_>, source: &str, value: &Value, errors: &mut Er
         }
         _ => {}
     }
+}
+
+/// Checks a path of a node.
+pub(in crate::kinds) fn validate_host_path(path: &Path<'_>, value: &Value, errors: &mut Errors) {
+    let of_path = path.child("path");
+    let place = text(value, "path");
+    if place.is_empty() {
+        errors.push(FieldError::required(&of_path, ""));
+        return;
+    }
+    validate_no_steps_back(&of_path, place, errors);
+    supported(path, value, "type", &HOST_PATHS, errors);
 }
 
 /// Checks which keys become which files.
@@ -226,7 +264,7 @@ pub(super) fn validate_relative(path: &Path<'_>, place: &str, errors: &mut Error
     validate_no_steps_back(path, place, errors);
 }
 
-fn validate_no_steps_back(path: &Path<'_>, place: &str, errors: &mut Errors) {
+pub(in crate::kinds) fn validate_no_steps_back(path: &Path<'_>, place: &str, errors: &mut Errors) {
     if place.split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid_str(
             path,

@@ -393,16 +393,6 @@ pub(in crate::kinds) fn validate_status(service: &Value, _old: &Value, errors: &
             let why = "may not be specified when `ip` is not set";
             errors.push(FieldError::forbidden(&path.child("ipMode"), why));
         }
-        let host = text(ingress, "hostname");
-        let path = path.child("hostname");
-        if !host.is_empty() {
-            for wrong in names::dns1123_subdomain(host) {
-                errors.push(FieldError::invalid_str(&path, host, wrong));
-            }
-            if host.parse::<std::net::IpAddr>().is_ok() {
-                let why = "must be a DNS name, not an IP address";
-                errors.push(FieldError::invalid_str(&path, host, why));
-            }
-        }
+        addresses::validate_hostname(&path.child("hostname"), text(ingress, "hostname"), errors);
     }
 }

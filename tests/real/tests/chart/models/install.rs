@@ -135,15 +135,13 @@ fn model(name: &str, number: usize) -> Value {
 /// The pod of the Job that builds a model.
 fn build_of(stage: &Stage, number: usize) -> Result<Value> {
     eventually(&format!("model-{number} is built"), || {
-        let jobs = stage.kubectl(&["get", "jobs", "-n", MODELS, "-o", "json"])?;
-        let jobs: Value = serde_json::from_str(&jobs)?;
+        let jobs = stage.list("jobs", MODELS)?;
         let wanted = format!("frozen-models:model-{number}-");
-        let mut specs = jobs["items"].as_array().into_iter().flatten();
-        let found = specs.find(|job| job.to_string().contains(&wanted));
+        let found = jobs.iter().find(|job| job.to_string().contains(&wanted));
         let Some(found) = found else {
-            let models = stage.kubectl(&["get", "modeldeployments", "-n", MODELS, "-o", "json"])?;
-            let units = stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-            bail!("there is no such Job; {models} {units}");
+            let models = stage.list("modeldeployments", MODELS)?;
+            let units = stage.list("units", NAMESPACE)?;
+            bail!("there is no such Job; {models:?} {units:?}");
         };
         Ok(found["spec"]["template"]["spec"].clone())
     })

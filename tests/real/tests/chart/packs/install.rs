@@ -120,6 +120,7 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
     // It fails while something is not.
     eventually("all is well", || stage.reeve(&["pack", "status"]))?;
     nobody_may_list_secrets(&stage)?;
+    kubectl_knows_a_pack_as_an_apply_set(&stage)?;
     packs_are_changed_from_the_command_line(&stage)?;
 
     // Uninstalled, the platform stays.
@@ -166,9 +167,7 @@ fn nobody_may_list_secrets(stage: &Stage) -> Result<()> {
         AGENT,
     ];
     ensure!(stage.kubectl(&get).is_err(), "the agent may get Secrets");
-    let units: Value =
-        serde_json::from_str(&stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?)?;
-    let units = units["items"].as_array().context("no Units")?;
+    let units = stage.list("units", NAMESPACE)?;
     let remembered = units
         .iter()
         .filter_map(|unit| unit["status"]["secrets"].as_array())
@@ -208,6 +207,35 @@ fn establish(stage: &Stage) -> Result<()> {
 }
 
 /// A Flux that is small, and has roles as Flux has them.
+/// It finds what is of it, and changes nothing of what is not its own.
+fn kubectl_knows_a_pack_as_an_apply_set(stage: &Stage) -> Result<()> {
+    let pack = exists(stage, "pack", "", "temporalf")?;
+    let id = &pack["metadata"]["labels"]["applyset.kubernetes.io/id"];
+    let id = id.as_str().with_context(|| format!("no id: {pack}"))?;
+    let selector = format!("--selector=applyset.kubernetes.io/part-of={id}");
+    let kinds = "helmreleases,ocirepositories";
+    let found = stage.kubectl(&["get", kinds, "-A", &selector, "-o", "name"])?;
+    for name in [
+        "helmrelease.helm.toolkit.fluxcd.io/temporalf",
+        "ocirepository.source.toolkit.fluxcd.io/temporalf",
+    ] {
+        ensure!(found.lines().any(|line| line == name), "no {name}: {found}");
+    }
+    ensure!(found.lines().count() == 2, "{found}");
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "other", "namespace": "temporalf"},
+    });
+    let set = "--applyset=packs.packs.reeve.dev/temporalf";
+    let apply = ["apply", "--prune", set, "-n", "temporalf", "-f", "-"];
+    let refused = stage.kubectl_with(&apply, &object.to_string());
+    let refused = refused.err().context("kubectl has taken the set")?;
+    let refused = format!("{refused:#}");
+    let said = "is managed by tooling \"reeve\" instead of \"kubectl\"";
+    ensure!(refused.contains(said), "{refused}");
+    Ok(())
+}
+
 fn flux_is_described(stage: &Stage) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io/v1";
     let deployment = |name: &str| {
@@ -326,8 +354,8 @@ fn exists(stage: &Stage, kind: &str, namespace: &str, name: &str) -> Result<Valu
     eventually(&format!("{kind} {namespace}/{name}"), || {
         let found = stage.get(kind, namespace, name)?;
         if found.is_none() {
-            let units = stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-            bail!("it does not exist; {units}");
+            let units = stage.list("units", NAMESPACE)?;
+            bail!("it does not exist; {units:?}");
         }
         found.context("it does not exist")
     })

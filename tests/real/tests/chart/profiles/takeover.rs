@@ -65,14 +65,12 @@ fn plugins_take_over_from_the_controllers() -> Result<()> {
         stage.wait_for_reason(plugin, "Ready", "Running")?;
     }
     let planned = eventually("what would be done is shown", || {
-        let unit = stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-        let units: Value = serde_json::from_str(&unit)?;
-        let units = units["items"].as_array().context("no units")?;
+        let units = stage.list("units", NAMESPACE)?;
         let plans = units
             .iter()
             .filter(|unit| unit["status"]["plan"].is_object());
-        ensure!(plans.count() >= USUAL.len(), "{unit}");
-        Ok(unit)
+        ensure!(plans.count() >= USUAL.len(), "{units:?}");
+        Ok(Value::from(units))
     })?;
     ensure!(uids(&stage)? == before, "{planned}");
     ensure!(
@@ -123,9 +121,8 @@ fn plugins_take_over_from_the_controllers() -> Result<()> {
 
     // Nothing is left to be said of any unit.
     eventually("all is well", || {
-        let units = stage.kubectl(&["get", "units", "-n", NAMESPACE, "-o", "json"])?;
-        let units: Value = serde_json::from_str(&units)?;
-        ensure!(units["items"] == json!([]), "{units}");
+        let units = stage.list("units", NAMESPACE)?;
+        ensure!(units.is_empty(), "{units:?}");
         Ok(())
     })?;
 

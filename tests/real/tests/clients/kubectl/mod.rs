@@ -7,6 +7,7 @@ mod normal;
 mod runner;
 mod script;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -14,27 +15,75 @@ use reeve_real::parts::KUBERNETES;
 use reeve_real::{ControlPlane, EmbeddedCluster};
 
 use runner::Runner;
-use script::Script;
+use script::{Compared, Script};
 
 /// Where the scripts are.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/kubectl")
 }
 
-#[test]
-fn kubectl_sees_no_difference() -> Result<()> {
-    // For working on one script.
-    let wanted = std::env::var("REEVE_KUBECTL_SCRIPT").unwrap_or_default();
+/// The scripts whose names contain `wanted`.
+fn scripts(wanted: &str) -> Result<Vec<Script>> {
     let mut scripts = Vec::new();
     for entry in std::fs::read_dir(folder())? {
         let path = entry?.path();
         let is_script = path.extension().is_some_and(|e| e == "script");
-        if is_script && path.to_string_lossy().contains(&wanted) {
+        if is_script && path.to_string_lossy().contains(wanted) {
             scripts.push(Script::read(&path)?);
         }
     }
     ensure!(!scripts.is_empty(), "no script is named like {wanted:?}");
     scripts.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(scripts)
+}
+
+/// What is not compared, and why, as a table in Markdown.
+fn marks(scripts: &[Script]) -> String {
+    let mut rows = BTreeSet::new();
+    for step in scripts.iter().flat_map(|script| &script.steps) {
+        let compared = match step.compared {
+            Compared::Everything => continue,
+            Compared::Unordered => "all but the order of lines",
+            Compared::Success => "the exit code",
+        };
+        let command = step.command.replace('|', "\\|");
+        rows.insert(format!("| `{command}` | {compared} | {} |\n", step.why));
+    }
+    let rows: String = rows.into_iter().collect();
+    format!("| Command line | Compared | Reason |\n|---|---|---|\n{rows}")
+}
+
+/// Writes the table in the documents in place of comparing it.
+const UPDATE: &str = "REEVE_UPDATE_TABLE";
+
+#[test]
+fn what_is_not_compared_is_in_the_documents() -> Result<()> {
+    const MARKS: [&str; 2] = [
+        "<!-- differences of kubectl -->\n",
+        "<!-- end of differences of kubectl -->",
+    ];
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/embedded-cluster.md");
+    let document = std::fs::read_to_string(&path)?;
+    let (before, rest) = document.split_once(MARKS[0]).context("no table")?;
+    let (table, after) = rest.split_once(MARKS[1]).context("no end of the table")?;
+    let wanted = marks(&scripts("")?);
+    if std::env::var_os(UPDATE).is_some() {
+        let document = [before, MARKS[0], &wanted, MARKS[1], after].concat();
+        std::fs::write(&path, document)?;
+        return Ok(());
+    }
+    ensure!(
+        table == wanted,
+        "{UPDATE}=1 writes what the scripts say:\n{wanted}"
+    );
+    Ok(())
+}
+
+#[test]
+fn kubectl_sees_no_difference() -> Result<()> {
+    // For working on one script.
+    let wanted = std::env::var("REEVE_KUBECTL_SCRIPT").unwrap_or_default();
+    let scripts = scripts(&wanted)?;
 
     let programs = KUBERNETES.get()?;
     let real = ControlPlane::start()?;

@@ -34,6 +34,8 @@ pub(crate) struct Step {
     pub(crate) command: String,
     pub(crate) input: String,
     pub(crate) compared: Compared,
+    /// Why not everything is compared.
+    pub(crate) why: String,
 }
 
 /// What of a command's end is compared.
@@ -62,7 +64,7 @@ impl Script {
 
 fn parse(text: &str) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
-    let mut compared = Compared::default();
+    let (mut compared, mut reason) = (Compared::default(), String::new());
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         match line.split_at_checked(2).unwrap_or((line, "")) {
@@ -70,6 +72,7 @@ fn parse(text: &str) -> Result<Vec<Step>> {
                 line: number,
                 command: command.to_owned(),
                 compared: std::mem::take(&mut compared),
+                why: std::mem::take(&mut reason),
                 input: String::new(),
             }),
             ("| " | "|", input) => {
@@ -84,6 +87,8 @@ fn parse(text: &str) -> Result<Vec<Step>> {
                     Some(("unordered", why)) if !why.is_empty() => Compared::Unordered,
                     _ => bail!("line {number}: {mark:?} is no mark with a reason"),
                 };
+                let why = mark.split_once(": ").map(|(_, why)| why);
+                reason = why.unwrap_or_default().to_owned();
             }
             ("# " | "#" | "", _) => {}
             _ => bail!("line {number} is no command, input, mark or comment: {line}"),
@@ -98,14 +103,17 @@ fn scripts_are_read() {
     let steps = parse(text).unwrap();
     let shown: Vec<_> = steps
         .iter()
-        .map(|s| (s.line, s.command.as_str(), s.input.as_str(), s.compared))
+        .map(|s| {
+            let (command, input, why) = (s.command.as_str(), s.input.as_str(), s.why.as_str());
+            (s.line, command, input, s.compared, why)
+        })
         .collect();
     assert_eq!(
         shown,
         [
-            (2, "one", "", Compared::Everything),
-            (5, "two x", "a:\n  b\n\n", Compared::Success),
-            (9, "three", "", Compared::Everything),
+            (2, "one", "", Compared::Everything, ""),
+            (5, "two x", "a:\n  b\n\n", Compared::Success, "so"),
+            (9, "three", "", Compared::Everything, ""),
         ]
     );
     for (text, message) in [

@@ -7,7 +7,7 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::parser::Expression;
 
 /// Writes selections of what may be absent as indexing.
-pub(super) fn rewrite(expression: &mut Expression) {
+pub(crate) fn rewrite(expression: &mut Expression) {
     expression.expr = match std::mem::take(&mut expression.expr) {
         Expr::Call(mut call) => {
             call.target.iter_mut().for_each(|target| rewrite(target));
