@@ -258,8 +258,9 @@ impl Agent {
 
     /// Stops the agent in an orderly way: it takes no more units, what runs may
     /// finish and be reported within `grace`, and a lease is given back, so that
-    /// another replica leads at once. It may take some seconds longer than `grace`
-    /// if the API server does not answer.
+    /// another replica leads at once. Nobody knows whether a write still arrives that has
+    /// no answer by then, so the lease runs out instead. It may take some seconds longer
+    /// than `grace` if the API server does not answer.
     pub async fn shutdown(mut self, grace: Duration) {
         let drained = async {
             let (ended, end) = oneshot::channel();
@@ -271,9 +272,11 @@ impl Agent {
         if tokio::time::timeout(grace, drained).await.is_err() {
             tracing::warn!(grace = grace.as_secs(), "stopping in the midst of work");
         }
-        self.tasks.shutdown().await;
-        // Without an election nobody listens.
+        // Without an election nobody listens. With one, no write begins from here on, and
+        // those under way have to end before the lease is given back; so what sends them
+        // goes last.
         let _ = self.leave.send(());
         while self.elector.join_next().await.is_some() {}
+        self.tasks.shutdown().await;
     }
 }

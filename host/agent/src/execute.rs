@@ -18,7 +18,7 @@ pub(crate) use lost::{Lost, Mark};
 pub(crate) use overwrite::Recent;
 
 use crate::active::Active;
-use crate::journal::{ABSENT, Deed, Journal, WITHDRAWN};
+use crate::journal::{ABSENT, DESELECTED, Deed, Journal, WITHDRAWN};
 use crate::metrics::{Metrics, Verb};
 use crate::problem::{Problem, chain};
 use crate::run::Recreations;
@@ -215,13 +215,16 @@ impl Executor {
                 object: &live,
                 reason: match reason {
                     Withdrawal::Unwanted => WITHDRAWN,
-                    Withdrawal::UnitEnded => "its primary is gone, or no longer selected",
+                    Withdrawal::UnitEnded => "its primary is gone",
+                    Withdrawal::Deselected => DESELECTED,
                     Withdrawal::EarlierHook => "the hook of this sync takes its place",
                     Withdrawal::HookEnded => "the hook has ended, and its policy says so",
                 },
             };
             let propagation = match reason {
-                Withdrawal::Unwanted | Withdrawal::UnitEnded => Propagation::of(&live.value()),
+                Withdrawal::Unwanted | Withdrawal::UnitEnded | Withdrawal::Deselected => {
+                    Propagation::of(&live.value())
+                }
                 // The next one of its name is waited for.
                 Withdrawal::EarlierHook | Withdrawal::HookEnded => Propagation::Background,
             };

@@ -13,6 +13,7 @@ use reeve_api::{GROUP, JournalEntrySpec, Operation, PrimaryReference, Reason, VE
 use reeve_cluster::{Cluster, Create, Delete, List, Object, Resource, WriteError};
 use reeve_core::journal::{MAX_ENTRIES, MAX_OVERWRITES, keep};
 use reeve_core::ownership::plugin_label;
+use reeve_core::prune::WINDOW;
 use reeve_core::waves::Propagation;
 use reeve_core::{Digest, ObjectReference, UnitKey};
 use serde_json::json;
@@ -27,6 +28,8 @@ const FIELD_MANAGER: &str = "reeve";
 
 /// Why an object of a unit is deleted that goes on.
 pub(crate) const WITHDRAWN: &str = "the plugin no longer returns it";
+/// Why an object of a unit is deleted whose primary lives.
+pub(crate) const DESELECTED: &str = "its primary is no longer selected";
 /// Why an object is deleted that is nobody's.
 pub(crate) const ABSENT: &str = "the plugin says that it must not exist";
 
@@ -58,14 +61,20 @@ struct Shared {
 /// How the names of entries about overwrites end.
 const OVERWRITE: &str = "-overwrite";
 
+/// How the names of entries end that count against the budget of a plugin.
+const COUNTED: &str = "-withdrawn";
+
 /// The entries that are too many, oldest first. Overwrites have a part of the room
-/// and no more: what was deleted must not be forgotten for them.
-fn surplus(names: &BTreeSet<String>) -> Vec<String> {
+/// and no more: what was deleted must not be forgotten for them. What counts against a
+/// budget stays for as long as it does, so that no restart begins a new one; that is
+/// bounded by the budgets.
+fn surplus(names: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
     let overwrites = || names.iter().filter(|name| name.ends_with(OVERWRITE));
     let too_many = overwrites().count().saturating_sub(MAX_OVERWRITES);
     let mut surplus: Vec<String> = overwrites().take(too_many).cloned().collect();
     let left = names.len() - surplus.len();
     let others = names.iter().filter(|name| !surplus.contains(name));
+    let others = others.filter(|name| !still_counts(name, now));
     let rest: Vec<String> = others
         .take(left.saturating_sub(MAX_ENTRIES))
         .cloned()
@@ -74,12 +83,31 @@ fn surplus(names: &BTreeSet<String>) -> Vec<String> {
     surplus
 }
 
+fn still_counts(name: &str, now: Timestamp) -> bool {
+    let age = written(name).map(|at| now.duration_since(at).unsigned_abs());
+    name.ends_with(COUNTED) && age.is_some_and(|age| age <= WINDOW)
+}
+
+/// When an entry was written, by its name.
+fn written(name: &str) -> Option<Timestamp> {
+    let (seconds, _) = name.split_once('-')?;
+    Timestamp::from_second(seconds.parse().ok()?).ok()
+}
+
 /// What is about to happen to an object.
 pub(crate) struct Deed<'a> {
     pub(crate) operation: Operation,
     pub(crate) unit: &'a UnitKey,
     pub(crate) object: &'a Object,
     pub(crate) reason: &'a str,
+}
+
+impl Deed<'_> {
+    /// Whether it counts against the budget of the plugin.
+    fn counts(&self) -> bool {
+        let counted = [WITHDRAWN, DESELECTED, ABSENT];
+        self.operation == Operation::Recreate || counted.contains(&self.reason)
+    }
 }
 
 impl Journal {
@@ -115,8 +143,7 @@ impl Journal {
             "metadata": {"name": name, "namespace": self.0.namespace},
             "spec": spec,
         });
-        let counts = deed.operation == Operation::Recreate;
-        if counts || [WITHDRAWN, ABSENT].contains(&deed.reason) {
+        if deed.counts() {
             body["metadata"]["labels"] = json!({
                 WITHDRAWN_BY_LABEL: plugin_label(&deed.unit.plugin),
                 UID_LABEL: deed.object.uid(),
@@ -170,6 +197,8 @@ impl Journal {
         let mut name = format!("{seconds:012}-{}", digest.short());
         if deed.operation == Operation::Overwrite {
             name.push_str(OVERWRITE);
+        } else if deed.counts() {
+            name.push_str(COUNTED);
         }
         // etcd's limit is on the whole request.
         if spec
@@ -217,8 +246,7 @@ impl Journal {
             let page = self.0.cluster.list_metadata(list).await;
             let page = page.map_err(|error| unreadable(&error))?;
             withdrawn.extend(page.objects.iter().filter_map(|entry| {
-                let (seconds, _) = entry.name().split_once('-')?;
-                let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
+                let at = written(entry.name())?;
                 Some((entry.label(UID_LABEL)?.to_owned(), at))
             }));
             match page.next {
@@ -258,7 +286,7 @@ impl Journal {
             let mut names = self.0.names.lock();
             let names = names.get_or_insert_default();
             names.insert(newest);
-            surplus(names)
+            surplus(names, self.0.clock.now())
         };
         for name in surplus {
             let delete = Delete {
@@ -304,6 +332,7 @@ mod tests {
             let overwrites = (0..overwrites).map(|n| format!("{n:012}-bbbb{OVERWRITE}"));
             deletions.chain(overwrites).collect()
         };
+        let later = Timestamp::from_second(1_000_000).unwrap();
         for (deletions, overwrites, expected) in [
             (MAX_ENTRIES, 0, 0),
             (MAX_ENTRIES - MAX_OVERWRITES, MAX_OVERWRITES, 0),
@@ -311,11 +340,29 @@ mod tests {
             (MAX_ENTRIES + 3, 0, 3),
             (MAX_ENTRIES, MAX_OVERWRITES + 1, MAX_OVERWRITES + 1),
         ] {
-            let found = surplus(&names(deletions, overwrites));
+            let found = surplus(&names(deletions, overwrites), later);
             assert_eq!(found.len(), expected, "{deletions} {overwrites}");
         }
-        let found = surplus(&names(3, MAX_OVERWRITES + 2));
+        let found = surplus(&names(3, MAX_OVERWRITES + 2), later);
         let first = |n: usize| format!("{n:012}-bbbb{OVERWRITE}");
         assert_eq!(found, [first(0), first(1)]);
+    }
+
+    #[test]
+    fn what_counts_against_a_budget_stays_as_long_as_it_counts() {
+        let counted = |second: usize| format!("{second:012}-aaaa{COUNTED}");
+        let mut names: BTreeSet<String> = (0..3).map(counted).collect();
+        names.extend((0..=MAX_ENTRIES).map(|n| format!("{:012}-bbbb", 10 + n)));
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let window = i64::try_from(WINDOW.as_secs()).unwrap();
+        let found = surplus(&names, at(window));
+        assert_eq!(found.len(), 4);
+        assert!(
+            found.iter().all(|name| name.ends_with("-bbbb")),
+            "{found:?}"
+        );
+        let found = surplus(&names, at(window + 2));
+        let oldest = [counted(0), counted(1)];
+        assert_eq!(found[..2], oldest);
     }
 }

@@ -19,8 +19,8 @@ use reeve_core::ownership::{
     Owner, PLUGIN_LABEL, PRIMARY_ANNOTATION, contributor_prefix, field_manager, finalizers,
     plugin_label, plugin_selector,
 };
-use reeve_core::plan::{Observed, Step, is_precious};
-use reeve_core::waves::{Propagation, Removal};
+use reeve_core::plan::{Ending, Observed, Step, is_precious};
+use reeve_core::waves::{FLUX_PRUNE, Propagation, Removal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +122,7 @@ impl Remover {
             reference: object.reference(),
             uid: object.uid().to_owned(),
             annotations: object.annotations(),
+            flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
             owned_fields: object.manager_fields(&field_manager(&self.plugin)),
             generation: None,
             deleting: object.is_deleting(),
@@ -152,7 +153,7 @@ impl Remover {
             }
         }
         removed.left += going.len();
-        let plan = reeve_core::plan::removal(&owner, &going);
+        let plan = reeve_core::plan::removal(&owner, &going, Ending::Deleted);
         for step in plan.steps() {
             let Step::Delete { object, uid, .. } = step else {
                 continue;
@@ -168,8 +169,7 @@ impl Remover {
     /// Whether an object may go. Nobody looks at each of them here, so what loses data
     /// takes a word of its own, as where a plugin withdraws it.
     fn says(&self, observed: &Observed) -> Removal {
-        let annotations = reeve_core::annotations::Annotations::from(&observed.annotations);
-        let (options, _) = reeve_core::waves::Options::from_annotations(&annotations);
+        let options = observed.options();
         let said = [options.prune, options.delete];
         if said.contains(&Removal::Never) || options.delete == Removal::Confirm {
             return Removal::Confirm;

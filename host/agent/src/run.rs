@@ -43,7 +43,7 @@ use reeve_cluster::{Answer, Object, Snapshot, Store};
 use reeve_core::grant;
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
-use reeve_core::plan::{Preview, PreviewEffect, Progress};
+use reeve_core::plan::{Ending, Preview, PreviewEffect, Progress};
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
 use std::collections::{BTreeSet, HashSet};
@@ -330,7 +330,12 @@ impl Runner {
             unit: unit.clone(),
             uid: String::new(),
         };
-        let mut plan = reeve_core::plan::removal(&owner, &looked.observed);
+        let ending = if lives {
+            Ending::Deselected
+        } else {
+            Ending::Deleted
+        };
+        let mut plan = reeve_core::plan::removal(&owner, &looked.observed, ending);
         if !given_up.is_empty() {
             plan.stages.push(given_up);
         }
@@ -343,6 +348,7 @@ impl Runner {
             ran.absent = false;
             return ran;
         }
+        let unguarded = plan.clone();
         let (plan, holds) = match self.guarded(run, plan, false).await {
             Ok(guarded) => guarded,
             Err(problem) => {
@@ -358,7 +364,7 @@ impl Runner {
         // What is still going is told of by its watch, and the rest goes then.
         ran.absent = plan.is_empty() && plan.progress == Progress::Complete;
         if let Some(rehearsal) = &self.rehearsal {
-            rehearsal.take_down_end(&owner, &looked, plan);
+            rehearsal.take_down_end(&unguarded, plan);
             return ran;
         }
         // It is no longer selected, and waits for nothing more.

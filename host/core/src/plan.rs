@@ -45,7 +45,7 @@ pub use recreate::{Recreation, recreation};
 pub use reeve_ssa::covers;
 pub use refusal::Refusal;
 pub use schemas::Schemas;
-pub use surplus::{Withdrawal, is_precious};
+pub use surplus::{Ending, Withdrawal, is_precious};
 pub use sync::{Blocked, Hooks, Progress};
 pub use taken::{Taken, taken};
 
@@ -226,9 +226,9 @@ pub fn plan(situation: &Situation<'_>) -> Plan {
 /// Decides what to delete when the unit ends: all of `observed` that is provably
 /// the unit's, dependents first, each step gone before the next begins. Objects
 /// that say `Delete=false` stay.
-pub fn removal(owner: &Owner, observed: &[Observed]) -> Plan {
+pub fn removal(owner: &Owner, observed: &[Observed], ending: Ending) -> Plan {
     let mut plan = Plan::default();
     let live = Live::owned(owner, observed, &mut plan.refusals);
-    surplus::end(&live, &mut plan);
+    surplus::end(&live, ending, &mut plan);
     plan
 }

@@ -31,7 +31,7 @@ mod platform_case;
 pub use deletion::{Deletion, deletion};
 pub use dependency::{Dependency, DependencyError, Place};
 pub use hook::{Hook, HookDeletePolicy, HookState, Phase, hook_name};
-pub use options::{ApplyMode, Options, Removal, Role};
+pub use options::{ApplyMode, FLUX_PRUNE, Options, Removal, Role};
 pub use order::{Mode, Notice, Open, OrderError, Sequence, order};
 pub use slots::{Member, Step};
 pub use sync_options::{CompareOptions, Propagation, SyncOptions};

@@ -221,6 +221,7 @@ fn as_observed(stamped: &Stamped) -> Observed {
     Observed {
         reference: stamped.reference.clone(),
         uid: format!("uid-{}", stamped.reference.name),
+        flux_prune: None,
         annotations: annotations
             .into_iter()
             .flatten()

@@ -104,8 +104,9 @@ fn nothing_stays_behind() -> Result<()> {
     let cluster = ControlPlane::start()?;
     let folder = cluster.folder().to_owned();
     let name = folder.to_string_lossy().into_owned();
-    // Three servers, each under its supervisor. Nobody waits for the last of them.
-    eventually("the servers run", || expect_processes(&name, 6))?;
+    // Three servers and a proxy, each under its supervisor. Nobody waits for the last of
+    // them.
+    eventually("the servers run", || expect_processes(&name, 8))?;
 
     drop(cluster);
     assert_eq!(processes_using(&name)?, 0);
@@ -136,7 +137,7 @@ fn servers_of_a_killed_test_end() -> Result<()> {
         .map_while(Result::ok)
         .find_map(|line| line.strip_prefix("folder ").map(str::to_owned))
         .context("the victim did not start its servers")?;
-    expect_processes(&folder, 4)?;
+    expect_processes(&folder, 6)?;
 
     victim.kill()?;
     victim.wait()?;

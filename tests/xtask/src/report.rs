@@ -84,14 +84,20 @@ impl Report {
     pub(crate) fn count(&mut self, step: &str, run: impl FnOnce() -> Result<Counts>) {
         eprintln!("\n=== {step}");
         let started = Instant::now();
-        let (counts, note) = run().map_or_else(
+        let result = run();
+        self.counted(step, result, started.elapsed());
+    }
+
+    /// Adds the row of a step that has counted its own tests.
+    pub(crate) fn counted(&mut self, step: &str, result: Result<Counts>, time: Duration) {
+        let (counts, note) = result.map_or_else(
             |error| {
                 eprintln!("error: {error:#}");
                 (Counts::ONE_FAILED, first_line(&format!("{error:#}")))
             },
             |counts| (counts, String::new()),
         );
-        self.add(step, counts, started.elapsed(), note);
+        self.add(step, counts, time, note);
     }
 
     /// Adds a row for tests that could not run, and says so at once.

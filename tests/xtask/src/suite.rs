@@ -1,17 +1,18 @@
-//! The tests of all crates, compiled at once and run one program at a time, or several
-//! where they mostly wait.
+//! The tests of all crates, compiled at once and run several programs at a time.
 //!
 //! Cargo could run them too, but it would not count, would not end a test that
 //! hangs, and could not leave out the tests against real servers without
 //! compiling half of the workspace a second time with other features.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::process::{self, Captured};
@@ -21,9 +22,9 @@ use crate::workspace::{Workspace, executable_named};
 /// No program of tests takes nearly as long.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Programs that wait for servers and run at once: one more than the cores of the
-/// smallest machine on which all of this must run.
-const WAITING: usize = 3;
+/// Programs that run at once: one more than the cores of the smallest machine on which
+/// all of this must run, since many wait for servers most of the time.
+const LANES: usize = 3;
 
 /// Everything the workspace compiles to, tests included.
 pub(crate) struct Suite {
@@ -33,22 +34,12 @@ pub(crate) struct Suite {
     logs: PathBuf,
 }
 
-/// Which programs of a package.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Programs<'a> {
-    All,
-    Only(&'a str),
-    Without(&'a str),
-}
-
-impl Programs<'_> {
-    fn has(self, target: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(name) => target == name,
-            Self::Without(name) => target != name,
-        }
-    }
+/// How the programs of one package went.
+pub(crate) struct Ran {
+    pub(crate) package: String,
+    pub(crate) result: Result<Counts>,
+    /// Of all its programs, one after the other.
+    pub(crate) time: Duration,
 }
 
 /// One program of tests.
@@ -75,78 +66,61 @@ impl Suite {
         })
     }
 
-    /// The packages that have tests, by name.
-    pub(crate) fn packages(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.programs.iter().map(|p| p.package.clone()).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
-
-    /// Runs the tests of one package whose names contain `filter`, one program at a
-    /// time.
-    pub(crate) fn run(&self, package: &str, filter: Option<&str>) -> Result<Counts> {
-        let programs: Vec<_> = self.of(package, Programs::All).collect();
-        self.run_in_lanes(1, &programs, filter)
-    }
-
-    /// Runs those of a package that mostly wait for servers, in several lanes. The
-    /// first to start are those named in `longest`, so that no lane ends long before
-    /// the others.
-    pub(crate) fn run_waiting(
+    /// Runs the tests whose names contain `filter`, of all programs for which `runs` says
+    /// so of their package and name. Several run at once; the first to start are those
+    /// named in `longest`, so that none runs long after all others.
+    pub(crate) fn run(
         &self,
-        package: &str,
-        programs: Programs<'_>,
+        runs: impl Fn(&str, &str) -> bool,
         longest: &[&str],
         filter: Option<&str>,
-    ) -> Result<Counts> {
-        let mut programs: Vec<_> = self.of(package, programs).collect();
+    ) -> Vec<Ran> {
+        let all = self.programs.iter();
+        let mut programs: Vec<_> = all.filter(|one| runs(&one.package, &one.target)).collect();
         let place = |name: &str| longest.iter().position(|one| *one == name);
         programs.sort_by_key(|program| place(&program.target).unwrap_or(longest.len()));
-        self.run_in_lanes(WAITING, &programs, filter)
-    }
-
-    /// Each lane takes the next program when it is done with one.
-    fn run_in_lanes(
-        &self,
-        lanes: usize,
-        programs: &[&Program],
-        filter: Option<&str>,
-    ) -> Result<Counts> {
-        let next = AtomicUsize::new(0);
-        let lane = || -> Result<Counts> {
-            let mut counts = Counts::default();
+        let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        let lane = || {
             while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                counts += program.run(&self.logs, filter)?;
+                let started = Instant::now();
+                let result = program.run(&self.logs, filter);
+                let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                let row = rows.entry(program.package.as_str());
+                let (sum, time) = row.or_insert_with(|| (Ok(Counts::default()), Duration::ZERO));
+                add(sum, result);
+                *time += started.elapsed();
             }
-            Ok(counts)
         };
         thread::scope(|scope| {
-            let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
-            let mut total = Counts::default();
-            for lane in lanes {
-                total += lane
-                    .join()
-                    .map_err(|_| anyhow!("a lane of tests ended"))??;
+            for _ in 0..LANES {
+                scope.spawn(lane);
             }
-            Ok(total)
-        })
+        });
+        let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let row = |(package, (result, time)): (&str, _)| Ran {
+            package: package.to_owned(),
+            result,
+            time,
+        };
+        rows.into_iter().map(row).collect()
     }
 
-    /// How many tests of one package would run.
+    /// How many tests would run of all programs for which `runs` says so of their
+    /// package and name.
     pub(crate) fn count(
         &self,
-        package: &str,
-        programs: Programs<'_>,
+        runs: impl Fn(&str, &str) -> bool,
         filter: Option<&str>,
     ) -> Result<usize> {
         let mut total = 0;
-        for program in self.of(package, programs) {
+        let all = self.programs.iter();
+        for program in all.filter(|one| runs(&one.package, &one.target)) {
             let listing = program.command(filter).arg("--list").output()?;
             if !listing.status.success() {
                 bail!(
-                    "{} of {package} cannot list its tests ({}): {}",
+                    "{} of {} cannot list its tests ({}): {}",
                     program.target,
+                    program.package,
                     listing.status,
                     String::from_utf8_lossy(&listing.stderr)
                 );
@@ -158,15 +132,6 @@ impl Suite {
                 .count();
         }
         Ok(total)
-    }
-
-    fn of<'a>(
-        &'a self,
-        package: &'a str,
-        programs: Programs<'a>,
-    ) -> impl Iterator<Item = &'a Program> {
-        let all = self.programs.iter();
-        all.filter(move |program| program.package == package && programs.has(&program.target))
     }
 
     /// The folder for what the tests print.
@@ -206,11 +171,11 @@ impl Program {
     }
 
     fn run(&self, logs: &Path, filter: Option<&str>) -> Result<Counts> {
-        let what = if self.target.replace('_', "-") == self.package {
-            "unit tests".to_owned()
-        } else {
-            self.target.clone()
+        let target = match self.target.as_str() {
+            own if own.replace('_', "-") == self.package => "unit tests",
+            other => other,
         };
+        let what = format!("{}, {target}", self.package);
         let log = logs.join(format!("{}-{}.log", self.package, self.target));
         let captured = process::capture(&mut self.command(filter), &what, &log, LIMIT)
             .with_context(|| format!("cannot run {}", self.executable.display()))?;
@@ -219,10 +184,20 @@ impl Program {
             eprintln!("{}", captured.output);
         }
         if let Some(failure) = &captured.failure {
-            eprintln!("{what} of {} ended with {failure}", self.package);
+            eprintln!("{what} ended with {failure}");
         }
         eprintln!("  {what}: {counts}");
         Ok(counts)
+    }
+}
+
+/// Adds what one program counted to what others of its package did. A program that could
+/// not run fails its package, and what the others counted is in their logs.
+fn add(sum: &mut Result<Counts>, result: Result<Counts>) {
+    match (sum.as_mut(), result) {
+        (Ok(sum), Ok(counts)) => *sum += counts,
+        (Ok(_), Err(error)) => *sum = Err(error),
+        (Err(_), _) => {}
     }
 }
 

@@ -9,26 +9,28 @@ use anyhow::{Context, Result, bail};
 use reeve_real::Postgres;
 
 use crate::report::{Counts, Report};
-use crate::suite::{self, Programs, Suite};
+use crate::suite::{self, Suite};
 use crate::workspace::Workspace;
 use crate::{components, lint, process};
 
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
 
-/// Those of its programs that take longest, the longest first.
+/// The programs of tests that take longest, the longest first.
 const LONGEST: &[&str] = &[
     "chart",
+    "it",
     "clients",
     "faithful",
     "registry",
     "faults",
     "bad_input",
+    "operators",
     "story",
     "outside",
 ];
 
-/// The program among them that needs servers which are no part of a cluster.
+/// The program of the real servers' tests that needs servers which are no part of a cluster.
 const OUTSIDE: &str = "outside";
 
 /// Far more than all scenarios of one plugin take.
@@ -52,10 +54,9 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         if filter.is_none() {
             report.check("nothing is built twice", || workspace.check_built_once());
         }
-        crates(&mut report, &suite, filter);
+        programs(&mut report, &suite, filter)?;
         doc_tests(&mut report, workspace, &suite, filter);
         scenarios(&mut report, workspace, &suite, filter)?;
-        real_servers(&mut report, &suite, filter)?;
         if filter.is_none() {
             report.check("generated CRDs", || {
                 lint::crds(workspace, &suite.reeve, true)
@@ -70,12 +71,17 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
     Ok(lint::exit_code(&report))
 }
 
-fn crates(report: &mut Report, suite: &Suite, filter: Option<&str>) {
-    for package in suite.packages() {
-        if package != REAL {
-            report.count(&package, || suite.run(&package, filter));
-        }
+/// The programs of tests of all crates, those against real servers among them.
+fn programs(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<()> {
+    let real = real_servers(report, suite, filter)?;
+    let runs = |package: &str, target: &str| {
+        package != REAL || real == Real::All || (real == Real::Inside && target != OUTSIDE)
+    };
+    eprintln!("\n=== tests of all crates");
+    for ran in suite.run(runs, LONGEST, filter) {
+        report.counted(&ran.package, ran.result, ran.time);
     }
+    Ok(())
 }
 
 /// The examples in documentation; cargo alone can compile these.
@@ -146,12 +152,21 @@ fn junit_counts(path: &Path) -> Result<Counts> {
     })
 }
 
-/// Builds the real servers, if need be, and runs the tests against them. On the
+/// Which tests against real servers can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Real {
+    None,
+    /// All but those that need servers outside of a cluster.
+    Inside,
+    All,
+}
+
+/// Builds the real servers, if need be, and says which tests can run against them. On the
 /// build machine they must run; on others they cannot be had without Go.
-fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<()> {
-    let tests = suite.count(REAL, Programs::All, filter)?;
+fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<Real> {
+    let tests = suite.count(|package, _| package == REAL, filter)?;
     if tests == 0 {
-        return Ok(());
+        return Ok(Real::None);
     }
     let built = reeve_real::parts::ALL
         .iter()
@@ -160,7 +175,7 @@ fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Res
     if !built && !must_run && !process::is_there("go", "version") {
         let why = "Go is not installed, so the real servers cannot be built";
         report.skip(REAL, tests, why);
-        return Ok(());
+        return Ok(Real::None);
     }
     let parts = report.check("build of the real servers", || {
         reeve_real::parts::ALL
@@ -169,14 +184,12 @@ fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Res
     });
     if parts.is_none() {
         report.skip(REAL, tests, "the real servers could not be built");
-        return Ok(());
+        return Ok(Real::None);
     }
-    let programs = match has_outside(report, suite, filter, must_run)? {
-        true => Programs::All,
-        false => Programs::Without(OUTSIDE),
-    };
-    report.count(REAL, || suite.run_waiting(REAL, programs, LONGEST, filter));
-    Ok(())
+    Ok(match has_outside(report, suite, filter, must_run)? {
+        true => Real::All,
+        false => Real::Inside,
+    })
 }
 
 /// The same for servers outside of a cluster, which take more than Go. Returns whether
@@ -188,7 +201,8 @@ fn has_outside(
     must_run: bool,
 ) -> Result<bool> {
     let step = format!("{REAL} {OUTSIDE}");
-    let tests = suite.count(REAL, Programs::Only(OUTSIDE), filter)?;
+    let outside = |package: &str, target: &str| package == REAL && target == OUTSIDE;
+    let tests = suite.count(outside, filter)?;
     if tests == 0 {
         return Ok(false);
     }

@@ -486,6 +486,13 @@ impl Controller {
         let Some(state) = self.state.plugins.get_mut(plugin) else {
             return;
         };
+        if let (Some(gone), None) = (&change.old, &change.new)
+            && let Some(primary) = old.as_ref().and_then(|label| state.labels.get(label))
+            && let Some(unit) = state.units.get_mut(primary)
+        {
+            unit.sync
+                .note_gone(gone.uid(), || gone.value(), self.clock.now());
+        }
         // What we wrote ourselves needs no answer, unless it took the object from
         // another unit; nor does what is none of our business. What a unit has made is
         // looked at by the run that made it and known before the next one begins; one

@@ -323,7 +323,8 @@ impl Controller {
             state.effects = effects;
         }
         let now = self.clock.now();
-        if let Some(sync) = ran.sync {
+        if let Some(mut sync) = ran.sync {
+            sync.keep_ends(&state.sync);
             let blocker = sync
                 .blocked
                 .as_ref()

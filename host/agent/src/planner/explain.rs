@@ -7,7 +7,7 @@ use crate::problem::chain;
 use crate::run::Rehearsal;
 use reeve_cluster::Object;
 use reeve_core::fields::{OwnedField, owned_fields};
-use reeve_core::ownership::field_manager;
+use reeve_core::ownership::{contributor, contributor_prefix, field_manager, is_contributor};
 use reeve_core::{GroupVersionKind, ObjectReference};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,13 +73,20 @@ impl Planner {
         let mut writers = BTreeMap::new();
         // Without the right to see what is installed, owners are told by name.
         for plugin in self.plugins().await.unwrap_or_default() {
-            let manager = field_manager(&plugin);
-            if managers.contains(&manager) {
-                writers.insert(manager, self.writer(&plugin, &object).await);
+            let (own, units) = (field_manager(&plugin), contributor_prefix(&plugin));
+            let its = |manager: &&String| {
+                **manager == own || (is_contributor(manager) && manager.starts_with(&units))
+            };
+            for manager in managers.iter().filter(its) {
+                let writer = self.writer(&plugin, manager, &object).await;
+                writers.insert(manager.clone(), writer);
             }
         }
         for manager in managers {
-            let removed = manager.strip_prefix("reeve/").map(str::to_owned);
+            let removed = manager.strip_prefix("reeve/").map(|name| {
+                let unit = name.rsplit_once(':').filter(|_| is_contributor(&manager));
+                unit.map_or(name, |(plugin, _)| plugin).to_owned()
+            });
             if let Some(plugin) = removed.filter(|_| !writers.contains_key(&manager)) {
                 let writer = Writer {
                     plugin,
@@ -102,7 +109,7 @@ impl Planner {
         })
     }
 
-    async fn writer(&self, plugin: &str, object: &Object) -> Writer {
+    async fn writer(&self, plugin: &str, manager: &str, object: &Object) -> Writer {
         let mut writer = Writer {
             plugin: plugin.to_owned(),
             version: None,
@@ -125,21 +132,24 @@ impl Planner {
             }
         };
         writer.version = Some((opened.version().to_owned(), opened.digest()));
-        opened.find_unit(object, &mut writer).await;
+        opened.find_unit(manager, object, &mut writer).await;
         writer
     }
 }
 
 impl Opened<'_> {
-    /// Looks for the unit that wants an object: the one that its marks name, or
-    /// else any whose call returns it.
-    async fn find_unit(&self, object: &Object, writer: &mut Writer) {
-        let marked = self
-            .state
-            .orphan(object)
-            .map(|unit| (*unit.primary).clone());
+    /// Looks for the unit that wants an object: the one that its marks or the manager
+    /// name, or else any whose call returns it.
+    async fn find_unit(&self, manager: &str, object: &Object, writer: &mut Writer) {
+        let mut others = self.units();
+        let marked = if is_contributor(manager) {
+            others.retain(|primary| contributor(&self.state.unit(primary)) == manager);
+            others.first().cloned()
+        } else {
+            let unit = self.state.orphan(object);
+            unit.map(|unit| (*unit.primary).clone())
+        };
         let known = marked.clone().into_iter();
-        let others = self.units();
         for primary in known.chain(
             others
                 .into_iter()

@@ -267,7 +267,8 @@ impl Opened<'_> {
             if let Step::Delete { object, reason, .. } = step {
                 let why = match reason {
                     Withdrawal::Unwanted => "the plugin no longer returns it",
-                    Withdrawal::UnitEnded => "its primary is gone, or no longer selected",
+                    Withdrawal::UnitEnded => "its primary is gone",
+                    Withdrawal::Deselected => "its primary is no longer selected",
                     Withdrawal::EarlierHook => "the hook of this sync takes its place",
                     Withdrawal::HookEnded => "the hook has ended, and its policy says so",
                 };

@@ -246,6 +246,7 @@ impl Runner {
                 ran.sync = Some(sync);
                 return Ok(false);
             }
+            let unguarded = plan.clone();
             let (plan, holds) = self.guarded(run, plan, false).await?;
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
             ran.problems
@@ -254,7 +255,7 @@ impl Runner {
                 ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
             }
             if let Some(rehearsal) = &self.rehearsal {
-                rehearsal.take_down_end(&owner, &looked, plan);
+                rehearsal.take_down_end(&unguarded, plan);
                 return Ok(false);
             }
             if plan.is_empty() {

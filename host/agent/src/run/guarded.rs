@@ -4,7 +4,8 @@ use super::{Run, Runner};
 use crate::problem::Problem;
 use reeve_api::Reason;
 use reeve_core::plan::{Plan, Progress, Step, Withdrawal};
-use reeve_core::prune::{Cause, Hold, Request, Token};
+use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
+use reeve_core::waves::Removal;
 use reeve_core::{ObjectReference, UnitKey};
 
 impl Runner {
@@ -19,13 +20,29 @@ impl Runner {
             let mut steps = plan.steps();
             steps.any(|step| matches!(step, Step::Delete { reason, .. } if *reason == wanted))
         };
-        let (withdraws, ends) = (of(Withdrawal::Unwanted), of(Withdrawal::UnitEnded));
-        let cause = if ends { Cause::Ended } else { Cause::Withdrawn };
-        let candidates = if withdraws || ends {
+        let (ends, deselected) = (of(Withdrawal::UnitEnded), of(Withdrawal::Deselected));
+        let cause = match (ends, deselected) {
+            (true, _) => Cause::Ended,
+            (false, true) => Cause::Deselected,
+            (false, false) => Cause::Withdrawn,
+        };
+        let mut candidates = if ends || deselected || of(Withdrawal::Unwanted) {
             std::mem::take(&mut plan.surplus)
         } else {
             Vec::new()
         };
+        // What is contributed to objects of others goes with an answer that may be a
+        // mistake no more than objects do.
+        if empty_not_meant {
+            candidates.extend(plan.steps().filter_map(|step| match step {
+                Step::Release { object, uid } => Some(Candidate {
+                    reference: object.clone(),
+                    uid: uid.clone(),
+                    removal: Removal::Unsaid,
+                }),
+                _ => None,
+            }));
+        }
         // One that wants to delete nothing ends what it held; while it is under way
         // nobody knows what it will want.
         if candidates.is_empty() && plan.progress < Progress::Applied {
@@ -55,9 +72,10 @@ impl Runner {
                 Step::Delete {
                     object,
                     uid,
-                    reason: Withdrawal::Unwanted | Withdrawal::UnitEnded,
+                    reason: Withdrawal::Unwanted | Withdrawal::UnitEnded | Withdrawal::Deselected,
                     ..
                 } => may_go(object, uid),
+                Step::Release { object, uid } => !empty_not_meant || may_go(object, uid),
                 _ => true,
             });
         }

@@ -12,6 +12,7 @@ use reeve_core::health::{
 use reeve_core::manifest::is_claim;
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
 use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wanted};
+use reeve_core::waves::{FLUX_PRUNE, Role};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -57,6 +58,7 @@ impl Observation {
                 reference: object.reference(),
                 uid: object.uid().to_owned(),
                 annotations: object.annotations(),
+                flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
                 owned_fields: owned_fields(&object, &active.field_manager),
                 generation: object.generation(),
                 deleting: object.is_deleting(),
@@ -134,7 +136,14 @@ impl Observation {
                 return Gate::Pass;
             }
         }
-        let live = object.value();
+        let mut live = object.value();
+        // How a hook has ended counts, whoever takes it away then.
+        if observed.deleting
+            && matches!(observed.options().role, Role::Hook(_))
+            && let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("deletionTimestamp");
+        }
         let said = applied.map_or(&live, |applied| applied.body);
         let rule = match Rule::of(said) {
             Ok(rule) => rule,

@@ -149,11 +149,10 @@ impl Rehearsal {
     }
 
     /// Takes down how a unit would end. The plan has passed the guard.
-    pub(super) fn take_down_end(&self, owner: &Owner, looked: &Observation, plan: Plan) {
-        let unguarded = reeve_core::plan::removal(owner, &looked.observed);
+    pub(super) fn take_down_end(&self, unguarded: &Plan, plan: Plan) {
         let mut taken = self.taken.lock();
         taken.planned = true;
-        taken.held = held(&unguarded, &plan);
+        taken.held = held(unguarded, &plan);
         taken.plan = plan;
     }
 

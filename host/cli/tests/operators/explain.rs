@@ -183,3 +183,41 @@ async fn errors_say_what_to_do() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     assert!(said.out.starts_with("Namespace default\n"), "{}", said.out);
 }
+
+/// What a plugin contributes to somebody else's object is its as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contributed_field_is_of_the_unit_that_contributes_it() {
+    let mut desk = Desk::new().await;
+    desk.world.start();
+    let shared = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "shared", "namespace": "alice"}, "data": {"theirs": "x"},
+    });
+    let mut contribution = shared.clone();
+    contribution["data"] = json!({"ours": "1"});
+    contribution["metadata"]["annotations"] = json!({"reeve.dev/apply": "Contribute"});
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "writes": ["ConfigMap.v1"], "scope": "cluster",
+        "reconcile": {"do": "nothing", "meant": true},
+    });
+    let data = [("plugin.wasm", guest("chameleon"))];
+    desk.world.install("told", &data, Some(config)).await;
+    for tenant in ["alice", "bob"] {
+        desk.world.tenant(tenant, &[]).await;
+    }
+    desk.world.apply(&shared).await;
+    let deed = json!({"do": "raw", "text": contribution.to_string()}).to_string();
+    let patch = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": deed}}});
+    let alice = reeve_it::profile_reference("alice");
+    desk.world.edit(&alice, patch).await;
+    desk.world.settle().await;
+    let (code, answer) = desk.json("explain configmap shared -n alice").await;
+    assert_eq!(code, Some(0), "{answer}");
+    let plugin = &answer["plugins"][0];
+    assert_eq!(plugin["plugin"], "told", "{answer}");
+    assert_eq!(plugin["primary"]["name"], "alice", "{answer}");
+    assert!(plugin["call"]["reads"].is_array(), "{answer}");
+    let manager = plugin["manager"].as_str().unwrap_or_default();
+    assert!(manager.starts_with("reeve/told:"), "{answer}");
+    assert_eq!(desk.reeve("explain cm shared -n alice").await.code, Some(0));
+}

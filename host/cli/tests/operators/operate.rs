@@ -272,7 +272,7 @@ async fn held_deletions_can_be_listed_and_approved() {
         said.out,
         format!(
             "{token}\n  Profile alice: 2 deletions are held: the plugin returned no objects and \
-             did not say that an empty set is meant: ConfigMap alice/chameleon-alice-0, ConfigMap \
+             did not say that an empty set is meant (of objects of others, only what it contributes goes): ConfigMap alice/chameleon-alice-0, ConfigMap \
              alice/chameleon-alice-1\n  approve with: reeve approve chameleon {token}\n"
         )
     );

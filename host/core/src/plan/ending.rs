@@ -2,7 +2,7 @@
 //! has, dependents first, then hooks after.
 
 use super::observed::{Live, identity};
-use super::surplus::{self, Withdrawal};
+use super::surplus::{self, Ending, Withdrawal};
 use super::sync::{State, Walk};
 use super::{Plan, Progress, Situation, Step};
 use crate::health::HealthStatus;
@@ -90,7 +90,7 @@ pub fn end(situation: &Situation<'_>) -> Plan {
         .map(identity)
         .collect();
     let before = live.without(|reference| after.contains(&identity(reference)));
-    surplus::end(&before, walk.plan);
+    surplus::end(&before, Ending::Deleted, walk.plan);
     if walk.plan.progress < Progress::Complete {
         return plan;
     }

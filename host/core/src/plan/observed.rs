@@ -1,9 +1,11 @@
 //! What was observed of the objects of a unit.
 
 use super::{Refusal, Situation};
+use crate::annotations::Annotations;
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::ownership::{APPLIED_ANNOTATION, Owner, PRIMARY_ANNOTATION};
+use crate::waves::Options;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,6 +18,8 @@ pub struct Observed {
     pub uid: String,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
+    /// Its label [`FLUX_PRUNE`](crate::waves::FLUX_PRUNE), if it has one.
+    pub flux_prune: Option<String>,
     /// `fieldsV1` of our manager's `Apply` entry; none when there is no such
     /// entry, and so no proof that we made it.
     pub owned_fields: Option<Value>,
@@ -28,6 +32,12 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// What it says about how it is handled, as far as that outlives its body.
+    pub fn options(&self) -> Options {
+        let annotations = Annotations::from(&self.annotations);
+        Options::of_live(&annotations, self.flux_prune.as_deref()).0
+    }
+
     /// What of it follows from what was sent: equal as long as that is neither sent
     /// anew nor taken by others.
     pub fn fingerprint(&self) -> Digest {

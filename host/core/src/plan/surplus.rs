@@ -3,7 +3,6 @@
 
 use super::observed::{Identity, Live, identity};
 use super::{Observed, Plan, Progress, Step};
-use crate::annotations::Annotations;
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::PRUNE_ANNOTATION;
 use crate::prune::Candidate;
@@ -15,8 +14,10 @@ use std::collections::HashMap;
 pub enum Withdrawal {
     /// The plugin no longer returns it.
     Unwanted,
-    /// Its unit has ended.
+    /// Its unit has ended: the primary is gone, or going.
     UnitEnded,
+    /// Its unit has ended although the primary lives: it is no longer selected.
+    Deselected,
     /// The hook of an earlier sync makes room for that of this one.
     EarlierHook,
     /// The hook has ended, and its policy says so.
@@ -73,14 +74,34 @@ pub(super) fn withdraw(live: &Live<'_>, wanted: &HashMap<Identity<'_>, usize>, p
     );
 }
 
+/// Why a unit ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its primary is gone, or is being deleted: somebody asked for the end.
+    Deleted,
+    /// Its primary lives and is no longer selected: by its labels, or by another version
+    /// of the plugin. That may be a mistake as anything that a plugin withdraws may.
+    Deselected,
+}
+
+impl From<Ending> for Withdrawal {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Deleted => Self::UnitEnded,
+            Ending::Deselected => Self::Deselected,
+        }
+    }
+}
+
 /// Adds the deletion of all that is left of a unit that has ended.
-pub(super) fn end(live: &Live<'_>, plan: &mut Plan) {
-    plan.surplus = candidates(&live.all(), Withdrawal::UnitEnded);
+pub(super) fn end(live: &Live<'_>, ending: Ending, plan: &mut Plan) {
+    let reason = Withdrawal::from(ending);
+    plan.surplus = candidates(&live.all(), reason);
     let (members, by_name) = members(live.all());
     let order = waves::deletion(&members);
     let mut steps = order.last;
     steps.extend(order.steps);
-    delete(&by_name, steps, |_| true, Withdrawal::UnitEnded, plan);
+    delete(&by_name, steps, |_| true, reason, plan);
     if !plan.is_empty() {
         plan.progress = Progress::Applying;
     } else if live.all().iter().any(|object| object.deleting) {
@@ -155,8 +176,7 @@ fn judged<'a>(
 ) -> impl Iterator<Item = (Candidate, Withdrawal)> + 'a {
     let open = surplus.iter().filter(|object| !object.deleting);
     open.map(move |object| {
-        let annotations = Annotations::from(&object.annotations);
-        let (options, _) = Options::from_annotations(&annotations);
+        let options = object.options();
         let removal = removal(object, &options, reason);
         let of_hook = of_hook(&object.reference.kind, &options, removal, reason);
         let candidate = Candidate {
@@ -188,7 +208,7 @@ fn of_hook(
 /// What an object says about being deleted for a reason.
 fn removal(object: &Observed, options: &Options, reason: Withdrawal) -> Removal {
     let said = match reason {
-        Withdrawal::UnitEnded => options.delete,
+        Withdrawal::UnitEnded | Withdrawal::Deselected => options.delete,
         _ => options.prune,
     };
     let allowed = object
@@ -211,8 +231,7 @@ fn members<'a>(objects: Vec<&'a Observed>) -> (Vec<Member>, ByName<'a>) {
     let mut members = Vec::with_capacity(objects.len());
     let mut by_name = HashMap::with_capacity(objects.len());
     for object in objects {
-        let annotations = Annotations::from(&object.annotations);
-        let (options, _) = Options::from_annotations(&annotations);
+        let options = object.options();
         members.push(Member {
             reference: object.reference.clone(),
             options: options.clone(),

@@ -39,6 +39,15 @@ fn wanted(kind: &str, name: &str, annotations: &[(&str, &str)]) -> Wanted {
     }
 }
 
+#[test]
+fn a_label_of_flux_keeps_an_object_as_its_annotation_does() {
+    let mut world = World::with_all_applied(vec![at_wave("kept", 0), at_wave("gone", 0)]);
+    world.live.get_mut("kept").unwrap().flux_prune = Some("Disabled".to_owned());
+    world.wanted = vec![at_wave("new", 0)];
+    assert_eq!(world.run(), ["+new, -gone"]);
+    assert!(world.live.contains_key("kept"));
+}
+
 fn at_wave(name: &str, wave: i64) -> Wanted {
     wanted("ConfigMap", name, &[("reeve.dev/wave", &wave.to_string())])
 }
@@ -64,6 +73,7 @@ fn applied(one: &Wanted) -> Observed {
             .iter()
             .map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
             .collect(),
+        flux_prune: None,
         owned_fields: Some(json!({
             "f:metadata": {
                 "f:labels": keys(&metadata["labels"]),
@@ -403,7 +413,7 @@ fn the_end_of_a_unit_takes_dependents_first() {
     let mut order = Vec::new();
     loop {
         let observed: Vec<Observed> = world.live.values().cloned().collect();
-        let plan = removal(&owner(), &observed);
+        let plan = removal(&owner(), &observed, Ending::Deleted);
         if plan.is_empty() {
             break;
         }

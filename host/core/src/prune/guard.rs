@@ -13,6 +13,9 @@ pub enum Cause {
     /// The plugin no longer wants them, while their unit goes on. This is what
     /// is guarded.
     Withdrawn,
+    /// Their unit ends although its primary lives, which is no longer selected. All of
+    /// a unit goes then, and otherwise this is guarded as what is withdrawn.
+    Deselected,
     /// Their unit ends because its primary was deleted: somebody asked for it,
     /// and only what annotations say stands against it.
     Ended,
@@ -95,6 +98,8 @@ pub struct Guard {
     approvals_end: Timestamp,
     /// Something was held before a restart, and not all units have been heard.
     catching_up: bool,
+    /// All units have been heard since then.
+    is_caught_up: bool,
 }
 
 impl Guard {
@@ -109,6 +114,7 @@ impl Guard {
             approved: HashMap::new(),
             approvals_end: Timestamp::MIN,
             catching_up: false,
+            is_caught_up: false,
         }
     }
 
@@ -143,7 +149,7 @@ impl Guard {
         was_holding: bool,
     ) {
         self.spent.extend(spent);
-        self.catching_up = was_holding;
+        self.catching_up = was_holding && !self.is_caught_up;
     }
 
     /// What to keep over a restart; for [`Guard::resumed`].
@@ -160,6 +166,7 @@ impl Guard {
     /// Says that every unit has made a request since the restart.
     pub fn caught_up(&mut self) {
         self.catching_up = false;
+        self.is_caught_up = true;
     }
 
     /// Decides about a request.
@@ -192,7 +199,7 @@ impl Guard {
         }
         if request.cause == Cause::Ended {
             verdict.delete.append(&mut free);
-        } else {
+        } else if request.cause == Cause::Withdrawn {
             let percent = self.policy.unit_share_percent;
             let owned = request.unit_owns;
             if self.policy.exceeds(free.len(), owned, percent) {
@@ -226,7 +233,7 @@ impl Guard {
         cause: Cause,
         empty_not_meant: bool,
     ) -> Option<(usize, Reason)> {
-        let withdrawn = cause == Cause::Withdrawn;
+        let withdrawn = cause != Cause::Ended;
         if withdrawn && empty_not_meant {
             return Some((0, Reason::Empty));
         }
@@ -250,7 +257,9 @@ impl Guard {
         now: Timestamp,
         verdict: &mut Verdict,
     ) {
-        self.held.remove(unit);
+        // All of it once more stays held, however long ago it was asked for; only some of
+        // it is another request.
+        let before = self.held.remove(unit).unwrap_or_default();
         // Most units have no approvals, and digests are not free.
         let as_one = !approvals.is_empty()
             && approvals.contains(&Token::of(&self.plugin, free.iter().map(|one| (unit, one))));
@@ -261,7 +270,17 @@ impl Guard {
             self.note_approved(unit, &approved, now);
         }
         verdict.delete.extend(approved);
-        let reason = self.over_limit(&open, plugin_owns);
+        let reason = match &self.reason {
+            // What waited only for others is asked for anew when they wait no more.
+            Some(reason)
+                if *reason != Reason::Latched
+                    && self.held.is_empty()
+                    && contains(&open, &before) =>
+            {
+                Some(reason.clone())
+            }
+            _ => self.over_limit(&open, plugin_owns),
+        };
         match reason {
             _ if open.is_empty() => {}
             None => {
@@ -413,6 +432,12 @@ impl Guard {
             self.approved.clear();
         }
     }
+}
+
+/// Whether something was held, and all of it is asked for.
+fn contains(open: &[Candidate], held: &[Candidate]) -> bool {
+    let mut held = held.iter().peekable();
+    held.peek().is_some() && held.all(|one| open.iter().any(|open| open.uid == one.uid))
 }
 
 #[cfg(test)]

@@ -62,7 +62,10 @@ impl fmt::Display for Hold {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub enum Reason {
     /// The plugin returned nothing, and did not say that nothing is meant.
-    #[error("the plugin returned no objects and did not say that an empty set is meant")]
+    #[error(
+        "the plugin returned no objects and did not say that an empty set is meant (of objects of \
+         others, only what it contributes goes)"
+    )]
     Empty,
     /// Deleting these kinds takes data of others with it.
     #[error("deleting them loses data, and they are not annotated `reeve.dev/prune: allow`")]

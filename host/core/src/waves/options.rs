@@ -37,7 +37,8 @@ const DELETE: &str = "reeve.dev/delete";
 const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 const FLUX_FORCE: &str = "kustomize.toolkit.fluxcd.io/force";
-const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+/// Annotation or label of Flux, by which an object asks to be left where it is.
+pub const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
 const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 
 /// What to do with an object that is to go.
@@ -126,9 +127,13 @@ impl Options {
         Self::read(&Annotations::of(object), label(FLUX_PRUNE))
     }
 
-    /// Those that annotations alone say, as of an object of which no more is kept.
-    pub fn from_annotations(annotations: &Annotations<'_>) -> (Self, Vec<Warning>) {
-        Self::read(annotations, None)
+    /// Those of an object of which no more is kept than its annotations and its label
+    /// [`FLUX_PRUNE`].
+    pub fn of_live(
+        annotations: &Annotations<'_>,
+        flux_prune_label: Option<&str>,
+    ) -> (Self, Vec<Warning>) {
+        Self::read(annotations, flux_prune_label)
     }
 
     fn read(annotations: &Annotations<'_>, flux_prune_label: Option<&str>) -> (Self, Vec<Warning>) {

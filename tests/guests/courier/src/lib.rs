@@ -6,6 +6,7 @@
 //! ```json
 //! {
 //!   "primary": "Bundle.v1.example.com",
+//!   "selector": "team=a",
 //!   "writes": {"ConfigMap.v1": ["a", "b"], "Namespace.v1": "cluster", "Widget.v1.example.com": "primary-namespace"},
 //!   "forget": "-last"
 //! }
@@ -61,7 +62,7 @@ impl Guest for Courier {
         Ok(Manifest {
             role: Role::Controller(PrimaryRule {
                 kind: kind(config["primary"].as_str().unwrap_or_default()),
-                selector: String::new(),
+                selector: config["selector"].as_str().unwrap_or_default().to_owned(),
                 projection: Vec::new(),
             }),
             reads: Vec::new(),

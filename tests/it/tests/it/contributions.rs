@@ -123,6 +123,30 @@ async fn units_share_an_object_but_not_a_field() {
     assert_eq!(data(&world).await, json!({"theirs": "x"}));
 }
 
+/// What an answer that may be a mistake does not delete, it does not take out of the
+/// objects of others either.
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_that_is_not_meant_gives_nothing_up() {
+    let world = stage().await;
+    tell(&world, "alice", &contribution(&json!({"a": "alice"}))).await;
+    let nothing = json!({"do": "nothing"}).to_string();
+    let patch = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": nothing}}});
+    world.edit(&profile_reference("alice"), patch).await;
+    world.settle().await;
+    assert_eq!(data(&world).await, json!({"theirs": "x", "a": "alice"}));
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    assert_eq!(ready.reason, "DeletionHeld", "{ready:?}");
+    assert!(
+        ready.message.contains("only what it contributes"),
+        "{ready:?}"
+    );
+    let token = ready.message.rsplit(' ').next().unwrap().trim_matches('`');
+    let approve = json!({"metadata": {"annotations": {"reeve.dev/approve-deletion": token}}});
+    world.edit(&plugin_reference(PLUGIN), approve).await;
+    world.settle().await;
+    assert_eq!(data(&world).await, json!({"theirs": "x"}));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_restart_finds_all_contributions_again() {
     let mut world = stage().await;

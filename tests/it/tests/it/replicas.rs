@@ -175,6 +175,25 @@ async fn a_leader_that_leaves_hands_over_at_once() {
     follows(&one, "two");
 }
 
+/// A write that has no answer when its leader stops may still arrive: nobody leads before
+/// it can do no harm. One that has its answer in time hinders nobody.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_leaves_with_a_write_under_way_lets_the_lease_run_out() {
+    for (delay, at_once) in [(2, true), (600, false)] {
+        let (world, one, two) = world().await;
+        let slow = format!("latency: delay={delay}s, verb=patch, resource=resourcequotas");
+        set_pods(&world, "alice", "7").await;
+        world.server.set_faults(vec![slow.parse().unwrap()]);
+        sleep(Duration::from_millis(500)).await;
+        assert_eq!(pods(&world, "alice").await, "7", "it was faster");
+        one.shutdown(Duration::from_secs(5)).await;
+        world.server.set_faults(Vec::new());
+        let took = leads(&two).await;
+        assert_eq!(took < LOOK, at_once, "{took:?}");
+        assert!(took <= LEASE + LOOK, "{took:?}");
+    }
+}
+
 /// What another leader did while this one only watched is not done again, and what
 /// happened while nobody led is made up for.
 #[tokio::test(start_paused = true)]

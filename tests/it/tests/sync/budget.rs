@@ -4,7 +4,7 @@ use reeve_core::prune::BUDGET;
 use reeve_it::plugin_reference;
 use serde_json::{Value, json};
 
-use crate::stage::{APPS, Stage, config, config_map, token};
+use crate::stage::{APPS, Stage, bundle, config, config_map, token};
 
 /// More units than the budget, each with objects enough that shares do not count.
 const UNITS: usize = 130;
@@ -109,6 +109,58 @@ async fn a_mended_version_ends_what_is_held() {
     assert_eq!(over.status, "", "{over:?}");
 }
 
+/// The primaries live; that they are no longer selected may be a mistake as well.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_selects_nobody_stops_early() {
+    let mut stage = Stage::new().await;
+    fill(&stage).await;
+    let mut mistaken = config();
+    mistaken["selector"] = json!("taem=a");
+    stage.deliver(mistaken).await;
+    stage.pass(60).await;
+    assert_eq!(left(&stage, "").await, UNITS * 5 - BUDGET);
+    let message = held(&stage).await;
+    assert!(message.contains("may withdraw 100 objects"), "{message}");
+    // Neither time nor another start is a new budget.
+    stage.restart().await;
+    stage.pass(2 * 3600).await;
+    assert_eq!(left(&stage, "").await, UNITS * 5 - BUDGET);
+    // Seeing all of them again is more than the mistaken version saw.
+    stage.deliver(config()).await;
+    stage.pass(5).await;
+    stage.world.approve("courier").await;
+    stage.pass(60).await;
+    assert_eq!(left(&stage, "").await, UNITS * 5, "made again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_loses_its_label_loses_no_data() {
+    let mut selecting = config();
+    selecting["selector"] = json!("team=a");
+    let stage = Stage::with(json!({}), selecting).await;
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": APPS},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        },
+    });
+    stage
+        .bundle("one", &[config_map("u1", 0), claim.clone()])
+        .await;
+    let team = |team: Value| json!({"metadata": {"labels": {"team": team}}});
+    stage.world.edit(&bundle("one"), team(json!("a"))).await;
+    stage.pass(10).await;
+    assert_eq!(left(&stage, "").await, 1);
+    stage.world.edit(&bundle("one"), team(Value::Null)).await;
+    stage.pass(10).await;
+    assert_eq!(left(&stage, "").await, 0);
+    assert!(stage.exists(&claim).await);
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "DeletionHeld", "{message}");
+    assert!(message.contains("loses data"), "{message}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_must_not_exist_counts_as_well() {
     let mut stage = Stage::new().await;
@@ -150,7 +202,8 @@ async fn what_must_not_exist_counts_as_well() {
         )
         .await;
     stage.pass(2 * 3600).await;
-    assert_eq!(left(&stage, "").await, count - 70);
+    let (reason, message) = stage.said("two", "Ready").await;
+    assert_eq!(left(&stage, "").await, count - 70, "{reason} {message}");
 }
 
 /// Its Plugin says how much it may withdraw, and another word on that holds at once.

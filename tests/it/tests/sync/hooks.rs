@@ -1,8 +1,12 @@
 //! Hooks: once per sync, in their phases, and gone when their policy says so.
 
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::stage::{Happened, Stage, bundle, config_map, job, widget, with};
+
+/// When Jobs of tests begin and end.
+const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn hook(name: &str, phase: &str) -> Value {
     with(job(name, 0), &[("reeve.dev/hook", phase)])
@@ -90,6 +94,61 @@ async fn a_hook_that_goes_when_it_has_succeeded_is_not_run_again() {
     stage.restart().await;
     stage.pass(30).await;
     assert_eq!(runs(&stage, "before"), 1, "its end is remembered");
+}
+
+/// As a Job does that ends with `ttlSecondsAfterFinished: 0`: somebody else deletes it
+/// before anybody has looked at how it ended.
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_is_taken_away_has_ended_as_it_did() {
+    for (end, reason) in [("Complete", "Running"), ("Failed", "HookFailed")] {
+        let stage = Stage::new().await;
+        let mut before = with(
+            hook("before", "PreSync"),
+            &[("actor.reeve.dev/complete-after", "3600s")],
+        );
+        before["metadata"]["finalizers"] = json!(["example.com/held"]);
+        stage.bundle("one", &[before, sized(1)]).await;
+        stage.pass(5).await;
+        let made = job("before", 0);
+        assert!(stage.exists(&made).await);
+        stage.world.delete(&made).await;
+        let conditions: Vec<Value> = match end {
+            "Complete" => ["SuccessCriteriaMet", "Complete"].to_vec(),
+            _ => ["FailureTarget", "Failed"].to_vec(),
+        }
+        .into_iter()
+        .map(|kind| {
+            json!({"type": kind, "status": "True", "lastTransitionTime": NOW,
+            "lastProbeTime": NOW, "reason": "Test", "message": "test"})
+        })
+        .collect();
+        let status = stage.world.get(&made).await.unwrap()["status"].clone();
+        let began = status["startTime"].as_str().unwrap_or(NOW);
+        let mut status = json!({"conditions": conditions, "startTime": began, "active": 0,
+            "terminating": 0, "ready": 0, "uncountedTerminatedPods": {}});
+        if end == "Complete" {
+            status["completionTime"] = json!(began);
+            status["succeeded"] = json!(1);
+        } else {
+            status["failed"] = json!(1);
+        }
+        let patch = Patch::Merge(json!({"status": status}));
+        let api = stage.world.api(&made);
+        let params = PatchParams::default();
+        api.patch_status("before", &params, &patch).await.unwrap();
+        stage.pass(5).await;
+        let let_go = json!({"metadata": {"finalizers": null}});
+        stage.world.edit(&made, let_go).await;
+        stage.pass(10).await;
+        assert!(!stage.exists(&made).await);
+        assert_eq!(runs(&stage, "before"), 1);
+        assert_eq!(
+            stage.exists(&widget("a", 0)).await,
+            end == "Complete",
+            "{end}"
+        );
+        assert_eq!(stage.said("one", "Ready").await.0, reason, "{end}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use reeve_real::eventually;
 use reeve_test_support::samples;
 use serde_json::{Value, json};

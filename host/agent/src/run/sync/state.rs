@@ -4,9 +4,11 @@ use crate::problem::Problem;
 use crate::run::Approved;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::Reason;
+use reeve_core::health::{Context, Overrides, Rule};
 use reeve_core::plan::{Blocked, Hooks, Plan, Progress, Stubborn, Wanted, is_of_phase};
 use reeve_core::waves::{HookState, Phase, WaveWait};
 use reeve_core::{Digest, ObjectReference};
+use serde_json::Value;
 
 /// An object that is refused so often in a row is refused for good: it may have
 /// changed just then, or a webhook been away for a moment.
@@ -54,6 +56,50 @@ impl Sync {
             .values()
             .any(|state| *state != HookState::Pending)
             || self.approved.is_some()
+    }
+
+    /// Notes how a hook was doing that has just gone, if it is one that ran: who deletes
+    /// Jobs when they are done may be faster than any look.
+    pub(crate) fn note_gone(&mut self, uid: &str, live: impl FnOnce() -> Value, now: Timestamp) {
+        let running =
+            |state: &HookState| matches!(state, HookState::Running { uid: one } if one == uid);
+        if !self.hooks.values().any(running) {
+            return;
+        }
+        let live = live();
+        let Ok(rule) = Rule::of(&live) else {
+            return;
+        };
+        let context = Context {
+            overrides: Overrides::of(&live).0,
+            rule: rule.as_ref(),
+            ..Context::at(now)
+        };
+        for state in self.hooks.values_mut().filter(|state| running(state)) {
+            *state = state.clone().advance(Some(&live), &context);
+        }
+    }
+
+    /// Keeps the ends of hooks that were noted while the run went on of which this is the
+    /// result: they went before it could look.
+    pub(crate) fn keep_ends(&mut self, noted: &Self) {
+        for (name, state) in &mut self.hooks {
+            let end = noted
+                .hooks
+                .get(name)
+                .filter(|_| self.revision == noted.revision);
+            if let (
+                HookState::Running { uid } | HookState::Failed { uid, .. },
+                Some(
+                    end @ (HookState::Succeeded { uid: ended }
+                    | HookState::Failed { uid: ended, .. }),
+                ),
+            ) = (&*state, end)
+                && uid == ended
+            {
+                *state = end.clone();
+            }
+        }
     }
 
     /// A new attempt: a wave gets its time anew, and what a hook has ended begins
@@ -140,6 +186,48 @@ impl Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_hook_that_went_before_any_look_ended_as_it_was_seen_last() {
+        let running = |uid: &str| HookState::Running { uid: uid.into() };
+        let job = |status: Value| {
+            json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": "hook", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"template": {}}, "status": status,
+            })
+        };
+        let ended = |kind| json!({"conditions": [{"type": kind, "status": "True"}]});
+        let now = Timestamp::UNIX_EPOCH;
+        let after = |uid: &str, status: Value| {
+            let mut sync = Sync::default();
+            sync.hooks.insert("PreSync Job hook".into(), running(uid));
+            sync.note_gone("u", || job(status), now);
+            sync
+        };
+        let state = |sync: &Sync| sync.hooks["PreSync Job hook"].clone();
+        let done = after("u", ended("Complete"));
+        assert_eq!(state(&done), HookState::Succeeded { uid: "u".into() });
+        let failed = state(&after("u", ended("Failed")));
+        assert!(matches!(failed, HookState::Failed { uid, .. } if uid == "u"));
+        assert_eq!(state(&after("u", json!({}))), running("u"));
+        assert_eq!(
+            state(&after("another", ended("Complete"))),
+            running("another")
+        );
+        // A run that was under way has found it gone.
+        let mut ran = Sync::default();
+        let gone = HookState::Failed {
+            uid: "u".into(),
+            reason: "it was deleted before its end was seen".into(),
+        };
+        ran.hooks.insert("PreSync Job hook".into(), gone.clone());
+        ran.keep_ends(&after("another", json!({})));
+        assert_eq!(state(&ran), gone);
+        ran.keep_ends(&done);
+        assert_eq!(state(&ran), state(&done));
+    }
 
     #[test]
     fn a_refusal_is_one_that_lasts() {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// Reads annotations; the warnings by the value that they are about.
 fn read(pairs: &[(&str, &str)]) -> (Options, Vec<String>) {
-    let (options, warnings) = Options::from_annotations(&pairs.iter().copied().collect());
+    let (options, warnings) = Options::of_live(&pairs.iter().copied().collect(), None);
     let values = warnings.iter().map(|warning| warning.value.clone());
     (options, values.collect())
 }
