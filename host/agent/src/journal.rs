@@ -68,18 +68,21 @@ const COUNTED: &str = "-withdrawn";
 /// and no more: what was deleted must not be forgotten for them. What counts against a
 /// budget stays for as long as it does, so that no restart begins a new one; that is
 /// bounded by the budgets.
-fn surplus(names: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+fn surplus(names: &BTreeSet<String>, newest: &str, now: Timestamp) -> Vec<String> {
     let overwrites = || names.iter().filter(|name| name.ends_with(OVERWRITE));
     let too_many = overwrites().count().saturating_sub(MAX_OVERWRITES);
     let mut surplus: Vec<String> = overwrites().take(too_many).cloned().collect();
     let left = names.len() - surplus.len();
     let others = names.iter().filter(|name| !surplus.contains(name));
-    let others = others.filter(|name| !still_counts(name, now));
+    // What is about to happen has to be found again, whatever else there is.
+    let others = others.filter(|name| !still_counts(name, now) && *name != newest);
     let rest: Vec<String> = others
         .take(left.saturating_sub(MAX_ENTRIES))
         .cloned()
         .collect();
     surplus.extend(rest);
+    // The rest goes with the next entries.
+    surplus.truncate(FORGOTTEN_AT_ONCE);
     surplus
 }
 
@@ -93,6 +96,9 @@ fn written(name: &str) -> Option<Timestamp> {
     let (seconds, _) = name.split_once('-')?;
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
+
+/// No entry waits for more than so many others to be deleted.
+const FORGOTTEN_AT_ONCE: usize = 100;
 
 /// What is about to happen to an object.
 pub(crate) struct Deed<'a> {
@@ -285,8 +291,8 @@ impl Journal {
         let surplus: Vec<String> = {
             let mut names = self.0.names.lock();
             let names = names.get_or_insert_default();
-            names.insert(newest);
-            surplus(names, self.0.clock.now())
+            names.insert(newest.clone());
+            surplus(names, &newest, self.0.clock.now())
         };
         for name in surplus {
             let delete = Delete {
@@ -340,10 +346,11 @@ mod tests {
             (MAX_ENTRIES + 3, 0, 3),
             (MAX_ENTRIES, MAX_OVERWRITES + 1, MAX_OVERWRITES + 1),
         ] {
-            let found = surplus(&names(deletions, overwrites), later);
+            let found = surplus(&names(deletions, overwrites), "", later);
+            let expected = expected.min(FORGOTTEN_AT_ONCE);
             assert_eq!(found.len(), expected, "{deletions} {overwrites}");
         }
-        let found = surplus(&names(3, MAX_OVERWRITES + 2), later);
+        let found = surplus(&names(3, MAX_OVERWRITES + 2), "", later);
         let first = |n: usize| format!("{n:012}-bbbb{OVERWRITE}");
         assert_eq!(found, [first(0), first(1)]);
     }
@@ -355,14 +362,23 @@ mod tests {
         names.extend((0..=MAX_ENTRIES).map(|n| format!("{:012}-bbbb", 10 + n)));
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let window = i64::try_from(WINDOW.as_secs()).unwrap();
-        let found = surplus(&names, at(window));
+        let found = surplus(&names, "", at(window));
         assert_eq!(found.len(), 4);
         assert!(
             found.iter().all(|name| name.ends_with("-bbbb")),
             "{found:?}"
         );
-        let found = surplus(&names, at(window + 2));
+        let found = surplus(&names, "", at(window + 2));
         let oldest = [counted(0), counted(1)];
         assert_eq!(found[..2], oldest);
+
+        // More that counts than there is room, and one entry that does not.
+        let mut names: BTreeSet<String> = (0..2 * MAX_ENTRIES).map(counted).collect();
+        let newest = format!("{:012}-bbbb", 2 * MAX_ENTRIES);
+        names.insert(newest.clone());
+        let found = surplus(&names, &newest, at(i64::try_from(2 * MAX_ENTRIES).unwrap()));
+        assert_eq!(found, Vec::<String>::new());
+        let found = surplus(&names, &newest, at(10 * window));
+        assert_eq!(found.len(), FORGOTTEN_AT_ONCE);
     }
 }

@@ -37,6 +37,7 @@ use crate::reads::Read;
 use crate::reporter::Reports;
 use crate::request::Attempt;
 use effects::unapproved;
+use guarded::Doubt;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
@@ -330,10 +331,9 @@ impl Runner {
             unit: unit.clone(),
             uid: String::new(),
         };
-        let ending = if lives {
-            Ending::Deselected
-        } else {
-            Ending::Deleted
+        let (ending, doubt) = match lives {
+            true => (Ending::Deselected, Some(Doubt::Deselected)),
+            false => (Ending::Deleted, None),
         };
         let mut plan = reeve_core::plan::removal(&owner, &looked.observed, ending);
         if !given_up.is_empty() {
@@ -349,7 +349,7 @@ impl Runner {
             return ran;
         }
         let unguarded = plan.clone();
-        let (plan, holds) = match self.guarded(run, plan, false).await {
+        let (plan, holds) = match self.guarded(run, plan, doubt).await {
             Ok(guarded) => guarded,
             Err(problem) => {
                 ran.absent = false;

@@ -1,4 +1,5 @@
-//! The tests of all crates, compiled at once and run several programs at a time.
+//! The tests of all crates, compiled at once and run one program at a time, or several
+//! where they mostly wait.
 //!
 //! Cargo could run them too, but it would not count, would not end a test that
 //! hangs, and could not leave out the tests against real servers without
@@ -21,10 +22,6 @@ use crate::workspace::{Workspace, executable_named};
 
 /// No program of tests takes nearly as long.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
-
-/// Programs that run at once: one more than the cores of the smallest machine on which
-/// all of this must run, since many wait for servers most of the time.
-const LANES: usize = 3;
 
 /// Everything the workspace compiles to, tests included.
 pub(crate) struct Suite {
@@ -67,10 +64,11 @@ impl Suite {
     }
 
     /// Runs the tests whose names contain `filter`, of all programs for which `runs` says
-    /// so of their package and name. Several run at once; the first to start are those
-    /// named in `longest`, so that none runs long after all others.
+    /// so of their package and name, in so many lanes. The first to start are those named
+    /// in `longest`, so that none runs long after all others.
     pub(crate) fn run(
         &self,
+        lanes: usize,
         runs: impl Fn(&str, &str) -> bool,
         longest: &[&str],
         filter: Option<&str>,
@@ -92,7 +90,7 @@ impl Suite {
             }
         };
         thread::scope(|scope| {
-            for _ in 0..LANES {
+            for _ in 0..lanes {
                 scope.spawn(lane);
             }
         });

@@ -16,16 +16,19 @@ use crate::{components, lint, process};
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
 
-/// The programs of tests that take longest, the longest first.
+/// Its programs run at once: one more than the cores of the smallest machine on which all
+/// of this must run, since they wait for servers much of the time. All others keep the
+/// cores busy by themselves.
+const WAITING: usize = 3;
+
+/// Those of its programs that take longest, the longest first.
 const LONGEST: &[&str] = &[
     "chart",
-    "it",
     "clients",
     "faithful",
     "registry",
     "faults",
     "bad_input",
-    "operators",
     "story",
     "outside",
 ];
@@ -54,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         if filter.is_none() {
             report.check("nothing is built twice", || workspace.check_built_once());
         }
-        programs(&mut report, &suite, filter)?;
+        programs(&mut report, &suite, filter);
         doc_tests(&mut report, workspace, &suite, filter);
         scenarios(&mut report, workspace, &suite, filter)?;
         if filter.is_none() {
@@ -72,16 +75,23 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
 }
 
 /// The programs of tests of all crates, those against real servers among them.
-fn programs(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<()> {
-    let real = real_servers(report, suite, filter)?;
-    let runs = |package: &str, target: &str| {
-        package != REAL || real == Real::All || (real == Real::Inside && target != OUTSIDE)
+fn programs(report: &mut Report, suite: &Suite, filter: Option<&str>) {
+    let real = match real_servers(report, suite, filter) {
+        Ok(real) => real,
+        Err(error) => {
+            report.counted(REAL, Err(error), Duration::ZERO);
+            Real::None
+        }
     };
+    let has = |target: &str| real == Real::All || (real == Real::Inside && target != OUTSIDE);
     eprintln!("\n=== tests of all crates");
-    for ran in suite.run(runs, LONGEST, filter) {
+    let mut all = suite.run(1, |package, _| package != REAL, &[], filter);
+    eprintln!("\n=== tests against real servers");
+    let runs = |package: &str, target: &str| package == REAL && has(target);
+    all.extend(suite.run(WAITING, runs, LONGEST, filter));
+    for ran in all {
         report.counted(&ran.package, ran.result, ran.time);
     }
-    Ok(())
 }
 
 /// The examples in documentation; cargo alone can compile these.

@@ -135,8 +135,9 @@ impl Controller {
         if !self.synced() || written("").is_none() {
             return;
         }
-        // Lost again, if it cannot be armed: the election will say so.
-        if self.state.runs > 0 || self.fence.arm(term).is_err() {
+        // Lost again, if it cannot be armed: the election will say so. Who is about to stop
+        // gives the lease back, and writes nothing more.
+        if self.state.draining || self.state.runs > 0 || self.fence.arm(term).is_err() {
             return;
         }
         self.state.part = Part::Leads { term };

@@ -78,7 +78,7 @@ impl Planner {
                 **manager == own || (is_contributor(manager) && manager.starts_with(&units))
             };
             for manager in managers.iter().filter(its) {
-                let writer = self.writer(&plugin, manager, &object).await;
+                let writer = Box::pin(self.writer(&plugin, manager, &object)).await;
                 writers.insert(manager.clone(), writer);
             }
         }

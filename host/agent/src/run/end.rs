@@ -247,7 +247,7 @@ impl Runner {
                 return Ok(false);
             }
             let unguarded = plan.clone();
-            let (plan, holds) = self.guarded(run, plan, false).await?;
+            let (plan, holds) = self.guarded(run, plan, None).await?;
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
             ran.problems
                 .extend(holds.iter().map(|hold| hold_problem(unit, hold)));

@@ -8,32 +8,41 @@ use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
 use reeve_core::waves::Removal;
 use reeve_core::{ObjectReference, UnitKey};
 
+/// Why a plan may follow from a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The plugin returned nothing, and did not say that nothing is meant.
+    Empty,
+    /// The primary lives and is no longer selected.
+    Deselected,
+}
+
 impl Runner {
     /// Takes out of a plan the deletions that are held.
     pub(super) async fn guarded(
         &self,
         run: &Run,
         mut plan: Plan,
-        empty_not_meant: bool,
+        doubt: Option<Doubt>,
     ) -> Result<(Plan, Vec<Hold>), Problem> {
         let of = |wanted: Withdrawal| {
             let mut steps = plan.steps();
             steps.any(|step| matches!(step, Step::Delete { reason, .. } if *reason == wanted))
         };
-        let (ends, deselected) = (of(Withdrawal::UnitEnded), of(Withdrawal::Deselected));
-        let cause = match (ends, deselected) {
-            (true, _) => Cause::Ended,
-            (false, true) => Cause::Deselected,
-            (false, false) => Cause::Withdrawn,
+        let ends = of(Withdrawal::UnitEnded);
+        let cause = match doubt {
+            _ if ends => Cause::Ended,
+            Some(Doubt::Deselected) => Cause::Deselected,
+            _ => Cause::Withdrawn,
         };
-        let mut candidates = if ends || deselected || of(Withdrawal::Unwanted) {
+        let mut candidates = if ends || of(Withdrawal::Deselected) || of(Withdrawal::Unwanted) {
             std::mem::take(&mut plan.surplus)
         } else {
             Vec::new()
         };
-        // What is contributed to objects of others goes with an answer that may be a
-        // mistake no more than objects do.
-        if empty_not_meant {
+        // What is contributed to objects of others goes with what may be a mistake no more
+        // than objects do.
+        if doubt.is_some() {
             candidates.extend(plan.steps().filter_map(|step| match step {
                 Step::Release { object, uid } => Some(Candidate {
                     reference: object.clone(),
@@ -57,7 +66,7 @@ impl Runner {
             candidates,
             unit_owns: run.owned.len(),
             plugin_owns: run.plugin_owns,
-            empty_not_meant,
+            empty_not_meant: doubt == Some(Doubt::Empty),
         };
         let verdict = run
             .guard
@@ -75,7 +84,7 @@ impl Runner {
                     reason: Withdrawal::Unwanted | Withdrawal::UnitEnded | Withdrawal::Deselected,
                     ..
                 } => may_go(object, uid),
-                Step::Release { object, uid } => !empty_not_meant || may_go(object, uid),
+                Step::Release { object, uid } => doubt.is_none() || may_go(object, uid),
                 _ => true,
             });
         }

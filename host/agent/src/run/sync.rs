@@ -8,7 +8,7 @@ pub(crate) use state::Sync;
 use beforehand::only_for_failure;
 
 use super::effects::unapproved;
-use super::guarded::hold_problem;
+use super::guarded::{Doubt, hold_problem};
 use super::observe::{self, Observation};
 use super::{Approved, Ran, Recreations, Run, Runner, recreations_of, unseen};
 use crate::active::Active;
@@ -119,7 +119,7 @@ impl Runner {
             ran.sync = Some(sync);
             return;
         }
-        let empty_not_meant = wanted.is_empty() && !desired.empty_is_meant;
+        let doubt = (wanted.is_empty() && !desired.empty_is_meant).then_some(Doubt::Empty);
         let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
         candidates.extend(run.contributed.iter().cloned());
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
@@ -159,7 +159,7 @@ impl Runner {
                 ran.sync = Some(sync);
                 return;
             }
-            let (mut plan, holds) = match self.guarded(run, plan, empty_not_meant).await {
+            let (mut plan, holds) = match self.guarded(run, plan, doubt).await {
                 Ok(guarded) => guarded,
                 Err(problem) => {
                     ran.problems = vec![problem];

@@ -208,7 +208,14 @@ fn of_hook(
 /// What an object says about being deleted for a reason.
 fn removal(object: &Observed, options: &Options, reason: Withdrawal) -> Removal {
     let said = match reason {
-        Withdrawal::UnitEnded | Withdrawal::Deselected => options.delete,
+        Withdrawal::UnitEnded => options.delete,
+        // Whatever speaks against it in either case: it may be a mistake.
+        Withdrawal::Deselected => {
+            let said = [options.delete, options.prune];
+            let strictest = [Removal::Never, Removal::Confirm, Removal::Permitted];
+            let found = strictest.into_iter().find(|one| said.contains(one));
+            found.unwrap_or(Removal::Unsaid)
+        }
         _ => options.prune,
     };
     let allowed = object

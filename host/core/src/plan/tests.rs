@@ -46,6 +46,11 @@ fn a_label_of_flux_keeps_an_object_as_its_annotation_does() {
     world.wanted = vec![at_wave("new", 0)];
     assert_eq!(world.run(), ["+new, -gone"]);
     assert!(world.live.contains_key("kept"));
+    // At the end of the unit it goes, unless that may be a mistake.
+    let observed: Vec<Observed> = world.live.values().cloned().collect();
+    let deleted = |ending| removal(&owner(), &observed, ending).steps().count();
+    assert_eq!(deleted(Ending::Deselected), 1, "only the new one");
+    assert_eq!(deleted(Ending::Deleted), 2);
 }
 
 fn at_wave(name: &str, wave: i64) -> Wanted {

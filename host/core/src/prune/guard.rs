@@ -5,7 +5,7 @@ use crate::plan::is_precious;
 use crate::unit::UnitKey;
 use crate::waves::Removal;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Why objects are to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +91,8 @@ pub struct Guard {
     spent: HashMap<String, Timestamp>,
     /// What is held for the plugin as a whole, by unit.
     held: BTreeMap<UnitKey, Vec<Candidate>>,
+    /// Units of which something is held for more than that something of others is.
+    exceeding: BTreeMap<UnitKey, Reason>,
     reason: Option<Reason>,
     /// Until when what was approved may be deleted, by uid.
     approved: HashMap<(UnitKey, String), Timestamp>,
@@ -110,6 +112,7 @@ impl Guard {
             policy,
             spent: HashMap::new(),
             held: BTreeMap::new(),
+            exceeding: BTreeMap::new(),
             reason: None,
             approved: HashMap::new(),
             approvals_end: Timestamp::MIN,
@@ -126,6 +129,7 @@ impl Guard {
         self.policy = policy;
         if wider {
             self.held.clear();
+            self.exceeding.clear();
             self.reason = None;
         }
     }
@@ -260,6 +264,7 @@ impl Guard {
         // All of it once more stays held, however long ago it was asked for; only some of
         // it is another request.
         let before = self.held.remove(unit).unwrap_or_default();
+        let exceeded = self.exceeding.remove(unit);
         // Most units have no approvals, and digests are not free.
         let as_one = !approvals.is_empty()
             && approvals.contains(&Token::of(&self.plugin, free.iter().map(|one| (unit, one))));
@@ -270,15 +275,9 @@ impl Guard {
             self.note_approved(unit, &approved, now);
         }
         verdict.delete.extend(approved);
-        let reason = match &self.reason {
+        let reason = match exceeded {
             // What waited only for others is asked for anew when they wait no more.
-            Some(reason)
-                if *reason != Reason::Latched
-                    && self.held.is_empty()
-                    && contains(&open, &before) =>
-            {
-                Some(reason.clone())
-            }
+            Some(reason) if self.held.is_empty() && contains(&open, &before) => Some(reason),
             _ => self.over_limit(&open, plugin_owns),
         };
         match reason {
@@ -293,6 +292,9 @@ impl Guard {
                 let token = Token::of(&self.plugin, open.iter().map(|one| (unit, one)));
                 if self.reason.is_none() || reason != Reason::Latched {
                     self.reason = Some(reason.clone());
+                }
+                if reason != Reason::Latched {
+                    self.exceeding.insert(unit.clone(), reason.clone());
                 }
                 verdict.holds.push(Hold::new(reason, token, &open));
                 self.held.insert(unit.clone(), open);
@@ -363,6 +365,7 @@ impl Guard {
         for (unit, candidates) in std::mem::take(&mut self.held) {
             self.note_approved(&unit, &candidates, now);
         }
+        self.exceeding.clear();
         self.reason = None;
         Ok(count)
     }
@@ -378,6 +381,7 @@ impl Guard {
             && let Some(held) = self.held.remove(unit)
         {
             self.note_approved(unit, &held, now);
+            self.exceeding.remove(unit);
             if self.held.is_empty() {
                 self.reason = None;
             }
@@ -400,6 +404,7 @@ impl Guard {
     /// Forgets a unit that has ended.
     pub fn forget(&mut self, unit: &UnitKey) {
         self.held.remove(unit);
+        self.exceeding.remove(unit);
         self.approved.retain(|(of, _), _| of != unit);
         if self.held.is_empty() {
             self.reason = None;
@@ -436,8 +441,8 @@ impl Guard {
 
 /// Whether something was held, and all of it is asked for.
 fn contains(open: &[Candidate], held: &[Candidate]) -> bool {
-    let mut held = held.iter().peekable();
-    held.peek().is_some() && held.all(|one| open.iter().any(|open| open.uid == one.uid))
+    let open: HashSet<&str> = open.iter().map(|one| one.uid.as_str()).collect();
+    !held.is_empty() && held.iter().all(|one| open.contains(one.uid.as_str()))
 }
 
 #[cfg(test)]

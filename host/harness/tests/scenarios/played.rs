@@ -208,8 +208,8 @@ steps:
           metadata: {name: late, namespace: alice, creationTimestamp: "2026-01-03T00:00:00Z"}
 "#,
     );
-    // Two days in a moment.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    // Two days in much less than that, however busy the machine is.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(120));
 }
 
 #[test]

@@ -315,6 +315,19 @@ fn one_unit_keeps_holding_what_it_held() {
     assert_eq!(ask(&mut guard, 20, later).delete.len(), 20);
 }
 
+/// A unit that waited only since another one did is asked for anew.
+#[test]
+fn who_waited_for_another_waits_no_longer_than_it() {
+    let (large, small) = (unit(0), unit(1));
+    let mut guard = guard();
+    let over = guard.review(request(&large, configs("a", 101), 1000), &[], at(0));
+    assert_eq!(reasons(&over), [OVER_BUDGET]);
+    let one = || request(&small, vec![config("b")], 1000);
+    assert_eq!(reasons(&guard.review(one(), &[], at(1))), [LATCHED]);
+    guard.review(request(&large, vec![], 1000), &[], at(2));
+    assert_eq!(guard.review(one(), &[], at(3)).delete, [config("b")]);
+}
+
 #[test]
 fn what_is_recalled_late_does_not_hold_again_what_all_were_heard_about() {
     let unit = unit(0);
