@@ -92,6 +92,10 @@ pub enum ApplyError {
     /// The two cannot be merged (500, no reason).
     #[error("failed to merge config: {0}")]
     Merge(TypeErrors),
+    /// The live object does not fit another version, in which somebody owns fields
+    /// (500, no reason).
+    #[error("{0}")]
+    Reconcile(TypeErrors),
     /// The result does not fit another version, in which somebody owns fields (500,
     /// no reason).
     #[error("failed to convert new object: {0}")]
@@ -174,6 +178,7 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     let (mut object, mut owners) = applied.map_err(|failure| match failure {
         Failure::Conflict(conflicts) => ApplyError::Conflict(conflicts),
         Failure::Type(errors) => ApplyError::Merge(errors),
+        Failure::Reconcile(errors) => ApplyError::Reconcile(errors),
         Failure::Convert(errors) => ApplyError::Convert(errors),
         Failure::Prune { step, errors } => ApplyError::Prune { step, errors },
     })?;
@@ -485,5 +490,40 @@ mod tests {
             let applied = applied.map_err(|error| error.to_string());
             assert_eq!(applied, expected.map_err(str::to_owned));
         }
+    }
+
+    /// Whoever owns fields in another version: the live object is converted to it before
+    /// anything else is done.
+    #[test]
+    fn a_live_object_that_does_not_fit_a_version_of_its_owners_is_refused() {
+        let schema = |list: &str| {
+            Schema::from_crd(&json!({"type": "object", "properties": {"set": {
+                "type": "array", "x-kubernetes-list-type": list,
+                "items": {"type": "string", "nullable": true},
+            }}}))
+            .unwrap()
+        };
+        let (before, now) = (schema("set"), schema("atomic"));
+        let thing = json!({"apiVersion": "test/v2", "kind": "Thing", "metadata": {"name": "x"}});
+        let mut live = thing.clone();
+        live["set"] = json!([null]);
+        live["metadata"]["managedFields"] = json!([{
+            "apiVersion": "test/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:set": {}},
+            "manager": "b", "operation": "Update",
+        }]);
+        let none = FieldSet::new();
+        let versions = [Version {
+            api_version: "test/v1",
+            schema: &before,
+        }];
+        let error = apply(Apply {
+            schema: &now,
+            versions: &versions,
+            ..request(Some(&live), &thing, "a", &none)
+        });
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            ".set: element 0: associative list without keys has an element that's an explicit null"
+        );
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) enum Failure {
     Conflict(Conflicts),
     Type(TypeErrors),
+    /// The live object does not fit the version in which somebody owns fields.
+    Reconcile(TypeErrors),
     /// The new object does not fit the version in which somebody owns fields.
     Convert(TypeErrors),
     /// What the manager applied last time cannot be told from what is left, since an
@@ -67,15 +69,22 @@ impl<'a> Scope<'a> {
             .map(|version| version.schema)
     }
 
-    /// Sets as of today's schema; managers of versions that are gone are gone.
-    fn reconcile(&self, managers: &mut ManagedFields) {
+    /// Sets as of today's schema; managers of versions that are gone are gone. The live
+    /// object is converted to each version for that, which is strict, also about what
+    /// the request's version allows.
+    fn reconcile(&self, live: &Value, managers: &mut ManagedFields) -> Result<(), Failure> {
+        let mut fits = BTreeMap::from([(self.api_version.to_owned(), Ok(()))]);
         managers.0.retain(|_, owned| {
             let Some(schema) = self.schema_of(&owned.api_version) else {
                 return false;
             };
+            let version = fits.entry(owned.api_version.clone());
+            version.or_insert_with(|| validate(schema, live, Duplicates::Refused));
             owned.set = reconcile(schema, &owned.set);
             true
         });
+        let fits: Result<(), TypeErrors> = fits.into_values().collect();
+        fits.map_err(Failure::Reconcile)
     }
 
     /// Takes from all managers (but `id`) what the change touched. Without
@@ -140,7 +149,7 @@ impl<'a> Scope<'a> {
         new: &Value,
         managers: &mut ManagedFields,
     ) -> Result<Option<FieldSet>, Failure> {
-        self.reconcile(managers);
+        self.reconcile(live, managers)?;
         // The manager's own entry is treated like any other: it loses what
         // changed and gets it back, so that its time changes only then.
         let comparison = self.take(live, new, managers, None, true)?;
@@ -162,7 +171,7 @@ impl<'a> Scope<'a> {
         id: &ManagerId,
         force: bool,
     ) -> Result<Value, Failure> {
-        self.reconcile(managers);
+        self.reconcile(live, managers)?;
         let merged = merge(self.schema, live, config)?;
         let last = managers.0.remove(id);
         let set = field_set(self.schema, config).recursive_difference(self.reset);

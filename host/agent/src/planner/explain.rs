@@ -74,10 +74,11 @@ impl Planner {
         // Without the right to see what is installed, owners are told by name.
         for plugin in self.plugins().await.unwrap_or_default() {
             let (own, units) = (field_manager(&plugin), contributor_prefix(&plugin));
-            let its = |manager: &&String| {
-                **manager == own || (is_contributor(manager) && manager.starts_with(&units))
-            };
-            for manager in managers.iter().filter(its) {
+            let its: Vec<&String> = managers
+                .iter()
+                .filter(|one| **one == own || (is_contributor(one) && one.starts_with(&units)))
+                .collect();
+            for manager in its {
                 let writer = Box::pin(self.writer(&plugin, manager, &object)).await;
                 writers.insert(manager.clone(), writer);
             }
