@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 /// for new kinds every 30 s; everything else takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Each look starts a kubectl.
+/// Most looks go over a connection that is open, and some start a program.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Looks again and again until `look` succeeds, and returns what it returned.
