@@ -1,14 +1,14 @@
 //! etcd, kube-apiserver and kube-controller-manager for the length of a test.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::audit::AuditLog;
 use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
 use crate::kubectl;
 use crate::looks::Looks;
@@ -51,7 +51,7 @@ pub struct ControlPlane {
     users: Vec<User>,
     etcd_port: u16,
     port: u16,
-    audited: bool,
+    audit: Option<AuditLog>,
     /// Whether namespaces get their service account, which pods then need.
     accounts: bool,
     folder: TempDir,
@@ -148,10 +148,10 @@ impl ControlPlane {
         let folder = tempfile::Builder::new().prefix("reeve-real-").tempdir()?;
         let path = folder.path();
         write_token_file(&path.join(TOKENS), &settings.users)?;
-        fs::write(
-            path.join(AUDIT_POLICY),
-            audit_policy(&settings.reads_of).to_string(),
-        )?;
+        let audit = settings
+            .audited
+            .then(|| AuditLog::new(path, &settings.reads_of))
+            .transpose()?;
         programs.write_signing_key(&path.join(SIGNING_KEY))?;
 
         let (etcd_port, port) = (free_port()?, free_port()?);
@@ -168,7 +168,7 @@ impl ControlPlane {
             users: settings.users.clone(),
             etcd_port,
             port,
-            audited: settings.audited,
+            audit,
             accounts: settings.controllers.iter().any(|name| name == ACCOUNTS),
             looks: None,
             folder,
@@ -203,11 +203,14 @@ impl ControlPlane {
             return Ok(());
         }
         let started = Instant::now();
+        if let Some(audit) = &mut self.audit {
+            audit.server_ended()?;
+        }
         let server = self.programs.start_api_server(
             self.folder.path(),
             self.port,
             self.etcd_port,
-            self.audited,
+            self.audit.as_ref(),
             self.accounts,
         )?;
         // Kept before it is ready, so that a failure can be looked into.
@@ -381,22 +384,18 @@ impl ControlPlane {
         kubectl::run(&self.programs.kubectl, &kubeconfig, arguments, input)
     }
 
-    /// Every write that the API server has answered so far, in its audit events, if
-    /// it was asked to keep them.
+    /// Every write that the API server has answered so far, in its audit events, if it was
+    /// asked to keep them. An object is seen before the request for it is answered; this
+    /// waits for the answers to all that came in before, so whoever saw what a request has
+    /// done finds it here.
     ///
     /// # Errors
     ///
-    /// When it was not.
+    /// When it was not asked, and when a request is not answered.
     pub fn audit_log(&self) -> Result<Vec<Value>> {
-        ensure!(
-            self.audited,
-            "the control plane was started without an audit log"
-        );
-        let text = fs::read_to_string(self.folder.path().join(AUDIT_LOG))?;
-        // The last line may be under way.
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let events = whole.lines().map(serde_json::from_str);
-        Ok(events.collect::<Result<_, _>>()?)
+        let audit = self.audit.as_ref();
+        let audit = audit.context("the control plane was started without an audit log")?;
+        audit.answered()
     }
 
     /// The folder for data and logs, removed with the control plane.
@@ -441,28 +440,7 @@ impl Drop for ControlPlane {
 
 const TOKENS: &str = "tokens.csv";
 const SIGNING_KEY: &str = "signing.key";
-const AUDIT_POLICY: &str = "audit-policy.json";
-const AUDIT_LOG: &str = "audit.log";
 const CERTIFICATES: &str = "certificates";
-
-/// Writes, and what some users list and watch, when they have been answered, without
-/// their bodies.
-fn audit_policy(reads_of: &[String]) -> Value {
-    let mut rules = vec![json!({
-        "level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"],
-    })];
-    if !reads_of.is_empty() {
-        let verbs = ["list", "watch"];
-        rules.push(json!({"level": "Metadata", "users": reads_of, "verbs": verbs}));
-    }
-    rules.push(json!({"level": "None"}));
-    json!({
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "rules": rules,
-    })
-}
 
 fn retry_if(lost_port: bool, error: anyhow::Error) -> Result<Option<ControlPlane>> {
     if lost_port { Ok(None) } else { Err(error) }
@@ -533,7 +511,7 @@ impl Programs {
         folder: &Path,
         port: u16,
         etcd_port: u16,
-        audited: bool,
+        audit: Option<&AuditLog>,
         accounts: bool,
     ) -> Result<Server> {
         let key = folder.join(SIGNING_KEY);
@@ -555,11 +533,7 @@ impl Programs {
             // There are none, and no pod could be made.
             arguments.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
-        if audited {
-            let (policy, log) = (folder.join(AUDIT_POLICY), folder.join(AUDIT_LOG));
-            arguments.push(format!("--audit-policy-file={}", policy.display()));
-            arguments.push(format!("--audit-log-path={}", log.display()));
-        }
+        arguments.extend(audit.into_iter().flat_map(AuditLog::arguments));
         self.start("kube-apiserver", &self.api_server, &arguments, folder)
     }
 }

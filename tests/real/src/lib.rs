@@ -11,6 +11,7 @@
 //! servers anyway.
 
 mod agent;
+mod audit;
 mod azurite;
 mod compiled;
 mod control_plane;

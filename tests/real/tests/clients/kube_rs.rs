@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, VersionMatch};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher::{self, Event, watcher};
@@ -63,9 +63,17 @@ async fn story(client: &Client, namespace: &str, config: watcher::Config) -> Res
     let space = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
     spaces.create(&PostParams::default(), &space).await?;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let mut version = None;
     for name in ["a", "b", "c"] {
-        maps.create(&PostParams::default(), &object(name)).await?;
+        let made = maps.create(&PostParams::default(), &object(name)).await?;
+        version = made.resource_version();
     }
+    // A streaming list asks for any version, and a real server's cache may be behind.
+    let version = version.context("an object without a version")?;
+    let fresh = ListParams::default()
+        .at(&version)
+        .matching(VersionMatch::NotOlderThan);
+    maps.list(&fresh).await?;
 
     let (store, writer) = reflector::store();
     let watched = watcher(maps.clone(), config);
