@@ -8,8 +8,9 @@ mod sample;
 mod table;
 
 use crate::actors::ActorArgs;
+use crate::compile::CacheArgs;
 use crate::state::StateArgs;
-use crate::{compile, output, signal};
+use crate::{output, signal};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use clap::Args;
@@ -17,7 +18,6 @@ use install::Installer;
 use progress::Progress;
 use reeve_agent::{Agent, AgentConfig, AgentStatus};
 use reeve_build::PluginCrate;
-use reeve_engine::{Engine, EngineConfig};
 use reeve_sim::Config;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,6 +50,8 @@ pub(crate) struct DevArgs {
     state: StateArgs,
     #[command(flatten)]
     actors: ActorArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 /// What is logged. Problems of plugins and units are told as the command's own
@@ -88,7 +90,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot make folder {}", folder.display()))?;
     }
     serving.write_kubeconfig(&args.kubeconfig, NAMESPACE)?;
-    let engine = Engine::new(EngineConfig::new(compile::compiler()?))?;
+    let engine = args.cache.engine()?;
     let installer = Installer::new(server.client(), engine.clone());
     installer.prepare(!server.has_resumed()).await?;
     step.done(serving.url());
@@ -249,7 +251,7 @@ mod tests {
     use super::*;
     use reeve_agent::PluginReport;
     use reeve_core::Digest;
-    use reeve_engine::Compiler;
+    use reeve_engine::{Compiler, Engine, EngineConfig};
     use reeve_sim::Server;
 
     #[test]

@@ -2,16 +2,15 @@
 //! cluster, and how fields are told.
 
 use crate::bounds::LimitArgs;
-use crate::compile;
+use crate::compile::CacheArgs;
 use crate::connection::ConnectionArgs;
 use crate::style::Style;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use reeve_agent::planner::{FieldChange, Given, Planner, PlannerConfig, Shown};
 use reeve_core::ObjectReference;
-use reeve_engine::{Engine, EngineConfig};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,10 +26,8 @@ pub(crate) enum Output {
 pub(crate) struct LookArgs {
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
-    /// Folder for compiled components; without it they are compiled each time. It
-    /// must be writable by nobody else
-    #[arg(long, env = "REEVE_CACHE", value_name = "FOLDER")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    cache: CacheArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -39,10 +36,7 @@ impl LookArgs {
     /// A planner that reads with the user's rights.
     pub(crate) async fn planner(&self) -> anyhow::Result<Planner> {
         let client = self.connection.client().await?;
-        let engine = Engine::new(EngineConfig {
-            cache: self.cache.clone(),
-            ..EngineConfig::new(compile::compiler()?)
-        })?;
+        let engine = self.cache.engine()?;
         let namespace = self.connection.namespace.clone();
         Ok(Planner::new(PlannerConfig {
             limits: self.limits.limits()?,

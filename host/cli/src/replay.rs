@@ -3,15 +3,16 @@
 mod json;
 mod text;
 
+use crate::compile::CacheArgs;
 use crate::looking::{Output, print_json};
+use crate::output;
 use crate::plugin::source;
 use crate::style::Painter;
-use crate::{compile, output};
 use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
 use reeve_core::recording::{Difference, MAX_BYTES, Recording, RecordingError, compare};
 use reeve_core::{Digest, chain};
-use reeve_engine::{Component, Engine, EngineConfig, Limits, Replay, Replayed};
+use reeve_engine::{Component, Limits, Replay, Replayed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,10 +55,8 @@ pub(crate) struct ReplayArgs {
     /// Form of the answer
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// Folder for compiled components; without it they are compiled each time. It must be
-    /// writable by nobody else
-    #[arg(long, env = "REEVE_CACHE", value_name = "FOLDER")]
-    cache: Option<PathBuf>,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 /// A call that was made again, beside the recorded one.
@@ -169,10 +168,6 @@ async fn load(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Compon
             recording.component.version,
         );
     }
-    let engine = Engine::new(EngineConfig {
-        cache: args.cache.clone(),
-        ..EngineConfig::new(compile::compiler()?)
-    })?;
-    let loaded = engine.load(source.package.component).await;
+    let loaded = args.cache.engine()?.load(source.package.component).await;
     loaded.with_context(|| format!("cannot load {}", path.display()))
 }

@@ -1,6 +1,7 @@
 //! `reeve test`.
 
-use crate::{compile, output, replay};
+use crate::compile::{self, CacheArgs};
+use crate::{output, replay};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use reeve_harness::{Options, Printer, run as play, scenario};
@@ -42,6 +43,8 @@ pub(crate) struct TestArgs {
     /// Rewrite what the scenarios expect to what was found
     #[arg(long)]
     update: bool,
+    #[command(flatten)]
+    cache: CacheArgs,
     /// Write a JUnit report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -68,6 +71,7 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<ExitCode> {
         update: args.update,
         junit: args.junit,
         compiler: Some(compile::program()?),
+        cache: args.cache.cache,
         ..Options::default()
     };
     let text = args.output == Output::Text;

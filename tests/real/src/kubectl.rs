@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::server::COLLECT_SELDOM;
+use crate::server::without_collecting;
 
 /// Runs `kubectl` with `input` on its standard input and returns what it printed.
 pub(crate) fn run(
@@ -17,10 +17,10 @@ pub(crate) fn run(
     arguments: &[impl AsRef<OsStr>],
     input: &str,
 ) -> Result<String> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    let mut child = without_collecting(&mut command)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
-        .env("GOGC", COLLECT_SELDOM)
         // Which are not yet for everybody.
         .env("KUBECTL_APPLYSET", "true")
         .stdin(Stdio::piped())

@@ -38,5 +38,6 @@ pub use kwok::{KWOK_USER, NODE, SimulatedNode};
 pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use registry::Registry;
+pub use server::without_collecting;
 pub use wait::eventually;
 pub use witness::{Seen, Witness};

@@ -29,6 +29,7 @@ pub(crate) struct Suite {
     pub(crate) reeve: PathBuf,
     programs: Vec<Program>,
     logs: PathBuf,
+    compiled: PathBuf,
 }
 
 /// How the programs of one package went.
@@ -56,8 +57,12 @@ impl Suite {
         let messages = process::messages(&mut build)?;
         let logs = workspace.output("test-logs");
         std::fs::create_dir_all(&logs)?;
+        let reeve = executable_named(&messages, "reeve")?;
+        // Where agents of tests against real servers keep theirs.
+        let compiled = reeve.with_file_name("compiled-for-tests");
         Ok(Self {
-            reeve: executable_named(&messages, "reeve")?,
+            reeve,
+            compiled,
             programs: messages.iter().filter_map(Program::from_message).collect(),
             logs,
         })
@@ -81,7 +86,7 @@ impl Suite {
         let lane = || {
             while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let started = Instant::now();
-                let result = program.run(&self.logs, filter);
+                let result = self.run_one(program, filter);
                 let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
                 let row = rows.entry(program.package.as_str());
                 let (sum, time) = row.or_insert_with(|| (Ok(Counts::default()), Duration::ZERO));
@@ -113,7 +118,7 @@ impl Suite {
         let mut total = 0;
         let all = self.programs.iter();
         for program in all.filter(|one| runs(&one.package, &one.target)) {
-            let listing = program.command(filter).arg("--list").output()?;
+            let listing = self.command(program, filter).arg("--list").output()?;
             if !listing.status.success() {
                 bail!(
                     "{} of {} cannot list its tests ({}): {}",
@@ -130,6 +135,44 @@ impl Suite {
                 .count();
         }
         Ok(total)
+    }
+
+    /// Lets a program keep compiled components for the others and for the next run.
+    pub(crate) fn share(&self, program: &mut Command) {
+        program.env("REEVE_CACHE", &self.compiled);
+    }
+
+    fn command(&self, program: &Program, filter: Option<&str>) -> Command {
+        let mut command = Command::new(&program.executable);
+        self.share(&mut command);
+        command
+            .args(filter)
+            .current_dir(&program.folder)
+            .env("CARGO_MANIFEST_DIR", &program.folder)
+            .env("RUST_BACKTRACE", "0");
+        command
+    }
+
+    fn run_one(&self, program: &Program, filter: Option<&str>) -> Result<Counts> {
+        let target = match program.target.as_str() {
+            own if own.replace('_', "-") == program.package => "unit tests",
+            other => other,
+        };
+        let what = format!("{}, {target}", program.package);
+        let log = self
+            .logs
+            .join(format!("{}-{}.log", program.package, program.target));
+        let captured = process::capture(&mut self.command(program, filter), &what, &log, LIMIT)
+            .with_context(|| format!("cannot run {}", program.executable.display()))?;
+        let counts = counts_of(&captured);
+        if counts.failed > 0 {
+            eprintln!("{}", captured.output);
+        }
+        if let Some(failure) = &captured.failure {
+            eprintln!("{what} ended with {failure}");
+        }
+        eprintln!("  {what}: {counts}");
+        Ok(counts)
     }
 
     /// The folder for what the tests print.
@@ -156,36 +199,6 @@ impl Program {
             executable: message["executable"].as_str()?.into(),
             folder: manifest.parent()?.to_owned(),
         })
-    }
-
-    fn command(&self, filter: Option<&str>) -> Command {
-        let mut command = Command::new(&self.executable);
-        command
-            .args(filter)
-            .current_dir(&self.folder)
-            .env("CARGO_MANIFEST_DIR", &self.folder)
-            .env("RUST_BACKTRACE", "0");
-        command
-    }
-
-    fn run(&self, logs: &Path, filter: Option<&str>) -> Result<Counts> {
-        let target = match self.target.as_str() {
-            own if own.replace('_', "-") == self.package => "unit tests",
-            other => other,
-        };
-        let what = format!("{}, {target}", self.package);
-        let log = logs.join(format!("{}-{}.log", self.package, self.target));
-        let captured = process::capture(&mut self.command(filter), &what, &log, LIMIT)
-            .with_context(|| format!("cannot run {}", self.executable.display()))?;
-        let counts = counts_of(&captured);
-        if counts.failed > 0 {
-            eprintln!("{}", captured.output);
-        }
-        if let Some(failure) = &captured.failure {
-            eprintln!("{what} ended with {failure}");
-        }
-        eprintln!("  {what}: {counts}");
-        Ok(counts)
     }
 }
 

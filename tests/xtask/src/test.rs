@@ -127,6 +127,7 @@ fn scenarios(
                 std::fs::remove_file(&results)?;
             }
             let mut test = workspace.program(&suite.reeve);
+            suite.share(&mut test);
             test.arg("test").arg(&plugin).arg("--junit").arg(&results);
             if let Some(filter) = filter {
                 test.args(["--filter", filter]);

@@ -2,6 +2,7 @@
 
 use super::offline::{Thought, reference_of};
 use super::parts::{DESIRED_STATE, RELEASES};
+use crate::compile::CacheArgs;
 use crate::looking::{HIDDEN, Output};
 use crate::output;
 use crate::plugin::{describe, read_config, read_plugin};
@@ -54,6 +55,8 @@ pub(super) struct RenderArgs {
     /// Form of the objects
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 /// Where documents are, in the cluster that is thought of.
@@ -120,7 +123,7 @@ struct Renderer {
 impl Renderer {
     async fn new(args: &RenderArgs) -> anyhow::Result<Self> {
         let source = read_plugin(&args.component, None, None)?;
-        let described = describe(&source).await?;
+        let described = describe(&source, &args.cache).await?;
         if described.metadata.name != "packs" {
             bail!(
                 "{} is the component {}, and not packs",

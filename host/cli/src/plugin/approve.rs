@@ -2,6 +2,7 @@
 
 use super::describe::describe;
 use super::source;
+use crate::compile::CacheArgs;
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::Context as _;
@@ -31,6 +32,8 @@ pub(crate) struct ApproveArgs {
     dry_run: bool,
     #[command(flatten)]
     connection: ConnectionArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
@@ -44,7 +47,10 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
     })?;
     let status = plugin.status.unwrap_or_default();
     let source = source::from_cluster(&client, namespace, name).await?;
-    let manifest = describe(&source).await?.manifest(&source).await?;
+    let manifest = describe(&source, &args.cache)
+        .await?
+        .manifest(&source)
+        .await?;
     let asks = Asks::of(&manifest);
     let more = match &status.asks {
         Some(before) => asks.beyond(before),

@@ -1,12 +1,12 @@
 //! What a component says of itself, asked in the sandbox.
 
 use super::source::Source;
-use crate::compile;
+use crate::compile::CacheArgs;
 use anyhow::{Context as _, anyhow};
 use reeve_cluster::{Cluster, ResolveError};
 use reeve_core::grant::{self, Served};
 use reeve_core::{GroupVersionKind, Manifest, Metadata};
-use reeve_engine::{Component, Engine, EngineConfig, Limits};
+use reeve_engine::{Component, Limits};
 use std::collections::HashMap;
 
 /// A component that is one of our world.
@@ -16,9 +16,9 @@ pub(crate) struct Described {
 }
 
 /// Compiles a component and asks it who it is.
-pub(crate) async fn describe(source: &Source) -> anyhow::Result<Described> {
-    let engine = Engine::new(EngineConfig::new(compile::compiler()?))?;
-    let component = engine
+pub(crate) async fn describe(source: &Source, cache: &CacheArgs) -> anyhow::Result<Described> {
+    let component = cache
+        .engine()?
         .load(source.package.component.clone())
         .await
         .with_context(|| format!("{} does not load", source.origin))?;

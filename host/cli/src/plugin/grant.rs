@@ -4,6 +4,7 @@ mod apply;
 
 use super::describe::{Kinds, describe};
 use super::{outside, source};
+use crate::compile::CacheArgs;
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::{Context as _, bail};
@@ -71,6 +72,8 @@ pub(crate) struct GrantArgs {
     output: Output,
     #[command(flatten)]
     connection: ConnectionArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -100,7 +103,10 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     };
     // What a file's ConfigMap calls itself is its name in the cluster too.
     let name = source.name.clone();
-    let manifest = describe(&source).await?.manifest(&source).await?;
+    let manifest = describe(&source, &args.cache)
+        .await?
+        .manifest(&source)
+        .await?;
     let policy = outside::policy(&client, namespace, &name).await?;
     let policy = policy.unwrap_or_default();
     let named = args.service_account.clone();

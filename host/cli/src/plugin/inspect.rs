@@ -3,6 +3,7 @@
 use super::describe::{Described, describe};
 use super::outside;
 use super::source::{self, Source};
+use crate::compile::CacheArgs;
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::bail;
@@ -37,6 +38,8 @@ pub(crate) struct InspectArgs {
     output: Output,
     #[command(flatten)]
     connection: ConnectionArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,7 +66,7 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
         }
         source
     };
-    let mut inspection = Inspection::of(&source).await;
+    let mut inspection = Inspection::of(&source, &args.cache).await;
     if let Some(manifest) = &inspection.manifest {
         let capabilities = policy
             .as_ref()
@@ -97,7 +100,7 @@ struct Inspection<'a> {
 
 impl<'a> Inspection<'a> {
     /// Finds out as much as there is to find out; what goes wrong is a part of it.
-    async fn of(source: &'a Source) -> Self {
+    async fn of(source: &'a Source, cache: &CacheArgs) -> Self {
         let mut problems = Vec::new();
         let mut keep = |error: anyhow::Error| problems.push(chain(error.as_ref()));
         let (imports, exports) = match interfaces(&source.package.component) {
@@ -107,7 +110,7 @@ impl<'a> Inspection<'a> {
                 (Vec::new(), Vec::new())
             }
         };
-        let described = match describe(source).await {
+        let described = match describe(source, cache).await {
             Ok(described) => Some(described),
             Err(error) => {
                 keep(error);

@@ -66,6 +66,12 @@ impl Desk {
         self.file("kubeconfig", kubeconfig.as_bytes());
     }
 
+    /// Where commands keep compiled components.
+    fn cache(&self) -> PathBuf {
+        let shared = reeve_test_support::compiled();
+        shared.unwrap_or_else(|| self.folder.path().join("cache"))
+    }
+
     /// Runs `reeve` with these arguments. Digests of components are replaced: they
     /// change with each compiler.
     async fn reeve(&self, arguments: &str) -> Said {
@@ -75,7 +81,7 @@ impl Desk {
             .current_dir(self.folder.path())
             .env_remove("RUST_LOG")
             .env("KUBECONFIG", self.folder.path().join("kubeconfig"))
-            .env("REEVE_CACHE", self.folder.path().join("cache"));
+            .env("REEVE_CACHE", self.cache());
         let ran = tokio::task::spawn_blocking(move || command.output());
         let output = ran.await.unwrap().unwrap();
         Said {

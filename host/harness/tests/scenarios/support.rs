@@ -47,6 +47,7 @@ impl Scenarios {
         Options {
             paths: vec![self.folder.path().to_owned()],
             component: Some(reeve_test_support::component("quotas")),
+            cache: reeve_test_support::compiled(),
             ..Options::default()
         }
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use reeve_real::parts::HELM;
+use reeve_real::without_collecting;
 use serde_json::Value;
 
 /// Where the chart of the agent is.
@@ -22,7 +23,7 @@ pub(crate) fn chart_of(name: &str) -> PathBuf {
 pub(crate) fn helm(home: &Path, kubeconfig: Option<&Path>, arguments: &[&str]) -> Result<String> {
     let program = HELM.get()?.join("helm");
     let mut command = Command::new(&program);
-    command.args(arguments);
+    without_collecting(&mut command).args(arguments);
     for (variable, folder) in [
         ("HELM_CACHE_HOME", "cache"),
         ("HELM_CONFIG_HOME", "config"),

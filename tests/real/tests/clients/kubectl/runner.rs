@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use reeve_real::without_collecting;
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -66,7 +67,8 @@ impl Runner {
     fn run(&self, script: &Script, step: &Step) -> Result<Outcome> {
         let home = self.folder.join("home");
         fs::create_dir_all(&home)?;
-        let mut child = Command::new("timeout")
+        let mut command = Command::new("timeout");
+        let mut child = without_collecting(&mut command)
             .args([LIMIT, "sh", "-c", &step.command])
             .current_dir(super::folder())
             .env("PATH", &self.path)
