@@ -6,7 +6,8 @@
 mod effort;
 
 use bytes::Bytes;
-use jsonschema::PatternOptions;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError};
 use serde_json::Value;
 
 /// Why configuration does not reach the plugin.
@@ -99,11 +100,6 @@ fn check(schema: &[u8], config: &[u8]) -> Result<(), SchemaError> {
     let Err(first) = validator.validate(&config) else {
         return Ok(());
     };
-    let in_words = |error: &jsonschema::ValidationError<'_>| {
-        let path = error.instance_path().to_string();
-        let path = if path.is_empty() { "/" } else { &path };
-        format!("{path}: {error}")
-    };
     let errors = match steps > MAX_STEPS_FOR_ALL {
         true => vec![in_words(&first)],
         false => {
@@ -112,6 +108,20 @@ fn check(schema: &[u8], config: &[u8]) -> Result<(), SchemaError> {
         }
     };
     Err(SchemaError::Config(errors.join("; ")))
+}
+
+/// What does not fit, with the JSON Pointer of it.
+fn in_words(error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
+        let named = unexpected.iter().take(MAX_LISTED).map(|name| {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            format!("{path}/{name}: there is no such setting")
+        });
+        return named.collect::<Vec<_>>().join("; ");
+    }
+    let path = if path.is_empty() { "/" } else { &path };
+    format!("{path}: {error}")
 }
 
 /// How many regular expressions a schema has, at most.
@@ -152,7 +162,11 @@ mod tests {
             ),
             (
                 r#"{"hart": {}}"#,
-                Err("data[\"config.yaml\"]: /: Additional properties"),
+                Err("data[\"config.yaml\"]: /hart: there is no such setting"),
+            ),
+            (
+                r#"{"hard": {"pods": "1"}, "a/b": 1, "c": 2}"#,
+                Err("data[\"config.yaml\"]: /a~1b: there is no such setting; /c: there"),
             ),
         ] {
             match (check(SCHEMA, config.as_bytes()), expected) {

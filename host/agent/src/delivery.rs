@@ -404,7 +404,7 @@ mod tests {
         let error = one(&map).unwrap_err();
         assert_eq!(error.reason(), Reason::NotAComponent);
         assert!(
-            error.to_string().contains("belongs in `binaryData`"),
+            error.to_string().contains("so it is text or empty"),
             "{error}"
         );
     }
@@ -481,7 +481,7 @@ mod tests {
             (
                 config_map(&[(PLAIN, vec![])], None),
                 Reason::ComponentAbsent,
-                "ConfigMap quotas: plugin.wasm is empty",
+                "ConfigMap quotas: plugin.wasm is empty; put the built component there",
             ),
             (
                 config_map(&[(ZSTD, b"rubbish".to_vec())], None),

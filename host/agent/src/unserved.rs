@@ -95,5 +95,9 @@ fn problem(error: &ResolveError) -> Problem {
         ResolveError::NotServed { .. } => Reason::KindNotServed,
         ResolveError::Unreachable { .. } | ResolveError::Refused { .. } => Reason::Unreachable,
     };
-    Problem::passing(reason, chain(error))
+    let mut message = chain(error);
+    if reason == Reason::KindNotServed {
+        message.push_str(" The plugin waits for it, and starts by itself");
+    }
+    Problem::passing(reason, message)
 }

@@ -23,8 +23,9 @@ use tokio::time::{Instant, timeout};
 ///
 /// The cluster is found as kubectl finds it: --kubeconfig, then KUBECONFIG, then
 /// ~/.kube/config, then the ServiceAccount of the pod. The CRDs must be installed
-/// (`reeve crds`). The agent itself only reads what plugins read and manage; it
-/// writes as each plugin's ServiceAccount, by impersonation.
+/// (`reeve crds`). For a plugin the agent writes as that plugin's ServiceAccount, by
+/// impersonation; as itself it writes only objects of `reeve.dev`, Events and its Lease.
+///
 /// Each setting is a flag, a variable of the environment, or a line of the file
 /// given with --config, `name: value`, under the same name: --lease-name,
 /// REEVE_LEASE_NAME, lease-name. The first of these that says something holds.

@@ -10,7 +10,7 @@ use wasmtime::WasmBacktrace;
 ///
 /// Not to be confused with [`reeve_core::Failure`], which is an answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{function}: {kind}")]
+#[error("{function}: {kind}{}", advice(function, kind))]
 pub struct Fault {
     /// The function that was called.
     pub function: &'static str,
@@ -213,13 +213,21 @@ pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
 
 /// What to do about a trap, which is a fault of the plugin and comes again with the same
 /// inputs.
-const MEND: &str = "mend the plugin; `reeve record` keeps a call of `reconcile` as a file, with \
-    which its author can make it again";
+fn advice(function: &str, kind: &FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Trap { .. } if function == "reconcile" => {
+            "; mend the plugin; `reeve record` keeps the call as a file, with which its author \
+             can make it again"
+        }
+        FaultKind::Trap { .. } => "; mend the plugin and deliver it again",
+        _ => "",
+    }
+}
 
 fn trap_text(message: Option<&str>, trap: &str, frames: &[String]) -> String {
     match message {
-        Some(message) => format!("the plugin gave up: {message}; {MEND}"),
-        None => format!("the plugin trapped: {trap}, {}; {MEND}", at(frames)),
+        Some(message) => format!("the plugin gave up: {message}"),
+        None => format!("the plugin trapped: {trap}, {}", at(frames)),
     }
 }
 

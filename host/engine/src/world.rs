@@ -31,7 +31,7 @@ pub enum Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Empty => "it is empty",
+            Self::Empty => "it is empty; name the built `.wasm` file",
             Self::CoreModule => {
                 "it is a core WebAssembly module; encode it with `wasm-tools component new`"
             }
@@ -42,8 +42,8 @@ impl fmt::Display for Found {
             }
             Self::Gzip => "it is a gzip stream; deliver it under the key `plugin.wasm.gz`",
             Self::Zstd => "it is a zstd stream; deliver it under the key `plugin.wasm.zst`",
-            Self::Text => "it is text; deliver the component in binary form, as `binaryData`",
-            Self::Unknown => "it does not start as WebAssembly does",
+            Self::Text => "it is text; name the built `.wasm` file",
+            Self::Unknown => "it does not start as WebAssembly does; name the built `.wasm` file",
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reeve_sdk::names;
 use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
 
@@ -39,6 +40,22 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
     "services.nodeports",
 ];
+
+/// What a quota can limit besides, of names without a slash: those that kube-apiserver's
+/// validation calls standard resources for quota, and huge pages.
+const MEASURED: [&str; 10] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+const HUGE_PAGES: [&str; 2] = ["hugepages-", "requests.hugepages-"];
 
 /// The limits of one profile.
 #[derive(Debug, PartialEq)]
@@ -142,6 +159,10 @@ pub(crate) fn check_limits(limits: &BTreeMap<String, Option<Quantity>>) -> Resul
     for (resource, limit) in limits {
         let problem = match limit {
             _ if resource.is_empty() => "a limit without a resource name; name one such as `pods`",
+            _ if !is_limited(resource) => {
+                "not a resource that a quota limits; name one such as `requests.cpu`, \
+                 `count/deployments.apps` or `requests.example.com/gpu`"
+            }
             Some(limit) => match check(resource, limit) {
                 Ok(()) => continue,
                 Err(problem) => problem,
@@ -153,11 +174,22 @@ pub(crate) fn check_limits(limits: &BTreeMap<String, Option<Quantity>>) -> Resul
     Ok(())
 }
 
+/// Whether the API server admits this name in a quota.
+fn is_limited(resource: &str) -> bool {
+    let qualified = names::check_label_key(resource).is_ok();
+    let known = || {
+        MEASURED.contains(&resource)
+            || COUNTED.contains(&resource)
+            || HUGE_PAGES.iter().any(|start| resource.starts_with(start))
+    };
+    qualified && (resource.contains('/') || known())
+}
+
 /// Checks the label prefix: every limit without a slash must get a label name
 /// that the API server admits.
 pub(crate) fn check_prefix(prefix: &str) -> Result<(), ConfigError> {
-    match prefix.split_once('/') {
-        Some((domain, rest)) if !domain.is_empty() && !rest.contains('/') => Ok(()),
+    match names::check_label_key(&format!("{prefix}pods")) {
+        Ok(()) if prefix.contains('/') => Ok(()),
         _ => Err(ConfigError::new(
             "/labelPrefix",
             "not the start of a label name; expected a domain and a slash such as `example.com/`",

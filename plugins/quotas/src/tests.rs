@@ -312,6 +312,20 @@ fn configuration_that_makes_no_sense_is_refused() {
             "/labelprefix: unknown field `labelprefix`, expected `hard` or `labelPrefix`",
         ),
         (
+            r#"{"hard": {"bananas": "3"}}"#,
+            "/hard/bananas: not a resource that a quota limits; name one such as `requests.cpu`, \
+             `count/deployments.apps` or `requests.example.com/gpu`",
+        ),
+        (
+            r#"{"hard": {"an apple/x": "3"}}"#,
+            "/hard/an apple~1x: not a resource that a quota limits; name one such as \
+             `requests.cpu`, `count/deployments.apps` or `requests.example.com/gpu`",
+        ),
+        (
+            r#"{"labelPrefix": "Not A Domain!/"}"#,
+            "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`",
+        ),
+        (
             r#"{"labelPrefix": ""}"#,
             "/labelPrefix: not the start of a label name; expected a domain and a slash such as `example.com/`",
         ),

@@ -61,6 +61,7 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         doc_tests(&mut report, workspace, &suite, filter);
         scenarios(&mut report, workspace, &suite, filter)?;
         if filter.is_none() {
+            report.check("dev --once", || dev_once(workspace, &suite));
             report.check("generated CRDs", || {
                 lint::crds(workspace, &suite.reeve, true)
             });
@@ -149,6 +150,29 @@ fn scenarios(
         });
     }
     Ok(())
+}
+
+/// The README's first command, with all plugins and the sample objects.
+fn dev_once(workspace: &Workspace, suite: &Suite) -> Result<()> {
+    let folder = workspace.output("test-dev");
+    std::fs::create_dir_all(&folder)?;
+    let mut dev = workspace.program(&suite.reeve);
+    suite.share(&mut dev);
+    dev.args(["dev", "--once", "--kubeconfig"])
+        .arg(folder.join("kubeconfig"));
+    let log = suite.logs().join("dev-once.log");
+    let captured = process::capture(&mut dev, "dev --once", &log, LIMIT)?;
+    let plugins = workspace.folders_in("plugins")?.len();
+    let ending = format!(" objects from {plugins} plugins in ");
+    let converged = |line: &str| line.starts_with("converged: ") && line.contains(&ending);
+    match captured.failure {
+        Some(failure) => bail!("it ended with {failure}:\n{}", captured.output),
+        None if captured.output.lines().any(converged) => Ok(()),
+        None => bail!(
+            "not all of {plugins} plugins converged:\n{}",
+            captured.output
+        ),
+    }
 }
 
 /// Counts the cases in a JUnit file.

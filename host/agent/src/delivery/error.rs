@@ -17,7 +17,7 @@ pub enum DeliveryError {
     },
     /// The component stands where only text can.
     #[error(
-        "ConfigMap {config_map}: {key} is in `data`, which holds text; a component is binary and belongs in `binaryData`, where `kubectl create configmap --from-file={key}` puts it by itself"
+        "ConfigMap {config_map}: {key} is in `data`, so it is text or empty, and no component; name the built file in `kubectl create configmap {config_map} --from-file={key}=FILE`, which puts a component into `binaryData`"
     )]
     Text {
         /// Name of the ConfigMap.
@@ -36,7 +36,7 @@ pub enum DeliveryError {
         second: &'static str,
     },
     /// The component is empty.
-    #[error("ConfigMap {config_map}: {key} is empty")]
+    #[error("ConfigMap {config_map}: {key} is empty; put the built component there")]
     Empty {
         /// Name of the ConfigMap.
         config_map: String,

@@ -33,9 +33,10 @@ async fn a_component_knows_its_bytes() {
 
 #[tokio::test]
 async fn what_is_no_component_is_named() {
+    const UNKNOWN: &str = "it does not start as WebAssembly does; name the built `.wasm` file";
     let module = component("(module)");
     let cases: [(&[u8], &str); 9] = [
-        (b"", "it is empty"),
+        (b"", "it is empty; name the built `.wasm` file"),
         (
             &module,
             "it is a core WebAssembly module; encode it with `wasm-tools component new`",
@@ -52,13 +53,10 @@ async fn what_is_no_component_is_named() {
             b"\x28\xb5\x2f\xfdrest",
             "it is a zstd stream; deliver it under the key `plugin.wasm.zst`",
         ),
-        (
-            b"AGFzbQEAAAA=",
-            "it is text; deliver the component in binary form, as `binaryData`",
-        ),
-        (b"\xff\xfe\0", "it does not start as WebAssembly does"),
-        (b"\0asm", "it does not start as WebAssembly does"),
-        (b"\0asm\x0d\0", "it does not start as WebAssembly does"),
+        (b"AGFzbQEAAAA=", "it is text; name the built `.wasm` file"),
+        (b"\xff\xfe\0", UNKNOWN),
+        (b"\0asm", UNKNOWN),
+        (b"\0asm\x0d\0", UNKNOWN),
     ];
     for (bytes, reason) in cases {
         assert_eq!(

@@ -2,7 +2,7 @@
 //! nothing else stops.
 
 use crate::widgets::{crd, widget};
-use reeve_it::{World, config_map_reference, core_reference, guest, plugin};
+use reeve_it::{NAMESPACE, World, config_map_reference, core_reference, guest, plugin};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::time::Duration;
@@ -57,7 +57,36 @@ async fn no_component() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_that_are_no_component() {
-    check(&plain(b"hello"), None, "NotAComponent", &["component"]).await;
+    let words = ["no WebAssembly component", "name the built `.wasm` file"];
+    check(&plain(b"hello"), None, "NotAComponent", &words).await;
+}
+
+/// `kubectl create configmap --from-file` puts a file of text into `data`.
+#[tokio::test(start_paused = true)]
+async fn text_that_is_no_component() {
+    let world = World::started().await;
+    world.allow("bad").await;
+    for text in ["hello", ""] {
+        world
+            .apply(&json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {
+                    "name": "bad", "namespace": NAMESPACE, "labels": {"reeve.dev/plugin": "true"},
+                },
+                "data": {"plugin.wasm": text},
+            }))
+            .await;
+        world.settle().await;
+        let loaded = world.plugin_condition("bad", "Loaded").await;
+        assert_eq!(loaded.reason, "NotAComponent", "{loaded:?}");
+        for words in [
+            "ConfigMap bad: plugin.wasm",
+            "text or empty",
+            "name the built file",
+        ] {
+            assert!(loaded.message.contains(words), "{loaded:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +302,9 @@ async fn a_kind_that_comes_later() {
     world.settle().await;
     let ready = world.plugin_condition("chameleon", "Ready").await;
     assert_eq!(ready.reason, "KindNotServed", "{ready:?}");
-    assert!(ready.message.contains("Widget.v1.example.com"), "{ready:?}");
+    for words in ["Widget.v1.example.com", "starts by itself"] {
+        assert!(ready.message.contains(words), "{ready:?}");
+    }
     world.apply(&crd("widgets")).await;
     world
         .apply(&reeve_test_support::samples::namespace("alice"))

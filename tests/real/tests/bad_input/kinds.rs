@@ -94,7 +94,9 @@ pub(crate) fn deliver(stage: &Stage) -> Result<()> {
 /// A kind is waited for whenever it is absent.
 pub(crate) fn check(stage: &Stage) -> Result<()> {
     let message = stage.wait_for_condition("smith", ABSENT)?;
-    ensure!(message.contains("Widget.v1.example.com"), "{message}");
+    for text in ["Widget.v1.example.com", "starts by itself"] {
+        ensure!(message.contains(text), "no {text} in: {message}");
+    }
 
     // It comes.
     establish(stage, "widgets")?;

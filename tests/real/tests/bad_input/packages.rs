@@ -57,7 +57,7 @@ pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
             plain(b"hello"),
             None,
             "NotAComponent",
-            &["component"],
+            &["no WebAssembly component", "name the built `.wasm` file"],
         ),
         (
             "core-module",
@@ -174,6 +174,15 @@ pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
         objects.push(chameleon(&name, &json!({"describe": describe}))?);
         said.push(Said::new(&name, reason, texts));
     }
+    // Where `kubectl create configmap --from-file` puts a file of text.
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"plugin.wasm": "hello"},
+        "metadata": {
+            "name": "text", "namespace": NAMESPACE, "labels": {"reeve.dev/plugin": "true"},
+        },
+    }));
+    let texts = ["ConfigMap text: plugin.wasm", "name the built file"];
+    said.push(Said::new("text", "NotAComponent", &texts));
     objects.push(json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "not-agreed", "namespace": NAMESPACE},

@@ -206,7 +206,7 @@ fn the_agent_outlives_the_api_server() -> Result<()> {
     // Gone while it runs.
     stage.wait_for_readiness(true)?;
     stage.cluster.stop_api_server();
-    stage.wait_for_readiness(false)?;
+    stage.wait_until_not_ready("connection refused")?;
     stage.cluster.start_api_server()?;
     stage.wait_for_readiness(true)?;
     ensure!(stage.agent_is_running()?, "the agent gave up");
@@ -217,7 +217,7 @@ fn the_agent_outlives_the_api_server() -> Result<()> {
     // Gone when it starts.
     stage.cluster.stop_api_server();
     stage.start_agent()?;
-    stage.wait_for_readiness(false)?;
+    stage.wait_until_not_ready("connection refused")?;
     stage.cluster.start_api_server()?;
     stage.wait_for_readiness(true)?;
     let label = ["label", "profile", "ann", "quotas.statcan.gc.ca/pods-"];

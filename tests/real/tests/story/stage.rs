@@ -84,6 +84,17 @@ impl Stage {
         ))
     }
 
+    /// Waits until the agent is not ready, and says these words of it.
+    pub(crate) fn wait_until_not_ready(&self, words: &str) -> Result<()> {
+        let agent = self.agent()?;
+        self.explained(eventually("the agent is not ready, and says why", || {
+            let (ready, said) = agent.readiness()?;
+            let named = said.to_lowercase().contains(words);
+            ensure!(!ready && named, "it says {said}");
+            Ok(())
+        }))
+    }
+
     pub(crate) fn agent_is_running(&mut self) -> Result<bool> {
         self.agent.as_mut().context("no agent")?.is_running()
     }
