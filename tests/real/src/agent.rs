@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::ControlPlane;
 use crate::compiled::Compiled;
-use crate::server::{Server, free_port};
+use crate::ports::free_port;
+use crate::server::Server;
 
 /// Longer than any endpoint takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use crate::parts::{AZURITE, HELPERS};
-use crate::server::{Server, free_port, listens};
+use crate::ports::free_port;
+use crate::server::{Server, listens};
 
 /// It loads some thousand files first; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);

@@ -13,8 +13,9 @@ use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_
 use crate::kubectl;
 use crate::looks::Looks;
 use crate::parts::{ETCD, HELPERS, KUBERNETES};
+use crate::ports::free_port;
 use crate::proxy::Proxy;
-use crate::server::{Server, free_port, listens};
+use crate::server::{Server, listens};
 
 /// Two to three seconds on an idle machine; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::ControlPlane;
 use crate::parts::KWOK;
-use crate::server::{Server, free_port};
+use crate::ports::free_port;
+use crate::server::Server;
 
 /// The user that it is; named to the builder with rights to everything.
 pub const KWOK_USER: &str = "kwok";

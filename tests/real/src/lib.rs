@@ -22,6 +22,7 @@ mod kwok;
 mod looks;
 mod operate;
 pub mod parts;
+mod ports;
 mod postgres;
 mod proxy;
 mod registry;

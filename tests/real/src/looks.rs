@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use ureq::http::StatusCode;
 
-use crate::server::{Server, free_port, listens};
+use crate::ports::free_port;
+use crate::server::{Server, listens};
 
 /// To come to listen, which takes a tenth of a second on an idle machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -370,7 +370,7 @@ const FLAGS: &[&str] = &["-mod=readonly", "-trimpath", "-buildvcs=false"];
 /// Go says nothing while it compiles; a line now and then shows that it does.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-fn cache_folder() -> Result<PathBuf> {
+pub(crate) fn cache_folder() -> Result<PathBuf> {
     let cache = match env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
         Some(cache) => PathBuf::from(cache),
         None => env::home_dir()

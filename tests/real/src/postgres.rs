@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::parts::HELPERS;
-use crate::server::{Server, free_port, listens};
+use crate::ports::free_port;
+use crate::server::{Server, listens};
 
 /// A second or two; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use crate::parts::{HELPERS, REGISTRY};
-use crate::server::{Server, free_port, listens};
+use crate::ports::free_port;
+use crate::server::{Server, listens};
 
 /// It starts within a second; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

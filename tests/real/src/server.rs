@@ -2,8 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -159,13 +158,6 @@ impl Drop for Server {
         let _ = self.supervisor.kill();
         let _ = self.supervisor.wait();
     }
-}
-
-/// A loopback port that nobody listens on at this moment.
-pub(crate) fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
 }
 
 /// Whether somebody accepts connections on a loopback port.
