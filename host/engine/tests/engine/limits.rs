@@ -375,6 +375,8 @@ async fn describe_is_limited_like_any_call() {
         let fault = chameleon().await.describe(config, &limits()).await;
         let text = fault.unwrap_err().to_string();
         assert!(text.starts_with(start), "{text}");
+        // Nothing keeps a call of `describe`.
+        assert!(!text.contains("reeve record"), "{text}");
     }
 }
 
