@@ -67,19 +67,19 @@ const COUNTED: &str = "-withdrawn";
 /// The entries that are too many, oldest first. Overwrites have a part of the room
 /// and no more: what was deleted must not be forgotten for them. What counts against a
 /// budget stays for as long as it does, so that no restart begins a new one; that is
-/// bounded by the budgets.
+/// bounded by the budgets and by what people approve. However much that is, the last of
+/// the others can be undone, too.
 fn surplus(names: &BTreeSet<String>, newest: &str, now: Timestamp) -> Vec<String> {
     let overwrites = || names.iter().filter(|name| name.ends_with(OVERWRITE));
     let too_many = overwrites().count().saturating_sub(MAX_OVERWRITES);
     let mut surplus: Vec<String> = overwrites().take(too_many).cloned().collect();
-    let left = names.len() - surplus.len();
     let others = names.iter().filter(|name| !surplus.contains(name));
+    let (counted, others): (Vec<_>, Vec<_>) = others.partition(|name| still_counts(name, now));
+    let room = MAX_ENTRIES.saturating_sub(counted.len()).max(LEAST_OTHERS);
+    let too_many = others.len().saturating_sub(room);
     // What is about to happen has to be found again, whatever else there is.
-    let others = others.filter(|name| !still_counts(name, now) && *name != newest);
-    let rest: Vec<String> = others
-        .take(left.saturating_sub(MAX_ENTRIES))
-        .cloned()
-        .collect();
+    let others = others.into_iter().filter(|name| *name != newest);
+    let rest: Vec<String> = others.take(too_many).cloned().collect();
     surplus.extend(rest);
     // The rest goes with the next entries.
     surplus.truncate(FORGOTTEN_AT_ONCE);
@@ -96,6 +96,10 @@ fn written(name: &str) -> Option<Timestamp> {
     let (seconds, _) = name.split_once('-')?;
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
+
+/// So many entries that count against no budget stay beside however many that do: what
+/// somebody deleted by deleting its primary can be undone then, too.
+const LEAST_OTHERS: usize = 200;
 
 /// No entry waits for more than so many others to be deleted.
 const FORGOTTEN_AT_ONCE: usize = 100;
@@ -380,5 +384,12 @@ mod tests {
         assert_eq!(found, Vec::<String>::new());
         let found = surplus(&names, &newest, at(10 * window));
         assert_eq!(found.len(), FORGOTTEN_AT_ONCE);
+
+        // The last of those that do not are kept beside them.
+        let other = |n: usize| format!("{:012}-bbbb", 2 * MAX_ENTRIES + n);
+        names.extend((0..LEAST_OTHERS + 3).map(other));
+        let newest = other(LEAST_OTHERS + 2);
+        let found = surplus(&names, &newest, at(i64::try_from(2 * MAX_ENTRIES).unwrap()));
+        assert_eq!(found, [other(0), other(1), other(2)]);
     }
 }

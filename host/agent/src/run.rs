@@ -269,6 +269,15 @@ impl Runner {
         let absent = desired.absent.clone();
         let actions = desired.actions.clone();
         self.bring_about(run, primary, desired, &mut ran).await;
+        // An empty answer that may be a mistake takes no effects away either, for as long
+        // as the objects are held that it would delete.
+        let held = |problem: &Problem| problem.reason == Reason::DeletionHeld;
+        if actions.is_empty()
+            && ran.desired.as_ref().is_some_and(Vec::is_empty)
+            && ran.problems.iter().any(held)
+        {
+            return ran;
+        }
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             self.bring_to_an_end(run, &absent, &mut ran).await;
@@ -359,10 +368,12 @@ impl Runner {
         };
         ran.problems
             .extend(plan.refusals.iter().map(sync::refusal_problem));
+        let held = !holds.is_empty();
         let holds = holds.iter().map(|hold| guarded::hold_problem(unit, hold));
         ran.problems.extend(holds);
-        // What is still going is told of by its watch, and the rest goes then.
-        ran.absent = plan.is_empty() && plan.progress == Progress::Complete;
+        // What is still going is told of by its watch, and the rest goes then. What is
+        // held keeps the unit, and with it the finalizer and the outside effects.
+        ran.absent = !held && plan.is_empty() && plan.progress == Progress::Complete;
         if let Some(rehearsal) = &self.rehearsal {
             rehearsal.take_down_end(&unguarded, plan);
             return ran;

@@ -449,19 +449,16 @@ impl Controller {
         key: &LoadKey,
         result: Result<Standing, Problem>,
     ) {
-        // Whoever is asked about runs on or not, the question has ended: units wait for it.
-        self.renew_rights(name);
-        let Some(plugin) = self.state.plugins.get_mut(name) else {
+        let Some(plugin) = self.state.plugins.get(name) else {
             return;
         };
         let Some(active) = plugin.active.clone().filter(|active| active.key == *key) else {
             // A canary went back meanwhile, or came. What is granted to the version that
-            // runs now was not asked.
-            if let Some(rights) = &mut plugin.rights {
-                rights.ask_soon();
-            }
-            return;
+            // runs now was not asked; units that wait go on when that is known.
+            return self.start_recheck(name);
         };
+        // Whether it was told or not, the question has ended: units wait for it.
+        self.renew_rights(name);
         match result {
             Ok(standing) => {
                 if standing.outdated {

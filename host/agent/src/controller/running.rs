@@ -366,17 +366,16 @@ impl Controller {
                 self.state.queue.add_at(unit.clone(), at);
             }
         } else if let Some(problem) = &state.problem {
-            // That the server has too much to do says nothing of the unit.
+            // That the server has too much to do says little of the unit; but where it says so
+            // of one unit again and again, the others of the plugin must not rest each time.
             let told = told.filter(|_| problem.reason == Reason::Unreachable);
-            if told.is_none() {
-                state.failures = state.failures.saturating_add(1);
-            }
+            state.failures = state.failures.saturating_add(1);
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
                 self.metrics.backed_off(&unit.plugin);
                 let jitter = jitter(&unit.id(), state.failures);
                 let at = match told {
-                    Some(until) => until + Backoff::CONNECTION.delay(1, jitter),
+                    Some(until) => until + Backoff::CONNECTION.delay(state.failures, jitter),
                     None => Instant::now() + Backoff::UNIT.delay(state.failures, jitter),
                 };
                 self.state.queue.add_at(unit.clone(), at);

@@ -47,7 +47,8 @@ impl Runner {
                 Step::Release { object, uid } => Some(Candidate {
                     reference: object.clone(),
                     uid: uid.clone(),
-                    removal: Removal::Unsaid,
+                    // Nothing is lost with fields of an object, whatever its kind.
+                    removal: Removal::Permitted,
                 }),
                 _ => None,
             }));

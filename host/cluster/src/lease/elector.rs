@@ -223,6 +223,8 @@ impl Elector {
 
     async fn give_back(&mut self) {
         self.fence.disarm();
+        // Nor may it be armed once more before the lease is given back.
+        self.fence.set_term(None);
         let drained = tokio::time::timeout(RELEASE_TIMEOUT, self.fence.drained()).await;
         if drained.is_err() {
             tracing::warn!("writes are still under way; the lease is left to run out");

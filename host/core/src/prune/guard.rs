@@ -265,6 +265,7 @@ impl Guard {
         // it is another request.
         let before = self.held.remove(unit).unwrap_or_default();
         let exceeded = self.exceeding.remove(unit);
+        let exceeded_before = exceeded.clone();
         // Most units have no approvals, and digests are not free.
         let as_one = !approvals.is_empty()
             && approvals.contains(&Token::of(&self.plugin, free.iter().map(|one| (unit, one))));
@@ -293,8 +294,11 @@ impl Guard {
                 if self.reason.is_none() || reason != Reason::Latched {
                     self.reason = Some(reason.clone());
                 }
-                if reason != Reason::Latched {
-                    self.exceeding.insert(unit.clone(), reason.clone());
+                // That others are held as well does not make it less.
+                let known = exceeded_before.filter(|_| contains(&open, &before));
+                let own = (reason != Reason::Latched).then(|| reason.clone());
+                if let Some(reason) = own.or(known) {
+                    self.exceeding.insert(unit.clone(), reason);
                 }
                 verdict.holds.push(Hold::new(reason, token, &open));
                 self.held.insert(unit.clone(), open);

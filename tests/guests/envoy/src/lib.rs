@@ -43,6 +43,10 @@ struct Config {
     retire: bool,
     /// Another value makes the effects again.
     revision: u32,
+    /// Which profiles; all unless set.
+    selector: Option<String>,
+    /// Whether the ConfigMap is somebody else's.
+    contribute: bool,
 }
 
 impl Config {
@@ -68,6 +72,7 @@ struct Input {
 fn manifest(config: &Config) -> Manifest {
     let profiles = Kind::new("kubeflow.org/v1", "Profile");
     let mut manifest = Manifest::controller(profiles)
+        .selector(config.selector.as_deref().unwrap_or_default())
         .projection(["/metadata/name"])
         .writes(
             Kind::new("v1", "ConfigMap"),
@@ -108,12 +113,17 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
             data[key] = fact.to_string().into();
         }
     }
-    let mut outcome = Outcome::of([json!({
+    let mut report = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "report", "namespace": name},
         "data": data,
-    })]);
+    });
+    if config.contribute {
+        report["data"]["envoy"] = "was here".into();
+        report["metadata"]["annotations"] = json!({"reeve.dev/apply": "Contribute"});
+    }
+    let mut outcome = Outcome::of([report]);
     let input = json!({
         "name": name,
         "service": config.service,

@@ -253,6 +253,43 @@ async fn what_is_asked_for_no_more_is_taken_away_or_kept() {
     }
 }
 
+/// A primary that is no longer selected may have lost its label by mistake: while it is
+/// held what that gives up, what is outside stays, too.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_holds_the_effects() {
+    let config = json!({"retire": true, "selector": "team=a", "contribute": true});
+    let (world, service, url) = world(config).await;
+    let mut plugin = plugin_reference("envoy");
+    plugin["spec"] = json!({"capabilities": capabilities(&url), "limits": {"deletionsPerHour": 0}});
+    world.apply(&plugin).await;
+    let mut report = core_reference("ConfigMap", "alice", "report");
+    report["data"] = json!({"theirs": "x"});
+    world.apply(&report).await;
+    let team = |team: Value| json!({"metadata": {"labels": {"team": team}}});
+    let alice = profile_reference("alice");
+    world.edit(&alice, team(json!("a"))).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    let has = async || world.get(&report).await.unwrap()["data"]["envoy"].clone();
+    assert_eq!(has().await, "was here");
+
+    world.edit(&alice, team(Value::Null)).await;
+    world.wait(Duration::from_secs(3600)).await;
+    assert_eq!(has().await, "was here");
+    assert_eq!(service.asked(), [""; 0]);
+    let ready = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(ready.reason, "DeletionHeld", "{ready:?}");
+    assert_eq!(action(&world).await["state"], "InPlace");
+
+    let token = ready.message.rsplit(' ').next().unwrap().trim_matches('`');
+    let approve = json!({"metadata": {"annotations": {"reeve.dev/approve-deletion": token}}});
+    world.edit(&plugin_reference("envoy"), approve).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(has().await, Value::Null);
+    assert_eq!(service.asked(), ["DELETE alice"]);
+    assert_eq!(world.unit("envoy", "alice").await, None);
+}
+
 /// Everything that anybody can read, but the Secret itself.
 async fn everything(world: &World) -> String {
     let mut all = String::new();

@@ -302,19 +302,28 @@ proptest! {
     }
 
     /// While something is held, nothing more goes that nobody approved, however long
-    /// that lasts.
+    /// that lasts. Nor does what was held when nobody else waits any more.
     #[test]
     fn what_is_held_holds_the_rest(
         objects in proptest::collection::btree_set(4..12_usize, 7..8),
-        later in proptest::collection::vec((1..3_usize, 4..12_usize, 0..200_u64), 1..20),
+        later in proptest::collection::vec((0..3_usize, 4..12_usize, 0..200_u64), 1..20),
     ) {
         let mut world = World::new();
         world.asks(0, &objects, false, false)?;
         prop_assert!(world.guard.hold().is_some());
         for (unit, object, minutes) in later {
             world.now += minutes * MINUTE;
-            world.asks(unit, &BTreeSet::from([object]), false, false)?;
+            let wanted = match unit {
+                0 => objects.clone(),
+                _ => BTreeSet::from([object]),
+            };
+            world.asks(unit, &wanted, false, false)?;
         }
+        for unit in 1..3 {
+            world.asks(unit, &BTreeSet::new(), false, false)?;
+        }
+        world.now += 2 * POLICY.window.as_secs();
+        world.asks(0, &objects, false, false)?;
         prop_assert_eq!(world.withdrawn, vec![]);
     }
 }
