@@ -3,6 +3,8 @@
 
 mod limit_range;
 
+use std::cmp::Ordering;
+
 use reeve_sdk::prelude::*;
 
 use limit_range::LimitRange;
@@ -22,7 +24,7 @@ struct Profile {
 struct Config {
     /// Limits.
     default: Resources,
-    /// Requests.
+    /// Requests, none above its limit.
     default_request: Resources,
 }
 
@@ -46,8 +48,16 @@ impl Default for Resources {
 }
 
 fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
-    config.default.check("/default")?;
-    config.default_request.check("/defaultRequest")?;
+    let limits = config.default.amounts("/default")?;
+    let requests = config.default_request.amounts("/defaultRequest")?;
+    for ((name, limit), (_, request)) in limits.iter().zip(&requests) {
+        if request.compare(limit) == Ordering::Greater {
+            return Err(ConfigError::new(
+                format!("/defaultRequest/{name}"),
+                format!("`{request}` is above /default/{name}, `{limit}`; set both"),
+            ));
+        }
+    }
     Ok(Manifest::controller(PROFILE)
         // The name is there in any case; a projection of nothing else keeps every
         // other change of a Profile from running the plugin.
@@ -56,16 +66,17 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
 }
 
 impl Resources {
-    fn check(&self, path: &str) -> Result<(), ConfigError> {
-        for (name, text) in [("cpu", &self.cpu), ("memory", &self.memory)] {
+    /// Both amounts with their names. `path` is where they are in the configuration.
+    fn amounts(&self, path: &str) -> Result<[(&'static str, Quantity); 2], ConfigError> {
+        let amount = |name: &'static str, text: &str| {
             let problem = match text.parse::<Quantity>() {
                 Ok(quantity) if quantity.is_negative() => "below zero".to_owned(),
-                Ok(_) => continue,
+                Ok(quantity) => return Ok((name, quantity)),
                 Err(error) => error.to_string(),
             };
-            return Err(ConfigError::new(format!("{path}/{name}"), problem));
-        }
-        Ok(())
+            Err(ConfigError::new(format!("{path}/{name}"), problem))
+        };
+        Ok([amount("cpu", &self.cpu)?, amount("memory", &self.memory)?])
     }
 }
 

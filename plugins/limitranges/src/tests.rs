@@ -35,6 +35,11 @@ fn configuration_replaces_single_amounts() {
         ("1", "20G"),
         ("50m", "256M"),
     );
+    check(
+        r#"{"default": {"cpu": "1"}, "defaultRequest": {"cpu": "1000m"}}"#,
+        ("1", "256M"),
+        ("1000m", "256M"),
+    );
 }
 
 #[test]
@@ -47,6 +52,15 @@ fn configuration_that_makes_no_sense_is_refused() {
         (
             r#"{"defaultRequest": {"memory": "-1"}}"#,
             "/defaultRequest/memory: below zero",
+        ),
+        (
+            r#"{"default": {"cpu": "1"}, "defaultRequest": {"cpu": "1001m"}}"#,
+            "/defaultRequest/cpu: `1001m` is above /default/cpu, `1`; set both",
+        ),
+        // Of the two, one is as it is unless set.
+        (
+            r#"{"default": {"memory": "128Mi"}}"#,
+            "/defaultRequest/memory: `256M` is above /default/memory, `128Mi`; set both",
         ),
         (
             r#"{"default": {"gpu": "1"}}"#,

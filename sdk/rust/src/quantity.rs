@@ -1,5 +1,6 @@
 //! Amounts of resources, as the API server understands them.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,7 +12,8 @@ use crate::schema::{ConfigSchema, Schema};
 ///
 /// Accepts exactly what `resource.ParseQuantity` of Kubernetes accepts, and keeps
 /// the text as it was written, so that what a plugin applies is what people
-/// wrote. Two spellings of one amount are therefore not equal here.
+/// wrote. Two spellings of one amount are therefore not equal here; amounts are
+/// compared by [`Quantity::compare`].
 ///
 /// ```
 /// use reeve_sdk::Quantity;
@@ -47,6 +49,26 @@ impl Quantity {
     /// counts as whole.
     pub fn is_whole(&self) -> bool {
         self.parts().is_some_and(|parts| parts.is_whole())
+    }
+
+    /// Which of two amounts is larger, however they are written: `1Gi` is above `1G`, and
+    /// `0.5` is `500m`.
+    ///
+    /// Exact, also where Kubernetes rounds up to a billionth or stops counting at 2^63.
+    ///
+    /// ```
+    /// use reeve_sdk::Quantity;
+    /// use std::cmp::Ordering;
+    ///
+    /// let [half, milli]: [Quantity; 2] = ["0.5", "500m"].map(|text| text.parse().unwrap());
+    /// assert_eq!(half.compare(&milli), Ordering::Equal);
+    /// ```
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self.parts(), other.parts()) {
+            (Some(one), Some(other)) => Amount::of(&one).compare(&Amount::of(&other)),
+            // None can be: both were read.
+            (one, other) => one.is_some().cmp(&other.is_some()),
+        }
     }
 
     fn parts(&self) -> Option<Parts<'_>> {
@@ -155,6 +177,71 @@ impl<'a> Parts<'a> {
                 }
             }
         }
+    }
+}
+
+/// A quantity as a number: `0.digits` times ten to the power of `exponent`.
+struct Amount {
+    negative: bool,
+    /// Values of digits, neither the first nor the last of them zero; none for zero.
+    digits: Vec<u8>,
+    exponent: i128,
+}
+
+impl Amount {
+    fn of(parts: &Parts<'_>) -> Self {
+        let text = parts.whole.bytes().chain(parts.fraction.bytes());
+        let mut digits: Vec<u8> = text.map(|digit| digit - b'0').collect();
+        let mut exponent = parts.whole.len() as i128;
+        match parts.unit {
+            Unit::Decimal(power) => exponent += i128::from(power),
+            Unit::Binary(power) => {
+                let before = digits.len();
+                multiply(&mut digits, 1 << power);
+                exponent += (digits.len() - before) as i128;
+            }
+        }
+        let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+        digits.drain(..zeros);
+        exponent -= zeros as i128;
+        while digits.last() == Some(&0) {
+            digits.pop();
+        }
+        Self {
+            negative: parts.negative && !digits.is_empty(),
+            digits,
+            exponent,
+        }
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        // Zero is below all that is above it, whatever its exponent.
+        let size = |one: &Self| (!one.digits.is_empty()).then_some(one.exponent);
+        let magnitude = || {
+            let sizes = size(self).cmp(&size(other));
+            sizes.then_with(|| self.digits.cmp(&other.digits))
+        };
+        match (self.negative, other.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => magnitude(),
+            (true, true) => magnitude().reverse(),
+        }
+    }
+}
+
+/// Multiplies a number that is given by its digits.
+fn multiply(digits: &mut Vec<u8>, factor: u64) {
+    // A digit times 2^60 and what is carried fit into 64 bits.
+    let mut carry = 0;
+    for digit in digits.iter_mut().rev() {
+        let product = u64::from(*digit) * factor + carry;
+        *digit = (product % 10) as u8;
+        carry = product / 10;
+    }
+    while carry > 0 {
+        digits.insert(0, (carry % 10) as u8);
+        carry /= 10;
     }
 }
 
@@ -345,6 +432,53 @@ mod tests {
     }
 
     #[test]
+    fn amounts_are_compared_however_they_are_written() {
+        let order = [
+            "-1e9223372036854775807",
+            "-1Gi",
+            "-1G",
+            "-0.5",
+            "-1n",
+            "0",
+            "1e-9223372036854775807",
+            "1n",
+            "499m",
+            "0.5",
+            "0.51",
+            "1",
+            "1000.5",
+            "1.001k",
+            "1Ki",
+            "256M",
+            "256Mi",
+            "0.9999E",
+            "1E",
+            "1Ei",
+            "7Ei",
+            "123456789012345678901234567890",
+            "1e9223372036854775807",
+        ];
+        for (place, one) in order.iter().enumerate() {
+            for (other_place, other) in order.iter().enumerate() {
+                let compared = parse(one).unwrap().compare(&parse(other).unwrap());
+                assert_eq!(compared, place.cmp(&other_place), "{one} and {other}");
+            }
+        }
+        for same in [
+            ["0.5", "500m"],
+            ["1Ki", "1.024k"],
+            ["-0", "0Ei"],
+            ["007", "7.000"],
+            ["1e3", "1k"],
+            ["-1.5Gi", "-1536Mi"],
+            [".", "0"],
+        ] {
+            let [one, other] = same.map(|text| parse(text).expect(text));
+            assert_eq!(one.compare(&other), Ordering::Equal, "{same:?}");
+        }
+    }
+
+    #[test]
     fn configuration_holds_quantities_as_text() {
         let read = |json: &str| crate::json::from_slice::<Vec<Quantity>>(json.as_bytes());
         assert_eq!(read(r#"["4Gi"]"#).unwrap(), [Quantity("4Gi".to_owned())]);
@@ -367,6 +501,20 @@ mod tests {
             before in "[0-9]{0,3}", odd in r"[^0-9+\-.numkMGTPEKie]", after in "[0-9kMi]{0,3}"
         ) {
             prop_assert_eq!(parse(&format!("{before}{odd}{after}")), None);
+        }
+
+        #[test]
+        fn order_agrees_with_arithmetic(
+            [one, other] in prop::array::uniform2((
+                -1_000_000_i64..1_000_000,
+                prop_oneof![
+                    Just(("m", 1_i64)), Just(("", 1_000)), Just(("k", 1_000_000)), Just(("Ki", 1_024_000)),
+                ],
+            )),
+        ) {
+            let text = |(number, (unit, _))| parse(&format!("{number}{unit}")).unwrap();
+            let amount = |(number, (_, factor))| number * factor;
+            prop_assert_eq!(text(one).compare(&text(other)), amount(one).cmp(&amount(other)));
         }
 
         #[test]
