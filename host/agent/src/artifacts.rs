@@ -281,6 +281,7 @@ impl Pulled {
             component: self.component.clone(),
             config,
             proofs: self.proofs.clone(),
+            place: format!("image {}", self.image),
         }
     }
 

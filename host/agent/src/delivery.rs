@@ -46,6 +46,8 @@ pub struct Package {
     pub config: Bytes,
     /// What came with it that may prove whose it is. Nothing of it has been verified.
     pub proofs: Vec<Proof>,
+    /// Where the component was found, as messages name it: a key of a ConfigMap, an image.
+    pub place: String,
 }
 
 /// Unpacks what the ConfigMap `name` delivers, with the help of others: the parts
@@ -67,7 +69,7 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
     let own = find(name).ok_or_else(|| DeliveryError::NoConfigMap {
         config_map: name.to_owned(),
     })?;
-    let (component, from) = match component_of(own) {
+    let ((component, key), from) = match component_of(own) {
         None => (unpack_component(own, maps)?, own),
         Some(other) => {
             let unusable = |problem| DeliveryError::OtherUnusable {
@@ -99,6 +101,10 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
         component: component.into(),
         config,
         proofs: proof::of_config_map(from)?,
+        place: match key {
+            parts::PARTS => format!("ConfigMap {}: the joined parts", name_of(from)),
+            key => format!("ConfigMap {}: binaryData[\"{key}\"]", name_of(from)),
+        },
     })
 }
 
@@ -174,7 +180,11 @@ fn has_component(config_map: &ConfigMap) -> bool {
             .any(|key| binary(config_map, key).is_some())
 }
 
-fn unpack_component(config_map: &ConfigMap, maps: &[ConfigMap]) -> Result<Vec<u8>, DeliveryError> {
+/// The component, and the key that says where it is.
+fn unpack_component(
+    config_map: &ConfigMap,
+    maps: &[ConfigMap],
+) -> Result<(Vec<u8>, &'static str), DeliveryError> {
     let name = || name_of(config_map);
     let mut found = [PLAIN, ZSTD, GZIP]
         .into_iter()
@@ -189,7 +199,7 @@ fn unpack_component(config_map: &ConfigMap, maps: &[ConfigMap]) -> Result<Vec<u8
             });
         }
         let (key, joined) = parts::join(config_map, maps)?;
-        return decompress(&name(), key, &joined);
+        return Ok((decompress(&name(), key, &joined)?, parts::PARTS));
     }
     let Some((key, bytes)) = first else {
         let misplaced = [PLAIN, ZSTD, GZIP]
@@ -210,7 +220,7 @@ fn unpack_component(config_map: &ConfigMap, maps: &[ConfigMap]) -> Result<Vec<u8
             second,
         });
     }
-    decompress(&name(), key, bytes)
+    Ok((decompress(&name(), key, bytes)?, key))
 }
 
 fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, DeliveryError> {

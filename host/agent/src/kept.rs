@@ -102,6 +102,7 @@ fn parse(entry: &Bytes) -> Option<Package> {
         digest: Digest::of(component),
         component: entry.slice_ref(component),
         config: entry.slice_ref(config),
+        place: "the version kept in the cache".to_owned(),
     })
 }
 
@@ -132,6 +133,7 @@ mod tests {
                     signature: Bytes::from_static(b"\0\xff"),
                 },
             ],
+            place: "the version kept in the cache".to_owned(),
         }
     }
 

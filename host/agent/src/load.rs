@@ -184,7 +184,7 @@ impl Loader {
                 .engine
                 .load(package.component)
                 .await
-                .map_err(|error| load_problem(&error))?,
+                .map_err(|error| load_problem(&package.place, &error))?,
             Artifact::Compiled { component, .. } => component,
         };
         let metadata = call_metadata(&component, &limits, &threads).await?;

@@ -113,6 +113,7 @@ mod tests {
             digest: Digest::of(b"\0asm"),
             config: Bytes::from_static(b"{}"),
             proofs: Vec::new(),
+            place: String::new(),
         });
         let status = version.to_status();
         assert_eq!(VersionId::from_status(&status), Some(version));

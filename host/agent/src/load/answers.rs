@@ -75,7 +75,8 @@ pub(super) fn config_schema_problem(error: &SchemaError) -> Problem {
     }
 }
 
-pub(super) fn load_problem(error: &LoadError) -> Problem {
+/// What the engine says of a component that was found at this place.
+pub(super) fn load_problem(place: &str, error: &LoadError) -> Problem {
     let reason = match error {
         LoadError::TooLarge { .. } | LoadError::TooMany { .. } => Reason::TooLarge,
         LoadError::NotAComponent { .. } => Reason::NotAComponent,
@@ -84,7 +85,7 @@ pub(super) fn load_problem(error: &LoadError) -> Problem {
     };
     Problem {
         reason,
-        message: chain(error),
+        message: format!("{place}: {}", chain(error)),
         retries: error.retries(),
     }
 }

@@ -94,6 +94,7 @@ pub(super) async fn pull(
             component,
             config,
             proofs: Vec::new(),
+            place: format!("image {image}"),
         },
         origin: image.to_string(),
     })
