@@ -21,7 +21,7 @@ pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule, wit
 pub struct Metadata {
     /// Name of the component.
     pub name: String,
-    /// Its semantic version.
+    /// Its version, for people.
     pub version: String,
     /// JSON Schema of the configuration, one JSON text.
     pub config_schema: Vec<u8>,

@@ -103,7 +103,8 @@ impl Outcome {
         self
     }
 
-    /// A status to apply to the primary, if it is the plugin's to write.
+    /// A status to apply to the primary. Kept for a later version of the host, which
+    /// refuses it today: conditions say how a primary is.
     pub fn status(mut self, status: impl Serialize) -> Self {
         match serde_json::to_vec(&status) {
             Ok(json) => self.status = Some(json),

@@ -48,7 +48,7 @@ pub trait Actuates: Plugin {
 pub struct PluginMetadata {
     /// Name of the component, for people.
     pub name: &'static str,
-    /// Version of the component, semantic versioning 2.0.
+    /// Version of the component, for people: semantic versioning 2.0 by convention.
     pub version: &'static str,
     /// JSON Schema (draft 2020-12) of the configuration.
     pub config_schema: Vec<u8>,
