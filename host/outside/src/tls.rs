@@ -4,6 +4,7 @@
 //! or just those that a grant names: a grant for a private service then trusts
 //! nobody else.
 
+use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use std::env;
@@ -73,7 +74,7 @@ impl Roots {
     pub fn client(&self) -> Result<ClientConfig, RootsError> {
         let store = match self {
             Self::System => system()?,
-            Self::Only(text) => read(text.as_bytes(), "`caBundle`")?,
+            Self::Only(text) => Arc::new(read(text.as_bytes(), "`caBundle`")?),
         };
         trusting(store)
     }
@@ -81,10 +82,10 @@ impl Roots {
 
 /// The settings of a client that trusts nobody, for those who speak without TLS.
 pub(crate) fn nobody() -> Result<ClientConfig, RootsError> {
-    trusting(RootCertStore::empty())
+    trusting(Arc::new(RootCertStore::empty()))
 }
 
-fn trusting(store: RootCertStore) -> Result<ClientConfig, RootsError> {
+fn trusting(store: Arc<RootCertStore>) -> Result<ClientConfig, RootsError> {
     let library = |error: rustls::Error| RootsError::Library {
         problem: error.to_string(),
     };
@@ -96,7 +97,11 @@ fn trusting(store: RootCertStore) -> Result<ClientConfig, RootsError> {
         .with_no_client_auth())
 }
 
-fn system() -> Result<RootCertStore, RootsError> {
+/// The roots of the system as they are now. A bundle has well over a hundred, and each
+/// client of each plugin would read and hold them once more: as long as the file says the
+/// same, all share what was read of it last.
+fn system() -> Result<Arc<RootCertStore>, RootsError> {
+    static LAST: Mutex<Option<(Vec<u8>, Arc<RootCertStore>)>> = Mutex::new(None);
     let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
     let path = match named {
         Some(path) => PathBuf::from(path),
@@ -111,7 +116,13 @@ fn system() -> Result<RootCertStore, RootsError> {
         path: path.clone(),
         problem: error.to_string(),
     })?;
-    read(&bytes, &path.display().to_string())
+    let mut last = LAST.lock();
+    if let Some((_, store)) = last.as_ref().filter(|(known, _)| *known == bytes) {
+        return Ok(store.clone());
+    }
+    let store = Arc::new(read(&bytes, &path.display().to_string())?);
+    *last = Some((bytes, store.clone()));
+    Ok(store)
 }
 
 fn read(bytes: &[u8], place: &str) -> Result<RootCertStore, RootsError> {
