@@ -2,11 +2,11 @@
 
 use crate::figure::{Figures, median};
 use crate::process::{Process, reeve};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
-use std::process::{ChildStdout, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 const ROUNDS: usize = 9;
@@ -16,7 +16,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     checkout(folder.path())?;
     let mut dev = Process::start(
         reeve()?
-            .args(["dev", "--plugins", "plugins", "--kubeconfig", "kubeconfig"])
+            .args(["dev", "--kubeconfig", "kubeconfig"])
             .current_dir(folder.path())
             .env("CARGO_TARGET_DIR", folder.path().join("target"))
             .stdout(Stdio::piped()),
@@ -28,7 +28,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let source = folder.path().join("plugins/quotas/src/hard.rs");
     let text = fs::read_to_string(&source)?;
     let default = "(\"pods\", \"100\")";
-    anyhow::ensure!(text.contains(default), "no {default} in hard.rs");
+    ensure!(text.contains(default), "no {default} in hard.rs");
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
         let changed = format!("(\"pods\", \"{}\")", 200 + round);
@@ -65,34 +65,21 @@ fn wait_for(lines: &mut Lines<BufReader<ChildStdout>>, start: &str) -> Result<()
     bail!("`reeve dev` ended before it said `{start}`:\n{said}")
 }
 
-/// A checkout with the SDK and quotas alone, so that no source of this one is touched. The
-/// folder is the root of this one.
+/// A copy of the tree as it is, all that git knows of, so that no source of this one is
+/// touched. The folder is the root of this one.
 fn checkout(place: &Path) -> Result<()> {
-    let manifest = fs::read_to_string("Cargo.toml")?;
-    let (_, rest) = manifest
-        .split_once("[workspace.package]")
-        .context("run this in the root of the repository")?;
-    let members = "[workspace]\nresolver = \"3\"\nmembers = [\"plugins/*\"]\n\n";
-    fs::write(
-        place.join("Cargo.toml"),
-        format!("{members}[workspace.package]{rest}"),
-    )?;
-    for file in ["Cargo.lock", "rust-toolchain.toml"] {
-        fs::copy(file, place.join(file)).context(file)?;
-    }
-    std::os::unix::fs::symlink(fs::canonicalize("sdk")?, place.join("sdk"))?;
-    let (from, to) = (Path::new("plugins/quotas"), place.join("plugins/quotas"));
-    fs::create_dir_all(to.join("src"))?;
-    for file in ["Cargo.toml", "src"] {
-        let from = from.join(file);
-        if from.is_file() {
-            fs::copy(&from, to.join(file))?;
-            continue;
-        }
-        for entry in fs::read_dir(&from)? {
-            let entry = entry?.path();
-            let name = entry.file_name().context("a source has a name")?;
-            fs::copy(&entry, to.join(file).join(name))?;
+    let listed = Command::new("git").args(["ls-files", "-z"]).output()?;
+    ensure!(
+        listed.status.success() && Path::new("Cargo.toml").exists(),
+        "run this in the root of the repository, a git checkout"
+    );
+    let listed = String::from_utf8(listed.stdout)?;
+    for file in listed.split_terminator('\0').map(Path::new) {
+        let to = place.join(file);
+        fs::create_dir_all(to.parent().context("a file is in a folder")?)?;
+        // What was deleted and not yet committed is still listed.
+        if file.exists() {
+            fs::copy(file, to).with_context(|| file.display().to_string())?;
         }
     }
     Ok(())

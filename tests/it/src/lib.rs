@@ -23,6 +23,7 @@ use reeve_core::Digest;
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
 use reeve_engine::{Compiler, Component, Engine, EngineConfig};
 use reeve_sim::{Actors, Clock, Config, Server};
+use reeve_test_cache::Compiled;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,8 +76,12 @@ async fn hold(bytes: &[u8]) {
     }
 }
 
-/// An engine that knows nothing but what is in this folder.
+/// An engine that knows what agents before it kept in this folder, and nothing else. What
+/// other programs of tests have compiled it need not compile once more.
 fn caching_engine(folder: &Path) -> Engine {
+    if let Some(compiled) = Compiled::shared().expect("the folder can be used") {
+        compiled.give(folder).expect("a cache can be written");
+    }
     let config = EngineConfig {
         cache: Some(folder.to_owned()),
         max_instances: 0,
@@ -94,6 +99,15 @@ pub struct Condition {
     pub reason: String,
     /// Its message.
     pub message: String,
+}
+
+impl Drop for World {
+    /// What was compiled is of use to the next run. Where it cannot be kept, that compiles.
+    fn drop(&mut self) {
+        if let (Some(cache), Ok(Some(compiled))) = (&self.cache, Compiled::shared()) {
+            let _ = compiled.take(cache);
+        }
+    }
 }
 
 impl World {

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
-use crate::compiled::Compiled;
 use crate::ports::free_port;
 use crate::server::Server;
 

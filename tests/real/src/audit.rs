@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::wait::eventually;
 
 /// Writes, when they come in and when they have been answered, and what some users list
-/// and watch, when they have been answered; without their bodies.
+/// and watch, when they have been answered; without their bodies, but for what is reported
+/// in the status of workloads and of the tests' own kinds.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     policy: PathBuf,
@@ -100,9 +101,18 @@ fn is_received(event: &Value) -> bool {
 }
 
 fn policy_with(reads_of: &[String]) -> Value {
-    let mut rules = vec![json!({
-        "level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"],
-    })];
+    let statuses = |group: &str| json!({"group": group, "resources": ["*/status"]});
+    let groups = ["apps", "batch", "example.com"].map(statuses);
+    let mut rules = vec![
+        json!({
+            "level": "Request", "verbs": ["update", "patch"],
+            "resources": groups,
+        }),
+        json!({
+            "level": "Metadata",
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+        }),
+    ];
     if !reads_of.is_empty() {
         rules.push(json!({
             "level": "Metadata", "users": reads_of, "verbs": ["list", "watch"],

@@ -8,7 +8,8 @@ use anyhow::Result;
 use tempfile::TempDir;
 
 use crate::agent::binary;
-use crate::parts::HELPERS;
+use crate::kubectl;
+use crate::parts::{HELPERS, KUBERNETES};
 use crate::server::Server;
 
 /// It starts in milliseconds; tests run beside builds.
@@ -61,6 +62,16 @@ impl EmbeddedCluster {
     /// The kubeconfig file of the administrator.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join(KUBECONFIG)
+    }
+
+    /// Runs kubectl as the administrator and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// When kubectl cannot be built or fails; the message has its own.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let program = KUBERNETES.get()?.join("kubectl");
+        kubectl::run(&program, &self.kubeconfig(), arguments, "")
     }
 
     /// The folder for its files, removed with it.

@@ -13,7 +13,6 @@
 mod agent;
 mod audit;
 mod azurite;
-mod compiled;
 mod control_plane;
 mod credentials;
 mod embedded;

@@ -155,10 +155,7 @@ pub const REGISTRY: Part = Part {
     name: "registry",
     version: "3.1.2",
     tool: Tool::Go,
-    programs: &[(
-        "registry",
-        "github.com/distribution/distribution/v3/cmd/registry",
-    )],
+    programs: &[("registry", ".")],
     variables: &[],
 };
 

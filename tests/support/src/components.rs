@@ -1,6 +1,5 @@
 //! Finding what `cargo xtask plugins` has built.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 /// The component of the plugin in `plugins/<name>`.
@@ -22,13 +21,6 @@ pub fn component(name: &str) -> PathBuf {
 #[must_use]
 pub fn guest(name: &str) -> PathBuf {
     built("guests", name, &["wasm", "wat"])
-}
-
-/// The folder in which programs of tests keep compiled components for one another and for
-/// the next run, if there is one: in a debug build, compiling takes longer than most tests.
-#[must_use]
-pub fn compiled() -> Option<PathBuf> {
-    env::var_os("REEVE_CACHE").map(PathBuf::from)
 }
 
 #[expect(clippy::panic, reason = "the error message of a test")]

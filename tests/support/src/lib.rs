@@ -8,5 +8,5 @@ pub mod samples;
 pub mod workloads;
 
 pub use chance::Chance;
-pub use components::{compiled, component, guest};
+pub use components::{component, guest};
 pub use eventually::{Pending, eventually};

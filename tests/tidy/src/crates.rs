@@ -58,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("reeve-build", &[]),
     ("reeve-sdk", &["reeve-sdk-macros"]),
     ("reeve-sdk-macros", &[]),
+    ("reeve-test-cache", &[]),
     ("reeve-test-support", &[]),
     (
         "reeve-fuzz",
@@ -69,7 +70,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-ssa",
         ],
     ),
-    ("reeve-real", &[]),
+    ("reeve-real", &["reeve-test-cache"]),
     ("reeve-tidy", &[]),
     ("xtask", &["reeve-build", "reeve-real"]),
     (
@@ -81,6 +82,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-core",
             "reeve-engine",
             "reeve-sim",
+            "reeve-test-cache",
             "reeve-test-support",
         ],
     ),

@@ -6,6 +6,7 @@
 
 mod components;
 mod fuzz;
+mod jobs;
 mod lint;
 mod process;
 mod report;

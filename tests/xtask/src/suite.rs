@@ -1,21 +1,17 @@
-//! The tests of all crates, compiled at once and run one program at a time, or several
-//! where they mostly wait.
+//! The tests of all crates, compiled at once and run program by program.
 //!
 //! Cargo could run them too, but it would not count, would not end a test that
 //! hangs, and could not leave out the tests against real servers without
 //! compiling half of the workspace a second time with other features.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::jobs::Job;
 use crate::process::{self, Captured};
 use crate::report::Counts;
 use crate::workspace::{Workspace, executable_named};
@@ -30,14 +26,6 @@ pub(crate) struct Suite {
     programs: Vec<Program>,
     logs: PathBuf,
     compiled: PathBuf,
-}
-
-/// How the programs of one package went.
-pub(crate) struct Ran {
-    pub(crate) package: String,
-    pub(crate) result: Result<Counts>,
-    /// Of all its programs, one after the other.
-    pub(crate) time: Duration,
 }
 
 /// One program of tests.
@@ -68,44 +56,20 @@ impl Suite {
         })
     }
 
-    /// Runs the tests whose names contain `filter`, of all programs for which `runs` says
-    /// so of their package and name, in so many lanes. The first to start are those named
-    /// in `longest`, so that none runs long after all others.
-    pub(crate) fn run(
-        &self,
-        lanes: usize,
+    /// The tests whose names contain `filter`, of all programs for which `runs` says so of
+    /// their package and name: a job for each program, in the row of its package.
+    pub(crate) fn jobs<'a>(
+        &'a self,
         runs: impl Fn(&str, &str) -> bool,
-        longest: &[&str],
-        filter: Option<&str>,
-    ) -> Vec<Ran> {
+        filter: Option<&'a str>,
+    ) -> impl Iterator<Item = Job<'a>> {
         let all = self.programs.iter();
-        let mut programs: Vec<_> = all.filter(|one| runs(&one.package, &one.target)).collect();
-        let place = |name: &str| longest.iter().position(|one| *one == name);
-        programs.sort_by_key(|program| place(&program.target).unwrap_or(longest.len()));
-        let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-        let lane = || {
-            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let started = Instant::now();
-                let result = self.run_one(program, filter);
-                let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-                let row = rows.entry(program.package.as_str());
-                let (sum, time) = row.or_insert_with(|| (Ok(Counts::default()), Duration::ZERO));
-                add(sum, result);
-                *time += started.elapsed();
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..lanes {
-                scope.spawn(lane);
-            }
-        });
-        let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let row = |(package, (result, time)): (&str, _)| Ran {
-            package: package.to_owned(),
-            result,
-            time,
-        };
-        rows.into_iter().map(row).collect()
+        let chosen = all.filter(move |one| runs(&one.package, &one.target));
+        chosen.map(move |program| Job {
+            row: program.package.clone(),
+            name: program.target.clone(),
+            run: Box::new(move || self.run_one(program, filter)),
+        })
     }
 
     /// How many tests would run of all programs for which `runs` says so of their
@@ -162,6 +126,7 @@ impl Suite {
         let log = self
             .logs
             .join(format!("{}-{}.log", program.package, program.target));
+        let started = Instant::now();
         let captured = process::capture(&mut self.command(program, filter), &what, &log, LIMIT)
             .with_context(|| format!("cannot run {}", program.executable.display()))?;
         let counts = counts_of(&captured);
@@ -171,7 +136,10 @@ impl Suite {
         if let Some(failure) = &captured.failure {
             eprintln!("{what} ended with {failure}");
         }
-        eprintln!("  {what}: {counts}");
+        eprintln!(
+            "  {what}: {counts} ({:.0} s)",
+            started.elapsed().as_secs_f32()
+        );
         Ok(counts)
     }
 
@@ -199,16 +167,6 @@ impl Program {
             executable: message["executable"].as_str()?.into(),
             folder: manifest.parent()?.to_owned(),
         })
-    }
-}
-
-/// Adds what one program counted to what others of its package did. A program that could
-/// not run fails its package, and what the others counted is in their logs.
-fn add(sum: &mut Result<Counts>, result: Result<Counts>) {
-    match (sum.as_mut(), result) {
-        (Ok(sum), Ok(counts)) => *sum += counts,
-        (Ok(_), Err(error)) => *sum = Err(error),
-        (Err(_), _) => {}
     }
 }
 

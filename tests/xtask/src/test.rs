@@ -3,34 +3,39 @@
 use std::env;
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use reeve_real::Postgres;
 
+use crate::jobs::Job;
 use crate::report::{Counts, Report};
 use crate::suite::{self, Suite};
 use crate::workspace::Workspace;
-use crate::{components, lint, process};
+use crate::{components, jobs, lint, process};
 
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
 
-/// Its programs run at once: one more than the cores of the smallest machine on which all
-/// of this must run, since they wait for servers much of the time. All others keep the
-/// cores busy by themselves.
-const WAITING: usize = 3;
+/// How many programs run at once: one more than the cores of the smallest machine on which
+/// all of this must run, since those with real servers wait for them much of the time.
+const LANES: usize = 3;
 
-/// Those of its programs that take longest, the longest first.
+/// The programs that take longest, the longest first.
 const LONGEST: &[&str] = &[
+    "faithful",
     "chart",
     "clients",
-    "faithful",
-    "registry",
+    "it",
     "faults",
+    "registry",
     "bad_input",
     "story",
     "outside",
+    "sync",
+    "state",
+    "operators",
 ];
 
 /// The program of the real servers' tests that needs servers which are no part of a cluster.
@@ -45,6 +50,21 @@ const NOTHING_MATCHES: &str = "no scenario has";
 
 /// Runs every step, also after one has failed. With a filter, only tests run.
 pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCode> {
+    thread::scope(|scope| {
+        if filter.is_none() && process::is_there("go", "version") {
+            // Compiling Rust leaves cores idle now and then, and so does compiling Go. Where
+            // this fails, the step that needs a part tries again and says why.
+            scope.spawn(|| {
+                for part in reeve_real::parts::ALL {
+                    let _ = part.get();
+                }
+            });
+        }
+        steps(workspace, filter)
+    })
+}
+
+fn steps(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCode> {
     let mut report = Report::default();
     if filter.is_none() {
         report.check("formatting", || lint::formatting(workspace));
@@ -57,9 +77,8 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         if filter.is_none() {
             report.check("nothing is built twice", || workspace.check_built_once());
         }
-        programs(&mut report, &suite, filter);
+        programs(&mut report, workspace, &suite, filter)?;
         doc_tests(&mut report, workspace, &suite, filter);
-        scenarios(&mut report, workspace, &suite, filter)?;
         if filter.is_none() {
             report.check("dev --once", || dev_once(workspace, &suite));
             report.check("generated CRDs", || {
@@ -75,8 +94,14 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
     Ok(lint::exit_code(&report))
 }
 
-/// The programs of tests of all crates, those against real servers among them.
-fn programs(report: &mut Report, suite: &Suite, filter: Option<&str>) {
+/// The programs of tests of all crates, those against real servers among them, and the
+/// scenarios of all plugins.
+fn programs(
+    report: &mut Report,
+    workspace: &Workspace,
+    suite: &Suite,
+    filter: Option<&str>,
+) -> Result<()> {
     let real = match real_servers(report, suite, filter) {
         Ok(real) => real,
         Err(error) => {
@@ -85,14 +110,26 @@ fn programs(report: &mut Report, suite: &Suite, filter: Option<&str>) {
         }
     };
     let has = |target: &str| real == Real::All || (real == Real::Inside && target != OUTSIDE);
-    eprintln!("\n=== tests of all crates");
-    let mut all = suite.run(1, |package, _| package != REAL, &[], filter);
-    eprintln!("\n=== tests against real servers");
-    let runs = |package: &str, target: &str| package == REAL && has(target);
-    all.extend(suite.run(WAITING, runs, LONGEST, filter));
-    for ran in all {
-        report.counted(&ran.package, ran.result, ran.time);
+    let runs = |package: &str, target: &str| package != REAL || has(target);
+    let plugins = workspace.folders_in("plugins")?;
+    eprintln!("\n=== tests");
+    let mut all: Vec<_> = suite.jobs(runs, filter).collect();
+    for plugin in &plugins {
+        let name = plugin.file_name().unwrap_or_default().to_string_lossy();
+        let row = format!("scenarios of {name}");
+        all.push(Job {
+            run: {
+                let row = row.clone();
+                Box::new(move || scenarios(workspace, suite, plugin, &row, filter))
+            },
+            name: row.clone(),
+            row,
+        });
     }
+    for ran in jobs::run(LANES, all, LONGEST) {
+        report.counted(&ran.row, ran.result, ran.time);
+    }
+    Ok(())
 }
 
 /// The examples in documentation; cargo alone can compile these.
@@ -111,45 +148,40 @@ fn doc_tests(report: &mut Report, workspace: &Workspace, suite: &Suite, filter: 
     });
 }
 
-/// The scenarios beside each plugin, by the command that its author uses.
+/// The scenarios beside a plugin, by the command that its author uses.
 fn scenarios(
-    report: &mut Report,
     workspace: &Workspace,
     suite: &Suite,
+    plugin: &Path,
+    row: &str,
     filter: Option<&str>,
-) -> Result<()> {
-    for plugin in workspace.folders_in("plugins")? {
-        let name = plugin.file_name().unwrap_or_default().to_string_lossy();
-        let step = format!("scenarios of {name}");
-        report.count(&step, || {
-            let results = suite.logs().join(format!("scenarios-{name}.xml"));
-            // Those of an earlier run must not stand for this one.
-            if results.exists() {
-                std::fs::remove_file(&results)?;
-            }
-            let mut test = workspace.program(&suite.reeve);
-            suite.share(&mut test);
-            test.arg("test").arg(&plugin).arg("--junit").arg(&results);
-            if let Some(filter) = filter {
-                test.args(["--filter", filter]);
-            }
-            let log = suite.logs().join(format!("scenarios-{name}.log"));
-            let captured = process::capture(&mut test, &step, &log, LIMIT)?;
-            if captured.failure.is_some() {
-                eprintln!("{}", captured.output);
-            }
-            if filter.is_some() && captured.output.contains(NOTHING_MATCHES) {
-                return Ok(Counts::default());
-            }
-            let mut counts = junit_counts(&results).with_context(|| captured.output.clone())?;
-            if captured.failure.is_some() && counts.failed == 0 {
-                counts.failed = 1;
-            }
-            eprintln!("  {counts}");
-            Ok(counts)
-        });
+) -> Result<Counts> {
+    let name = plugin.file_name().unwrap_or_default().to_string_lossy();
+    let results = suite.logs().join(format!("scenarios-{name}.xml"));
+    // Those of an earlier run must not stand for this one.
+    if results.exists() {
+        std::fs::remove_file(&results)?;
     }
-    Ok(())
+    let mut test = workspace.program(&suite.reeve);
+    suite.share(&mut test);
+    test.arg("test").arg(plugin).arg("--junit").arg(&results);
+    if let Some(filter) = filter {
+        test.args(["--filter", filter]);
+    }
+    let log = suite.logs().join(format!("scenarios-{name}.log"));
+    let captured = process::capture(&mut test, row, &log, LIMIT)?;
+    if captured.failure.is_some() {
+        eprintln!("{}", captured.output);
+    }
+    if filter.is_some() && captured.output.contains(NOTHING_MATCHES) {
+        return Ok(Counts::default());
+    }
+    let mut counts = junit_counts(&results).with_context(|| captured.output.clone())?;
+    if captured.failure.is_some() && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    eprintln!("  {row}: {counts}");
+    Ok(counts)
 }
 
 /// The README's first command, with all plugins and the sample objects.

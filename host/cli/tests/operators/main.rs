@@ -68,7 +68,7 @@ impl Desk {
 
     /// Where commands keep compiled components.
     fn cache(&self) -> PathBuf {
-        let shared = reeve_test_support::compiled();
+        let shared = reeve_test_cache::compiled();
         shared.unwrap_or_else(|| self.folder.path().join("cache"))
     }
 

@@ -47,7 +47,7 @@ impl Scenarios {
         Options {
             paths: vec![self.folder.path().to_owned()],
             component: Some(reeve_test_support::component("quotas")),
-            cache: reeve_test_support::compiled(),
+            cache: reeve_test_cache::compiled(),
             ..Options::default()
         }
     }

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use reeve_real::parts::KUBERNETES;
 use reeve_real::{EmbeddedCluster, binary};
 use reeve_test_support::component;
 use serde_json::{Value, json};
@@ -148,16 +147,7 @@ fn normal(mut object: Value) -> (Key, Value) {
 
 /// Applies a file, or those of a folder.
 fn apply(cluster: &EmbeddedCluster, path: &Path) -> Result<()> {
-    let applied = Command::new(KUBERNETES.get()?.join("kubectl"))
-        .args(["apply", "--server-side", "--force-conflicts", "-f"])
-        .arg(path)
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .output()?;
-    ensure!(
-        applied.status.success(),
-        "{}: {}",
-        path.display(),
-        String::from_utf8_lossy(&applied.stderr)
-    );
+    let path = path.to_str().context("a path in UTF-8")?;
+    cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", path])?;
     Ok(())
 }

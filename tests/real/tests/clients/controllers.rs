@@ -7,28 +7,18 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use reeve_real::parts::{CLIENTS, KUBERNETES};
+use reeve_real::parts::CLIENTS;
 use reeve_real::{ControlPlane, EmbeddedCluster};
 
 /// What decides how informers of client-go begin.
 const STREAMING: &str = "KUBE_FEATURE_WatchListClient";
 
-/// Runs all checks in a namespace of their own. The answer is what was printed, one
-/// line a check.
-fn check(kubectl: &Path, kubeconfig: &Path, streaming: bool) -> Result<String> {
-    let namespace = format!("streaming-{streaming}");
-    let made = Command::new(kubectl)
-        .args(["create", "namespace", &namespace])
-        .env("KUBECONFIG", kubeconfig)
-        .output()?;
-    ensure!(
-        made.status.success(),
-        "no namespace {namespace}: {}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+/// Runs all checks in a namespace of their own, which there is. The answer is what was
+/// printed, one line a check.
+fn check(kubeconfig: &Path, namespace: &str, streaming: bool) -> Result<String> {
     let ran = Command::new(CLIENTS.get()?.join("clients"))
         .arg(kubeconfig)
-        .arg(&namespace)
+        .arg(namespace)
         .env(STREAMING, streaming.to_string())
         .output()?;
     let printed = String::from_utf8(ran.stdout)?;
@@ -43,13 +33,16 @@ fn check(kubectl: &Path, kubeconfig: &Path, streaming: bool) -> Result<String> {
 
 #[test]
 fn controllers_work_unchanged() -> Result<()> {
-    let kubectl = KUBERNETES.get()?.join("kubectl");
     let real = ControlPlane::start()?;
     let embedded = EmbeddedCluster::start()?;
     for streaming in [false, true] {
-        let expected = check(&kubectl, &real.kubeconfig(), streaming)
+        let namespace = format!("streaming-{streaming}");
+        let create = ["create", "namespace", &namespace];
+        real.kubectl(&create)?;
+        embedded.kubectl(&create)?;
+        let expected = check(&real.kubeconfig(), &namespace, streaming)
             .context("the checks do not hold for kube-apiserver")?;
-        let found = check(&kubectl, &embedded.kubeconfig(), streaming)?;
+        let found = check(&embedded.kubeconfig(), &namespace, streaming)?;
         assert_eq!(found, expected);
         ensure!(expected.lines().count() >= 14, "{expected}");
     }

@@ -2,10 +2,8 @@
 //! embedded one: all of them are taken by it, and live on there.
 
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use reeve_real::parts::KUBERNETES;
 use reeve_real::{ControlPlane, EmbeddedCluster, eventually};
 use serde_json::Value;
 
@@ -198,15 +196,6 @@ fn a_real_clusters_objects_live_on_in_an_embedded_one() -> Result<()> {
     // It fails when one object is refused.
     real.reeve(&["cluster", "load", path, "--kubeconfig", kubeconfig])?;
 
-    let kubectl = |arguments: &[&str]| -> Result<String> {
-        let output = Command::new(KUBERNETES.get()?.join("kubectl"))
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
-            .output()?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{arguments:?}: {errors}");
-        Ok(String::from_utf8(output.stdout)?)
-    };
     let names = |list: String| -> Vec<String> {
         let lines = list.lines().map(str::to_owned);
         let is_root = |line: &String| line != "configmap/kube-root-ca.crt";
@@ -217,16 +206,16 @@ fn a_real_clusters_objects_live_on_in_an_embedded_one() -> Result<()> {
     let shape = [&SHAPE[..], &["-o", "name"]].concat();
     let expected = names(real.kubectl(&shape)?);
     ensure!(expected.len() > 20, "{expected:?}");
-    assert_eq!(names(kubectl(&shape)?), expected);
+    assert_eq!(names(embedded.kubectl(&shape)?), expected);
 
     // The collector has seen everything when it has taken what belongs to nobody.
     let doomed = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "doomed", "namespace": "prod", "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "there"}]}}"#;
     let doomed_file = embedded.folder().join("doomed.json");
     fs::write(&doomed_file, doomed)?;
     let doomed_path = doomed_file.to_str().context("a path in UTF-8")?;
-    kubectl(&["create", "-f", doomed_path])?;
+    embedded.kubectl(&["create", "-f", doomed_path])?;
     eventually("the collector has done its work", || {
-        let left = kubectl(&[
+        let left = embedded.kubectl(&[
             "get",
             "configmap",
             "doomed",
@@ -236,11 +225,11 @@ fn a_real_clusters_objects_live_on_in_an_embedded_one() -> Result<()> {
         ensure!(left.is_empty(), "{left}");
         Ok(())
     })?;
-    assert_eq!(names(kubectl(&shape)?), expected);
+    assert_eq!(names(embedded.kubectl(&shape)?), expected);
 
     let of = |kind: &str, path: &str| {
         let output = format!("jsonpath={path}");
-        kubectl(&["get", kind, "--namespace=prod", "-o", &output])
+        embedded.kubectl(&["get", kind, "--namespace=prod", "-o", &output])
     };
     let owner = of("replicasets", "{.items[0].metadata.ownerReferences[0].uid}")?;
     assert_eq!(of("deployment/web", "{.metadata.uid}")?, owner);

@@ -28,6 +28,8 @@ struct Entry {
     what: Happened,
     /// `Kind/name`.
     name: String,
+    /// Of a report, whether all is well by it.
+    well: bool,
 }
 
 /// All of it, in order.
@@ -76,10 +78,10 @@ impl History {
         found.map(|entry| entry.at.as_str())
     }
 
-    /// When something last happened to an object.
-    fn last(&self, what: Happened, name: &str) -> Option<&str> {
-        let mut entries = self.0.iter().rev();
-        let found = entries.find(|entry| entry.what == what && entry.name == name);
+    /// When an object was first reported to be well.
+    fn well(&self, name: &str) -> Option<&str> {
+        let mut entries = self.0.iter();
+        let found = entries.find(|entry| entry.well && entry.name == name);
         found.map(|entry| entry.at.as_str())
     }
 
@@ -91,15 +93,15 @@ impl History {
         waves
     }
 
-    /// That the one was made when the other had reported for the last time: whoever
-    /// looks after it had nothing more to say then.
+    /// That the one was made when the other had been reported to be well. Whoever looks
+    /// after it may have more to say later.
     pub(crate) fn made_after(&self, after: &str, before: &str) -> Result<()> {
-        let reported = self.last(Happened::Reported, before);
-        let reported = reported.with_context(|| format!("{before} has reported nothing"))?;
+        let reported = self.well(before);
+        let reported = reported.with_context(|| format!("{before} was never well"))?;
         let made = self.first(Happened::Made, after)?;
         ensure!(
             reported <= made,
-            "{after} was made at {made}, and {before} reported at {reported}"
+            "{after} was made at {made}, and {before} was well at {reported}"
         );
         Ok(())
     }
@@ -147,8 +149,19 @@ fn entry(event: &Value, namespace: &str) -> Option<Entry> {
         _ => return None,
     };
     Some(Entry {
+        well: what == Happened::Reported && code < 300 && is_well(&event["requestObject"]),
         at: text("/requestReceivedTimestamp")?.to_owned(),
         what,
         name: format!("{kind}/{}", text("/objectRef/name")?),
     })
+}
+
+/// Whether an object, or a patch of one, says in its status that it works or is done.
+fn is_well(reported: &Value) -> bool {
+    let conditions = reported.pointer("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+    let well = ["Available", "Complete", "Ready"].map(Value::from);
+    conditions
+        .filter(|condition| condition["status"] == "True")
+        .any(|condition| well.contains(&condition["type"]))
 }

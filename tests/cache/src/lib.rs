@@ -1,10 +1,11 @@
-//! Compiled components that all agents of tests share.
+//! Compiled components that all programs of tests share.
 //!
 //! Most tests begin with an agent that has compiled nothing, and a debug build compiles
 //! the components of this repository for longer than the tests run. So an agent begins
 //! with what others before it have compiled, and nothing else: not with the components
 //! that they kept for their next start.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,17 +26,41 @@ const KEPT: &str = "-kept-as-it-comes";
 /// made longest ago are let go of.
 const LIMIT: u64 = 512 << 20;
 
-/// The folder that agents share, below that of the build.
+/// The folder in which programs of tests keep compiled components for one another and for
+/// the next run, if there is one.
+#[must_use]
+pub fn compiled() -> Option<PathBuf> {
+    env::var_os("REEVE_CACHE").map(PathBuf::from)
+}
+
+/// The folder that agents share.
 #[derive(Clone, Debug)]
-pub(crate) struct Compiled {
+pub struct Compiled {
     shared: PathBuf,
 }
 
 impl Compiled {
-    /// Beside the `reeve` binary that compiles.
-    pub(crate) fn beside(binary: &Path) -> Result<Self> {
+    /// The one that all programs of a run share; without one, that beside the `reeve`
+    /// binary that compiles.
+    ///
+    /// # Errors
+    ///
+    /// When the folder or its key cannot be made.
+    pub fn beside(binary: &Path) -> Result<Self> {
+        if let Some(shared) = Self::shared()? {
+            return Ok(shared);
+        }
         let folder = binary.parent().context("the binary is in no folder")?;
         Self::at(folder.join("compiled-for-tests"))
+    }
+
+    /// The one that all programs of a run share, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the folder or its key cannot be made.
+    pub fn shared() -> Result<Option<Self>> {
+        compiled().map(Self::at).transpose()
     }
 
     fn at(shared: PathBuf) -> Result<Self> {
@@ -51,7 +76,11 @@ impl Compiled {
     }
 
     /// Gives a cache what has been compiled so far, unless it was in use before.
-    pub(crate) fn give(&self, cache: &Path) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be written, or the folder cannot be read.
+    pub fn give(&self, cache: &Path) -> Result<()> {
         fs::create_dir_all(cache)?;
         if cache.join(KEY).exists() {
             return Ok(());
@@ -69,7 +98,11 @@ impl Compiled {
     }
 
     /// Takes over what an agent has compiled into a cache that it was given.
-    pub(crate) fn take(&self, cache: &Path) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot be read, or the folder cannot be written.
+    pub fn take(&self, cache: &Path) -> Result<()> {
         if fs::read(cache.join(KEY))? != fs::read(self.shared.join(KEY))? {
             return Ok(());
         }
