@@ -33,18 +33,20 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
         applies: applies.clone(),
     };
     let (mut bare, mut full, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut starts = Vec::new();
     for round in 0..=ROUNDS {
         let begun = Instant::now();
         let following = bare_loop.run(agent_client.clone()).await?;
         let loop_time = begun.elapsed().as_secs_f64();
         drop(following);
         world.clear(&applies).await?;
-        let agent_time = agent(&agent_client, &engine, world.units()).await?;
+        let (start, agent_time) = agent(&agent_client, &engine, world.units()).await?;
         world.clear(&applies).await?;
         // The first round warms the server up.
         if round > 0 {
             bare.push(loop_time);
             full.push(agent_time);
+            starts.push(start);
             ratios.push(agent_time / loop_time);
         }
     }
@@ -59,6 +61,11 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
         median(&mut full),
         "s",
     );
+    figures.plain(
+        "of which until the first unit is ready, median",
+        median(&mut starts),
+        "s",
+    );
     figures.limited(
         "agent / bare loop, median of the rounds",
         median(&mut ratios),
@@ -69,12 +76,14 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// The agent, from its start to the last object in place.
-async fn agent(client: &kube::Client, engine: &Engine, units: usize) -> Result<f64> {
+/// The agent, from its start to the first unit that is ready, and to the last object in
+/// place.
+async fn agent(client: &kube::Client, engine: &Engine, units: usize) -> Result<(f64, f64)> {
     let begun = Instant::now();
     let agent = Agent::start(AgentConfig::new(client.clone(), engine.clone(), NAMESPACE));
     let mut status = agent.status();
     let converged = async {
+        let mut first = None;
         loop {
             let ready: u32 = status
                 .borrow_and_update()
@@ -82,8 +91,12 @@ async fn agent(client: &kube::Client, engine: &Engine, units: usize) -> Result<f
                 .iter()
                 .map(|p| p.units.ready)
                 .sum();
+            let now = begun.elapsed().as_secs_f64();
+            if ready > 0 {
+                first.get_or_insert(now);
+            }
             if ready as usize >= units {
-                return anyhow::Ok(begun.elapsed().as_secs_f64());
+                return anyhow::Ok((first.unwrap_or(now), now));
             }
             status.changed().await?;
         }
