@@ -269,21 +269,18 @@ impl Runner {
         let absent = desired.absent.clone();
         let actions = desired.actions.clone();
         self.bring_about(run, primary, desired, &mut ran).await;
-        // An empty answer that may be a mistake takes no effects away either, for as long
-        // as the objects are held that it would delete.
-        let held = |problem: &Problem| problem.reason == Reason::DeletionHeld;
-        if actions.is_empty()
-            && ran.desired.as_ref().is_some_and(Vec::is_empty)
-            && ran.problems.iter().any(held)
-        {
-            return ran;
-        }
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             self.bring_to_an_end(run, &absent, &mut ran).await;
         }
-        self.bring_about_effects(run, primary.uid(), &actions, &mut ran)
-            .await;
+        // An empty answer that may be a mistake takes no effects away either, for as long
+        // as the objects are held that it would delete.
+        let nothing = actions.is_empty() && ran.desired.as_ref().is_some_and(Vec::is_empty);
+        let held = |problem: &Problem| problem.reason == Reason::DeletionHeld;
+        if !(nothing && ran.problems.iter().any(held)) {
+            self.bring_about_effects(run, primary.uid(), &actions, &mut ran)
+                .await;
+        }
         // Nobody watches what should not be there.
         if !absent.is_empty() {
             ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);

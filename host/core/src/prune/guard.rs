@@ -265,7 +265,6 @@ impl Guard {
         // it is another request.
         let before = self.held.remove(unit).unwrap_or_default();
         let exceeded = self.exceeding.remove(unit);
-        let exceeded_before = exceeded.clone();
         // Most units have no approvals, and digests are not free.
         let as_one = !approvals.is_empty()
             && approvals.contains(&Token::of(&self.plugin, free.iter().map(|one| (unit, one))));
@@ -276,9 +275,11 @@ impl Guard {
             self.note_approved(unit, &approved, now);
         }
         verdict.delete.extend(approved);
-        let reason = match exceeded {
+        // All of it once more.
+        let exceeded = exceeded.filter(|_| contains(&open, &before));
+        let reason = match &exceeded {
             // What waited only for others is asked for anew when they wait no more.
-            Some(reason) if self.held.is_empty() && contains(&open, &before) => Some(reason),
+            Some(reason) if self.held.is_empty() => Some(reason.clone()),
             _ => self.over_limit(&open, plugin_owns),
         };
         match reason {
@@ -295,9 +296,8 @@ impl Guard {
                     self.reason = Some(reason.clone());
                 }
                 // That others are held as well does not make it less.
-                let known = exceeded_before.filter(|_| contains(&open, &before));
                 let own = (reason != Reason::Latched).then(|| reason.clone());
-                if let Some(reason) = own.or(known) {
+                if let Some(reason) = own.or(exceeded) {
                     self.exceeding.insert(unit.clone(), reason);
                 }
                 verdict.holds.push(Hold::new(reason, token, &open));
