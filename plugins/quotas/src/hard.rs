@@ -144,14 +144,28 @@ fn usable(resource: &str, value: &str) -> Result<(), &'static str> {
 }
 
 fn check(resource: &str, quantity: &Quantity) -> Result<(), &'static str> {
-    let counted = COUNTED.contains(&resource) || resource.starts_with("count/");
     if quantity.is_negative() {
         Err("below zero")
-    } else if counted && !quantity.is_whole() {
-        Err("not a whole number")
-    } else {
+    } else if !is_counted(resource) || quantity.milli_value() % 1000 == 0 {
         Ok(())
+    } else if quantity.is_whole() {
+        Err("more than the API server can count")
+    } else {
+        Err("not a whole number")
     }
+}
+
+/// Whether the API server takes no fractions of a resource, by the rules of its
+/// `ValidateResourceQuantityValue`: of none in the list, nor of what has a domain of its
+/// own, unless that is a request.
+fn is_counted(resource: &str) -> bool {
+    let extended = || {
+        resource.contains('/')
+            && !resource.contains("kubernetes.io/")
+            && !resource.starts_with("requests.")
+            && names::check_label_key(&format!("requests.{resource}")).is_ok()
+    };
+    COUNTED.contains(&resource) || extended()
 }
 
 /// Checks the limits of the configuration.

@@ -145,6 +145,7 @@ fn the_gpu_label_is_a_decimal_integer() {
         ("", "not a whole number"),
         (" 4", "not a whole number"),
         ("1k", "not a whole number"),
+        ("1e3", "not a whole number"),
         ("1_0", "not a whole number"),
         ("0x1", "not a whole number"),
         ("+", "not a whole number"),
@@ -176,6 +177,9 @@ fn a_limit_that_cannot_be_used_keeps_the_default_and_is_reported() {
         ("-1", "below zero"),
         ("1.5", "not a whole number"),
         ("500m", "not a whole number"),
+        ("1e9223372036854775807", "not a whole number"),
+        ("9223372036854776", "more than the API server can count"),
+        ("99999999999999999999", "more than the API server can count"),
     ] {
         check(
             &[("pods", value)],
@@ -183,6 +187,9 @@ fn a_limit_that_cannot_be_used_keeps_the_default_and_is_reported() {
             &[&format!("{PREFIX}pods={value} ({problem}, using 100)")],
         );
     }
+    // What the API server takes as "without end" is no mistake.
+    let endless = "9223372036854775807";
+    check(&[("pods", endless)], &[("pods", endless)], &[]);
     check(
         &[("requests.memory", "-1Gi")],
         &[],
@@ -298,6 +305,14 @@ fn configuration_that_makes_no_sense_is_refused() {
         (
             r#"{"hard": {"count/jobs.batch": "1.5"}}"#,
             "/hard/count~1jobs.batch: not a whole number",
+        ),
+        (
+            r#"{"hard": {"example.com/dongles": "500m"}}"#,
+            "/hard/example.com~1dongles: not a whole number",
+        ),
+        (
+            r#"{"hard": {"pods": "9223372036854776"}}"#,
+            "/hard/pods: more than the API server can count",
         ),
         (
             r#"{"hard": {"": "1"}}"#,

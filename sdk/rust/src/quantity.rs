@@ -1,5 +1,7 @@
 //! Amounts of resources, as the API server understands them.
 
+mod milli;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -49,6 +51,24 @@ impl Quantity {
     /// counts as whole.
     pub fn is_whole(&self) -> bool {
         self.parts().is_some_and(|parts| parts.is_whole())
+    }
+
+    /// The amount in thousandths, rounded away from zero: what `MilliValue` of Kubernetes
+    /// gives, also for amounts beyond 64 bits. Of these it keeps the lowest 64 bits or
+    /// gives 0, depending on the spelling.
+    ///
+    /// By this number the API server decides whether an amount of what it counts is
+    /// whole, so that it takes `9223372036854775807` of something, and refuses
+    /// `9223372036854776`.
+    ///
+    /// ```
+    /// use reeve_sdk::Quantity;
+    ///
+    /// let cpu: Quantity = "1.5".parse().unwrap();
+    /// assert_eq!(cpu.milli_value(), 1500);
+    /// ```
+    pub fn milli_value(&self) -> i64 {
+        self.parts().map_or(0, |parts| milli::value(&parts))
     }
 
     /// Which of two amounts is larger, however they are written: `1Gi` is above `1G`, and
@@ -118,7 +138,7 @@ struct Parts<'a> {
 /// What the number is multiplied with.
 enum Unit {
     /// Ten to this power.
-    Decimal(i64),
+    Decimal(i32),
     /// Two to this power.
     Binary(u32),
 }
@@ -142,11 +162,12 @@ impl<'a> Parts<'a> {
             unit: Unit::of(suffix)?,
         };
         // Kubernetes takes a number without any digit for zero as long as it
-        // computes in 64 bits, which ends at the ninth decimal place.
+        // computes in 64 bits, which ends at the ninth decimal place, and at `Pi`.
         let number = &text[..text.len() - suffix.len()];
         let no_digit = !number.contains(|c: char| c.is_ascii_digit());
         match parts.unit {
             Unit::Decimal(power) if no_digit && power < -9 => None,
+            Unit::Binary(power) if no_digit && power >= 50 => None,
             _ => Some(parts),
         }
     }
@@ -161,9 +182,9 @@ impl<'a> Parts<'a> {
             _ if self.is_zero() => true,
             Unit::Decimal(power) if fraction.is_empty() => {
                 let zeros = self.whole.len() - self.whole.trim_end_matches('0').len();
-                power.saturating_add_unsigned(zeros as u64) >= 0
+                i128::from(power) + zeros as i128 >= 0
             }
-            Unit::Decimal(power) => power >= fraction.len() as i64,
+            Unit::Decimal(power) => i64::from(power) >= fraction.len() as i64,
             Unit::Binary(_) if fraction.is_empty() => true,
             Unit::Binary(power) => {
                 let divisor = u32::try_from(fraction.len())
@@ -264,7 +285,11 @@ impl Unit {
             "Ti" => Self::Binary(40),
             "Pi" => Self::Binary(50),
             "Ei" => Self::Binary(60),
-            exponent => Self::Decimal(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+            // Kubernetes reads 64 bits, and keeps the lower half of them.
+            exponent => {
+                let power: i64 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
+                Self::Decimal(power as i32)
+            }
         })
     }
 }
@@ -282,6 +307,39 @@ mod tests {
 
     fn parse(text: &str) -> Option<Quantity> {
         text.parse().ok()
+    }
+
+    /// What `MilliValue` of `k8s.io/apimachinery` 0.36.3 gives.
+    #[test]
+    fn thousandths_are_those_of_kubernetes() {
+        for (text, milli) in [
+            ("0", 0),
+            (".", 0),
+            ("1.5", 1500),
+            ("-1.5", -1500),
+            ("0.0001", 1),
+            ("0.1n", 1),
+            ("1.0000000000000000000001", 1001),
+            ("0.5Ki", 512_000),
+            ("008261.e3", 8_261_000_000),
+            // Exponents are cut to 32 bits.
+            ("1e9223372036854775807", 100),
+            ("1e4294967299", 1_000_000),
+            ("1e2147483647", 1),
+            // Beyond 64 bits.
+            ("9223372036854776", -9_223_372_036_854_775_616),
+            ("9223372036854775806", -2000),
+            ("9223372036854775807", -1000),
+            ("999999999999999999", 3_875_820_019_684_211_736),
+            ("99999999999999999999", 200_376_420_520_688_664),
+            ("123456789012345678901234567890", 8_982_045_596_877_734_992),
+            ("1e30", 0),
+            ("7Ei", i64::MIN),
+            ("9Ei", -1000),
+            ("9223372036854775807Ki", -1000),
+        ] {
+            assert_eq!(parse(text).unwrap().milli_value(), milli, "{text}");
+        }
     }
 
     #[test]
@@ -434,13 +492,13 @@ mod tests {
     #[test]
     fn amounts_are_compared_however_they_are_written() {
         let order = [
-            "-1e9223372036854775807",
+            "-1e2147483647",
             "-1Gi",
             "-1G",
             "-0.5",
             "-1n",
             "0",
-            "1e-9223372036854775807",
+            "1e-2147483647",
             "1n",
             "499m",
             "0.5",
@@ -456,7 +514,7 @@ mod tests {
             "1Ei",
             "7Ei",
             "123456789012345678901234567890",
-            "1e9223372036854775807",
+            "1e2147483647",
         ];
         for (place, one) in order.iter().enumerate() {
             for (other_place, other) in order.iter().enumerate() {
