@@ -128,8 +128,13 @@ pub fn unpack_config(name: &str, maps: &[ConfigMap]) -> Result<Bytes, DeliveryEr
     config_of(own)
 }
 
-/// The configuration, as JSON; empty when there is none.
-fn config_of(config_map: &ConfigMap) -> Result<Bytes, DeliveryError> {
+/// The configuration that a ConfigMap holds, as JSON text; the empty object when it holds
+/// none.
+///
+/// # Errors
+///
+/// When it is no YAML, or stands under a name that its writer took for the right one.
+pub fn config_of(config_map: &ConfigMap) -> Result<Bytes, DeliveryError> {
     let name = || name_of(config_map);
     if let Some(key) = misnamed_config(config_map) {
         return Err(DeliveryError::ConfigMisnamed {
@@ -211,7 +216,7 @@ fn unpack_component(
                 key,
             });
         }
-        return Err(DeliveryError::Absent { config_map: name() });
+        return Err(absent(config_map));
     };
     if let Some((second, _)) = found.next() {
         return Err(DeliveryError::Ambiguous {
@@ -221,6 +226,20 @@ fn unpack_component(
         });
     }
     Ok((decompress(&name(), key, bytes)?, key))
+}
+
+/// There is no component, and what there is instead.
+fn absent(config_map: &ConfigMap) -> DeliveryError {
+    let binary = config_map.binary_data.iter().flat_map(BTreeMap::keys);
+    let text = config_map.data.iter().flat_map(BTreeMap::keys);
+    let read = [CONFIG, SIGNATURE, parts::PART, parts::GENERATION];
+    let unread = binary
+        .chain(text)
+        .filter(|key| !read.contains(&key.as_str()));
+    DeliveryError::Absent {
+        config_map: name_of(config_map),
+        found: unread.cloned().collect(),
+    }
 }
 
 fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, DeliveryError> {

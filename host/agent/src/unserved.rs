@@ -34,6 +34,9 @@ impl Unserved {
                 Err(ResolveError::NotServed { .. }) if manifest.may_bring(kind) => {
                     unserved.0.insert(kind.clone());
                 }
+                Err(ResolveError::NotServed { .. }) => {
+                    return Err(not_served(cluster, kind).await);
+                }
                 Err(error) => return Err(problem(&error)),
             }
         }
@@ -87,6 +90,22 @@ impl Unserved {
             ));
         }
         Ok(())
+    }
+}
+
+/// What to do about a kind that is not served: it may be served in another version.
+async fn not_served(cluster: &Cluster, kind: &GroupVersionKind) -> Problem {
+    match cluster.resolve_in_any_version(kind).await {
+        Ok(other) => Problem::passing(
+            Reason::KindNotServed,
+            format!(
+                "the api server serves {} in version {}, and not in {}, with which the plugin \
+                 works: have its definition serve that version, or build the plugin for the other. \
+                 The plugin waits for it, and starts by itself",
+                kind.kind, other.kind.version, kind.version
+            ),
+        ),
+        Err(error) => problem(&error),
     }
 }
 

@@ -152,6 +152,10 @@ mod tests {
             kind: GroupVersionKind::new("", "v1", kind),
             scope,
         };
+        let in_version = |version: &str| WriteRule {
+            kind: GroupVersionKind::new("autoscaling", version, "HorizontalPodAutoscaler"),
+            scope: Scope::NamespaceNamedLikePrimary,
+        };
         Manifest::try_from(RawManifest {
             primary: Some(RawPrimary {
                 kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
@@ -163,6 +167,8 @@ mod tests {
                 write("ResourceQuota", Scope::NamespaceNamedLikePrimary),
                 write("Namespace", Scope::Cluster),
                 write("ConfigMap", Scope::Namespaces(vec!["a".into(), "b".into()])),
+                in_version("v1"),
+                in_version("v2"),
             ],
             sources: vec![],
             actions: vec![],
@@ -202,6 +208,35 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_the_same_in_each_version_and_another_in_each_namespace() {
+        let autoscaler = |version: &str| {
+            json!({
+                "apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "q", "namespace": "alice"},
+            })
+        };
+        let error = check(&[autoscaler("v1"), autoscaler("v2")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "objects[1] (HorizontalPodAutoscaler alice/q): returned twice, first as objects[0]; \
+             return each object once"
+        );
+        let config_map = |namespace: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "q", "namespace": namespace},
+            })
+        };
+        assert_eq!(
+            check(&[config_map("a"), config_map("b")])
+                .unwrap()
+                .objects
+                .len(),
+            2
+        );
+    }
+
+    #[test]
     fn each_refusal_names_object_and_field() {
         let good = json!({"name": "q", "namespace": "alice"});
         for (objects, expected) in [
@@ -232,13 +267,13 @@ mod tests {
             ),
             (
                 vec![quota(&json!({"name": "q", "namespace": "bob"}))],
-                "objects[0] (ResourceQuota bob/q): outside the declared scope: ResourceQuota may be written in namespace alice",
+                "objects[0] (ResourceQuota bob/q): outside the declared scope: ResourceQuota may be written in namespace alice; return it there, or declare a wider scope in `writes`",
             ),
             (
                 vec![
                     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "q", "namespace": "c"}}),
                 ],
-                "objects[0] (ConfigMap c/q): outside the declared scope: ConfigMap may be written in namespace a, b",
+                "objects[0] (ConfigMap c/q): outside the declared scope: ConfigMap may be written in namespace a, b; return it there, or declare a wider scope in `writes`",
             ),
             (
                 vec![

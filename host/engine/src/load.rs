@@ -58,7 +58,7 @@ pub enum LoadError {
         limit: u64,
     },
     /// The component is valid and cannot be compiled.
-    #[error("the component cannot be compiled: {reason}")]
+    #[error("the component cannot be compiled: {reason}; build it again, without features of WebAssembly that this host does not have")]
     Compile {
         /// Why.
         reason: String,

@@ -73,7 +73,7 @@ pub enum WorldProblem {
         name: String,
     },
     /// An import or export has the right name and the wrong type.
-    #[error("{detail}")]
+    #[error("{detail}; build it with a matching SDK")]
     WrongType {
         /// Which, and how it differs.
         detail: String,

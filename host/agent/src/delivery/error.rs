@@ -9,11 +9,15 @@ use reeve_core::Digest;
 pub enum DeliveryError {
     /// None of the keys is there.
     #[error(
-        "ConfigMap {config_map} has no component: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={PLAIN}`"
+        "ConfigMap {config_map} has no component{}: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={}`",
+        not_read(found),
+        file(found)
     )]
     Absent {
         /// Name of the ConfigMap.
         config_map: String,
+        /// Keys that it has instead, and that nobody reads.
+        found: Vec<String>,
     },
     /// The component stands where only text can.
     #[error(
@@ -156,7 +160,9 @@ pub enum DeliveryError {
         problem: &'static str,
     },
     /// The configuration is no YAML.
-    #[error("ConfigMap {config_map}: data[\"{CONFIG}\"] is no YAML: {problem}")]
+    #[error(
+        "ConfigMap {config_map}: data[\"{CONFIG}\"] is no YAML: {problem}; write the settings as YAML or JSON"
+    )]
     ConfigSyntax {
         /// Name of the ConfigMap.
         config_map: String,
@@ -195,4 +201,38 @@ impl DeliveryError {
             Self::ConfigSyntax { .. } | Self::ConfigMisnamed { .. } => Reason::ConfigInvalid,
         }
     }
+}
+
+/// Keys named at most.
+const NAMED: usize = 3;
+
+fn not_read(found: &[String]) -> String {
+    let names: Vec<String> = found
+        .iter()
+        .take(NAMED)
+        .map(|key| format!("{key:?}"))
+        .collect();
+    let more = if found.len() > NAMED { ", ..." } else { "" };
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(" (nobody reads {}{more})", names.join(", ")),
+    }
+}
+
+/// What names the file that somebody has delivered under another key, if one looks like it.
+fn file(found: &[String]) -> String {
+    let component = found
+        .iter()
+        .find(|key| key.to_ascii_lowercase().contains(".wasm"));
+    let Some(file) = component else {
+        return PLAIN.to_owned();
+    };
+    let lower = file.to_ascii_lowercase();
+    let ends = |endings: [&str; 2]| endings.iter().any(|ending| lower.ends_with(ending));
+    let key = match () {
+        () if ends([".zst", ".zstd"]) => ZSTD,
+        () if ends([".gz", ".gzip"]) => GZIP,
+        () => PLAIN,
+    };
+    format!("{key}={file}")
 }

@@ -7,7 +7,7 @@
 //! side by side: only a complete one whose digest is right is used, so that a
 //! version that is half written is no version.
 
-use super::{DeliveryError, GZIP, PLAIN, ZSTD, binary, bounded, name_of, text};
+use super::{DeliveryError, GZIP, PLAIN, ZSTD, absent, binary, bounded, name_of, text};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_core::Digest;
 
@@ -84,9 +84,7 @@ pub(super) fn join(
             .into_iter()
             .find_map(|key| binary(part, key).map(|bytes| (key, bytes)))
         else {
-            return Err(DeliveryError::Absent {
-                config_map: name_of(part),
-            });
+            return Err(absent(part));
         };
         if let Some((_, twin, _)) = found[index] {
             return Err(DeliveryError::PartTwice {

@@ -37,7 +37,9 @@ pub enum DesiredError {
         kind: Box<GroupVersionKind>,
     },
     /// The place is not in the manifest's writes.
-    #[error("{entry} ({object}): outside the declared scope: {allowed}")]
+    #[error(
+        "{entry} ({object}): outside the declared scope: {allowed}; return it there, or declare a wider scope in `writes`"
+    )]
     OutsideScope {
         /// Position in the outcome.
         entry: Entry,

@@ -4,8 +4,8 @@ use crate::called::Level;
 use crate::state::State;
 
 /// The longest reason of a trap that is kept: it goes into a condition, which
-/// people read in a table.
-const FAULT_MESSAGE_BYTES: usize = 4 << 10;
+/// people read in a table, and which has to hold what to do about it, too.
+const FAULT_MESSAGE_BYTES: usize = 2 << 10;
 
 /// Writes one line.
 pub(crate) fn write(state: &mut State, level: Level, message: String) {

@@ -61,6 +61,7 @@ pub(crate) enum Describe {
     Refuse,
     Trap,
     Panic,
+    PanicLong,
     Loop,
     InvalidKind,
     AskTime,

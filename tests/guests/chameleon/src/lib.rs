@@ -25,6 +25,7 @@
 //! | `declare` | returns the manifest that the fields above give |
 //! | `refuse` | returns a config error at `/describe` |
 //! | `trap`, `panic`, `loop` | what they say |
+//! | `panic-long` | panics with a long message |
 //! | `invalid-kind` | declares to write the kind `not a kind` |
 //! | `ask-time` | calls `clock.now`, which is not allowed here |
 //! | `ask-cluster` | reads the cluster, and returns the error as a config error |
@@ -89,6 +90,9 @@ impl Guest for Chameleon {
             Describe::Refuse => Err(refuse("/describe", "refused, as told".to_owned())),
             Describe::Trap => traps::trap(),
             Describe::Panic => traps::panic("panicked, as told"),
+            Describe::PanicLong => {
+                traps::panic(&format!("panicked, at length{}", ", and on".repeat(1000)))
+            }
             Describe::Loop => traps::endless_loop(),
             Describe::InvalidKind => {
                 let mut manifest = config.manifest();

@@ -61,6 +61,28 @@ async fn bytes_that_are_no_component() {
     check(&plain(b"hello"), None, "NotAComponent", &words).await;
 }
 
+/// `kubectl create configmap --from-file=quotas.wasm` names the key as the file.
+#[tokio::test(start_paused = true)]
+async fn a_component_under_another_key() {
+    for (key, file) in [
+        ("quotas.wasm", "--from-file=plugin.wasm=quotas.wasm"),
+        ("Plugin.wasm", "--from-file=plugin.wasm=Plugin.wasm"),
+        (
+            "plugin.wasm.zstd",
+            "--from-file=plugin.wasm.zst=plugin.wasm.zstd",
+        ),
+        (
+            "quotas.wasm.gz",
+            "--from-file=plugin.wasm.gz=quotas.wasm.gz",
+        ),
+        ("component", "--from-file=plugin.wasm`"),
+    ] {
+        let unread = format!("nobody reads \"{key}\"");
+        let texts = ["ConfigMap bad has no component", &unread, file];
+        check(&[(key, plugin("quotas"))], None, "ComponentAbsent", &texts).await;
+    }
+}
+
 /// `kubectl create configmap --from-file` puts a file of text into `data`.
 #[tokio::test(start_paused = true)]
 async fn text_that_is_no_component() {
@@ -143,7 +165,8 @@ async fn corrupt_streams() {
         ("plugin.wasm.zst", cut),
         ("plugin.wasm.gz", b"not gzip at all".to_vec()),
     ] {
-        check(&[(key, bytes)], None, "DecompressionFailed", &[key]).await;
+        let texts = ["ConfigMap bad", key, "compress the component again"];
+        check(&[(key, bytes)], None, "DecompressionFailed", &texts).await;
     }
 }
 
@@ -160,7 +183,8 @@ async fn decompression_bombs() {
         ("plugin.wasm.zst", zstd.finish().unwrap()),
         ("plugin.wasm.gz", gzip.finish().unwrap()),
     ] {
-        check(&[(key, bytes)], None, "TooLarge", &["33554432 bytes", key]).await;
+        let texts = ["ConfigMap bad", key, "33554432 bytes", "build it smaller"];
+        check(&[(key, bytes)], None, "TooLarge", &texts).await;
     }
 }
 
@@ -196,7 +220,7 @@ async fn configuration_that_is_no_yaml() {
         (loaded.status.as_str(), loaded.reason.as_str()),
         ("False", "ConfigInvalid")
     );
-    for text in ["ConfigMap quotas", "config.yaml", "line"] {
+    for text in ["ConfigMap quotas", "config.yaml", "line", "as YAML or JSON"] {
         assert!(
             loaded.message.contains(text),
             "`{text}` is not in {loaded:?}"
@@ -238,7 +262,11 @@ async fn describe_that_traps() {
         &plain(&guest("chameleon")),
         config,
         "DescribeFailed",
-        &["describe"],
+        &[
+            "describe: the plugin trapped: ",
+            "unreachable",
+            "mend the plugin and deliver it again",
+        ],
     )
     .await;
 }
@@ -250,7 +278,24 @@ async fn describe_that_panics() {
         &plain(&guest("chameleon")),
         config,
         "DescribeFailed",
-        &["panicked, as told"],
+        &["panicked, as told", "mend the plugin and deliver it again"],
+    )
+    .await;
+}
+
+/// What to do stands at the end, and is not what is cut off.
+#[tokio::test(start_paused = true)]
+async fn describe_that_panics_at_length() {
+    let config = Some(json!({"describe": "panic-long"}));
+    check(
+        &plain(&guest("chameleon")),
+        config,
+        "DescribeFailed",
+        &[
+            "panicked, at length",
+            "…",
+            "mend the plugin and deliver it again",
+        ],
     )
     .await;
 }

@@ -90,8 +90,8 @@ cases! {
     invalid_json: {"do": "raw", "text": "{\"a\""} => "OutcomeRefused", ["objects[0]", "JSON", "return each object as one JSON object"];
     invalid_utf8: {"do": "raw", "text": "\"", "byte": 255} => "OutcomeRefused", ["objects[0]", "JSON", "return each object as one JSON object"];
     no_name: {"do": "no-name"} => "OutcomeRefused", ["objects[0]", "metadata.name"];
-    an_undeclared_kind: {"do": "undeclared-kind"} => "OutcomeRefused", ["Service", "writes"];
-    the_same_object_twice: {"do": "duplicate"} => "OutcomeRefused", ["objects[1]", "twice"];
+    an_undeclared_kind: {"do": "undeclared-kind"} => "OutcomeRefused", ["Service", "declare it in `writes`"];
+    the_same_object_twice: {"do": "duplicate"} => "OutcomeRefused", ["objects[1]", "twice", "return each object once"];
     a_foreign_namespace: {"do": "foreign-namespace", "namespace": "kube-system"} => "OutcomeRefused", ["kube-system", "may be written in namespace bad"];
     deep_nesting: {"do": "nested", "depth": 100_000} => "OutcomeRefused", ["objects[0]", "recursion"];
     an_object_that_the_server_refuses: {"do": "raw", "text": "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"Not_A_Name\",\"namespace\":\"bad\"}}"}

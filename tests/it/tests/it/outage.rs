@@ -4,6 +4,19 @@ use reeve_it::{World, core_reference, plugin};
 use reeve_sim::{Outage, Verb};
 use std::time::Duration;
 
+/// Readiness says what is wrong, of each watch of the agent's own.
+fn check_is_told(watches: &[String], outage: Outage) {
+    let words = match outage {
+        Outage::Refused => "refused",
+        _ => "(503)",
+    };
+    assert_eq!(watches.len(), 3, "{watches:?}");
+    for (watch, kind) in watches.iter().zip(["configmaps", "plugins", "units"]) {
+        let told = watch.to_lowercase();
+        assert!(told.contains(kind) && told.contains(words), "{watches:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn gone_at_the_start() {
     for outage in [Outage::Refused, Outage::Unavailable] {
@@ -17,10 +30,7 @@ async fn gone_at_the_start() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let status = world.agent().status().borrow().clone();
         assert!(!status.synced);
-        assert!(
-            !status.own_watches.is_empty(),
-            "readiness says what is wrong"
-        );
+        check_is_told(&status.own_watches, outage);
         world.server.faults().set_outage(Outage::None);
         world.wait(Duration::from_secs(30)).await;
         let quota = core_reference("ResourceQuota", "alice", "quotas");
@@ -40,10 +50,7 @@ async fn gone_while_running() {
         world.server.faults().set_outage(outage);
         tokio::time::sleep(Duration::from_secs(120)).await;
         let status = world.agent().status().borrow().clone();
-        assert!(
-            !status.own_watches.is_empty(),
-            "readiness says what is wrong"
-        );
+        check_is_told(&status.own_watches, outage);
         world.server.faults().set_outage(Outage::None);
         // What happens now was not seen while it was away.
         let quota = core_reference("ResourceQuota", "alice", "quotas");
