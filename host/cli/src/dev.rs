@@ -136,6 +136,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
             ended = reload::watch(&args.plugins, crates, &installer, &agent) => {
                 ended.map(|()| ExitCode::SUCCESS)
             }
+            ended = installer.follow() => ended.map(|()| ExitCode::SUCCESS),
             stopped = signal::stop() => {
                 stopped.context("cannot listen for signals").map(|()| ExitCode::SUCCESS)
             }

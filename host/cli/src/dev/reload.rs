@@ -110,10 +110,17 @@ async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Inst
         output::tell(format_args!("{name}: unchanged"));
         return;
     }
-    if let Err(error) = installer.install(name, &component).await {
-        let why = chain(error.as_ref());
-        output::tell(format_args!("{name}: not installed: {why}"));
-        return;
+    match installer.install(name, &component).await {
+        Ok(granted) => {
+            for line in granted {
+                output::tell(format_args!("{name}: {line}"));
+            }
+        }
+        Err(error) => {
+            let why = chain(error.as_ref());
+            output::tell(format_args!("{name}: not installed: {why}"));
+            return;
+        }
     }
     let mut status = agent.status();
     let swapped = async {
