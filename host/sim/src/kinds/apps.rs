@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::edit::{default_to, ensure_object, integer, items_mut, present, remove, set, text};
 use super::gated::pod_gated;
 use super::meta::{validate_immutable, validate_nonnegative};
-use super::pod::{default_template, pod_quantities};
+use super::pod::{default_template, pod_atomic_quantities, pod_quantities};
 use super::pod_validation::{
     supported, validate_always_restarted, validate_counts, validate_template,
 };
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Scale, Subresource};
-use super::{claim, edit, selectors, statuses, strategy};
+use super::{claim, edit, quantities, selectors, statuses, strategy};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -55,6 +55,7 @@ pub(super) const ROWS: &[Kind] = &[
         )
         .generation_of_spec()
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_daemon_set)
         .prepared(|_| {}, update_daemon_set)
@@ -70,6 +71,7 @@ pub(super) const ROWS: &[Kind] = &[
         .status("{}")
         .generation(GenerationRule::Fields(&["spec", "metadata.annotations"]))
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_deployment)
         .validated(validate_deployment)
@@ -84,6 +86,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&REPLICAS_FIELD)
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_replica_set)
         .validated(validate_replica_set)
@@ -98,6 +101,13 @@ pub(super) const ROWS: &[Kind] = &[
         .status(r#"{"availableReplicas":0,"replicas":0}"#)
         .generation_of_spec()
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!(
+            "spec.template.spec.",
+            "spec.volumeClaimTemplates[].spec.resources.limits.*",
+            "spec.volumeClaimTemplates[].spec.resources.requests.*",
+            "spec.volumeClaimTemplates[].status.allocatedResources.*",
+            "spec.volumeClaimTemplates[].status.capacity.*"
+        ))
         .gated(&[
             "spec.template.spec.containers[].lifecycle.stopSignal",
             "spec.template.spec.initContainers[].lifecycle.stopSignal",
@@ -117,6 +127,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&REPLICAS_FIELD)
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_replication_controller)
         .validated(validate_replication_controller),
@@ -431,7 +442,7 @@ fn validate_stateful_set_update(stateful_set: &Value, old: &Value, errors: &mut 
         for field in MUTABLE {
             remove(&mut spec, field);
         }
-        spec
+        quantities::amounts(V1, "StatefulSet", &json!({ "spec": spec }))
     };
     if strip(stateful_set) != strip(old) {
         errors.push(FieldError::forbidden(

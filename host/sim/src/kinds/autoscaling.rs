@@ -24,7 +24,11 @@ pub(super) const ROWS: &[Kind] = &[
     .categories(&["all"])
     .subresources(STATUS)
     .status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
-    .atomic_quantities(TARGETS)
+    .quantities(&[
+        "spec.behavior.scaleDown.tolerance",
+        "spec.behavior.scaleUp.tolerance",
+    ])
+    .atomic_quantities(METRICS)
     .restless_quantities(TARGETS)
     .defaulted(default_v2)
     .validated(validate)
@@ -45,17 +49,28 @@ pub(super) const ROWS: &[Kind] = &[
 
 const CPU_PERCENT: i64 = 80;
 
-/// Where metrics have quantities.
-const TARGETS: &[&str] = &[
-    "spec.metrics[].resource.target.averageValue",
-    "spec.metrics[].resource.target.value",
-    "spec.metrics[].containerResource.target.averageValue",
-    "spec.metrics[].pods.target.averageValue",
-    "spec.metrics[].object.target.averageValue",
-    "spec.metrics[].object.target.value",
-    "spec.metrics[].external.target.averageValue",
-    "spec.metrics[].external.target.value",
-];
+/// Where metrics have quantities, below the given list of them and what is in each.
+macro_rules! amounts_of {
+    ($($list:literal $inside:literal),*) => {
+        &[$(
+            concat!($list, "[].resource.", $inside, ".averageValue"),
+            concat!($list, "[].resource.", $inside, ".value"),
+            concat!($list, "[].containerResource.", $inside, ".averageValue"),
+            concat!($list, "[].containerResource.", $inside, ".value"),
+            concat!($list, "[].pods.", $inside, ".averageValue"),
+            concat!($list, "[].pods.", $inside, ".value"),
+            concat!($list, "[].object.", $inside, ".averageValue"),
+            concat!($list, "[].object.", $inside, ".value"),
+            concat!($list, "[].external.", $inside, ".averageValue"),
+            concat!($list, "[].external.", $inside, ".value"),
+        )*]
+    };
+}
+
+/// Where what is aimed at has quantities.
+const TARGETS: &[&str] = amounts_of!("spec.metrics" "target");
+/// As [`TARGETS`], and what was measured.
+const METRICS: &[&str] = amounts_of!("spec.metrics" "target", "status.currentMetrics" "current");
 
 fn default_v1(autoscaler: &mut Value) {
     if let Some(spec) = ensure_object(autoscaler, "spec") {

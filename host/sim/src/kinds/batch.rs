@@ -7,7 +7,7 @@ use super::edit::{
 };
 use super::gated::pod_gated;
 use super::meta::validate_immutable;
-use super::pod::{default_template, pod_quantities};
+use super::pod::{default_template, pod_atomic_quantities, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
 use super::row::Kind;
 use super::verbs::Subresource;
@@ -33,6 +33,9 @@ pub(super) const ROWS: &[Kind] = &[
         .status("{}")
         .generation_of_spec()
         .quantities(pod_quantities!("spec.jobTemplate.spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!(
+            "spec.jobTemplate.spec.template.spec."
+        ))
         .gated(pod_gated!("spec.jobTemplate.spec.template.spec."))
         .defaulted(default_cron_job)
         .validated(validate_cron_job),
@@ -44,6 +47,7 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec()
         .fields(&JOB_FIELDS)
         .quantities(pod_quantities!("spec.template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_job)
         .prepared(generate_selector, |_, _| {})

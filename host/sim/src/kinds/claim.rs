@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{default_to, ensure_object, present, remove, set, text, text_at};
 use super::persistent_volume::{add_finalizer, validate_class, validate_modes};
 use super::pod_validation::supported;
+use super::quantities;
 use super::resources::{self, quantity};
 use super::selectors;
 use crate::field::{Errors, FieldError, Path};
@@ -192,7 +193,8 @@ pub(super) fn validate_update(claim: &Value, old: &Value, errors: &mut Errors) {
         {
             remove(&mut spec, "storageClassName");
         }
-        spec
+        let claim = json!({ "spec": spec });
+        quantities::amounts(("", "v1"), "PersistentVolumeClaim", &claim)
     };
     let (before, after) = (strip(old), strip(claim));
     if before != after {

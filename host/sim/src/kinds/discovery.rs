@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Kind] = &[
     }),
     Kind::cluster(("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses")
         .created_on_update()
-        .quantities(&["overhead.podFixed.*"])
+        .quantities(&["overhead.podFixed{}"])
         .conditional()
         .validated(validate_runtime)
         .update_validated(|class, old, errors| {

@@ -106,12 +106,21 @@ pub(super) const ROWS: &[Kind] = &[
         .generation_of_spec(),
     Kind::namespaced(RESOURCE, "ResourceClaim", "resourceclaims")
         .returned_when_deleted()
+        .atomic_quantities(&[
+            "spec.devices.requests[].exactly.capacity.requests{}",
+            "spec.devices.requests[].firstAvailable[].capacity.requests{}",
+            "status.allocation.devices.results[].consumedCapacity{}",
+        ])
         .defaulted(|claim| default_devices(claim.pointer_mut("/spec/devices")))
         .status_keeps(METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .status("{}"),
     Kind::namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")
         .returned_when_deleted()
+        .atomic_quantities(&[
+            "spec.spec.devices.requests[].exactly.capacity.requests{}",
+            "spec.spec.devices.requests[].firstAvailable[].capacity.requests{}",
+        ])
         .defaulted(|template| {
             if let Some(spec) = ensure_object(template, "spec") {
                 ensure_object(spec, "metadata");
@@ -121,6 +130,17 @@ pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(RESOURCE, "ResourceSlice", "resourceslices")
         .returned_when_deleted()
         .fields(&SLICE_FIELDS)
+        .atomic_quantities(&[
+            "spec.devices[].capacity{}.requestPolicy.default",
+            "spec.devices[].capacity{}.requestPolicy.validRange.max",
+            "spec.devices[].capacity{}.requestPolicy.validRange.min",
+            "spec.devices[].capacity{}.requestPolicy.validRange.step",
+            "spec.devices[].capacity{}.requestPolicy.validValues[]",
+            "spec.devices[].capacity{}.value",
+            "spec.devices[].consumesCounters[].counters{}.value",
+            "spec.devices[].nodeAllocatableResourceMappings{}.allocationMultiplier",
+            "spec.sharedCounters[].counters{}.value",
+        ])
         .generation_of_spec(),
 ];
 

@@ -7,22 +7,45 @@ use super::edit::{
 };
 use super::{claim, statuses};
 
-/// The quantities of a pod spec, below the given path; for rows.
+/// The quantities of a pod spec, below the given path, and more; for rows.
 macro_rules! pod_quantities {
-    ($($prefix:literal),*) => {
-        &[$(
+    ($prefix:literal $(, $more:literal)*) => {
+        &[
+            concat!($prefix, "containers[].env[].valueFrom.resourceFieldRef.divisor"),
             concat!($prefix, "containers[].resources.limits.*"),
             concat!($prefix, "containers[].resources.requests.*"),
+            concat!($prefix, "initContainers[].env[].valueFrom.resourceFieldRef.divisor"),
             concat!($prefix, "initContainers[].resources.limits.*"),
             concat!($prefix, "initContainers[].resources.requests.*"),
+            concat!($prefix, "ephemeralContainers[].env[].valueFrom.resourceFieldRef.divisor"),
+            concat!($prefix, "ephemeralContainers[].resources.limits.*"),
+            concat!($prefix, "ephemeralContainers[].resources.requests.*"),
             concat!($prefix, "resources.limits.*"),
             concat!($prefix, "resources.requests.*"),
             concat!($prefix, "overhead.*"),
             concat!($prefix, "volumes[].emptyDir.sizeLimit"),
-        )*]
+            concat!($prefix, "volumes[].ephemeral.volumeClaimTemplate.spec.resources.limits.*"),
+            concat!($prefix, "volumes[].ephemeral.volumeClaimTemplate.spec.resources.requests.*"),
+            $($more),*
+        ]
     };
 }
 pub(super) use pod_quantities;
+
+/// Those of them that are in lists that are owned as a whole.
+macro_rules! pod_atomic_quantities {
+    ($prefix:literal $(, $more:literal)*) => {
+        &[
+            concat!($prefix, "volumes[].downwardAPI.items[].resourceFieldRef.divisor"),
+            concat!(
+                $prefix,
+                "volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef.divisor"
+            ),
+            $($more),*
+        ]
+    };
+}
+pub(super) use pod_atomic_quantities;
 
 /// The defaults that only a Pod has.
 pub(super) fn default(pod: &mut Value) {
@@ -257,6 +280,9 @@ fn default_downward(downward: &mut Value) {
     for item in items_mut(downward, "items") {
         if let Some(reference) = item.get_mut("fieldRef") {
             default_to(reference, "apiVersion", "v1");
+        }
+        if let Some(reference) = item.get_mut("resourceFieldRef") {
+            default_to(reference, "divisor", "0");
         }
     }
 }

@@ -18,10 +18,30 @@ pub enum DecodeError {
 }
 
 /// Rewrites the quantities at `path` of `object` into canonical form. A path is
-/// dotted; `[]` after a name stands for each item, `*` for each entry of a list
-/// of resources, whose amounts are kept to thousandths.
+/// dotted; `[]` after a name stands for each item, `{}` for each entry, and `*` for each
+/// entry of a list of resources, whose amounts are kept to thousandths.
 pub(super) fn canonicalize(object: &mut Value, path: &str) -> Result<(), DecodeError> {
-    visit(object, path, rewrite)
+    visit(object, path, |value, listed| {
+        *value = Value::String(canonical(value, listed)?);
+        Ok(())
+    })
+}
+
+/// Whether the quantities at a path can be read; they stay as they are.
+pub(super) fn check(object: &mut Value, path: &str) -> Result<(), DecodeError> {
+    visit(object, path, |value, listed| {
+        canonical(value, listed).map(|_| ())
+    })
+}
+
+/// The object with the amount of each quantity, so that two compare as equal that differ
+/// in how these are written.
+pub(super) fn amounts((group, version): (&str, &str), kind: &str, object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(schema) = reeve_ssa::builtin::schema(group, version, kind) {
+        schema.amounts(&mut object);
+    }
+    object
 }
 
 /// Makes another amount of each quantity at `path` that has a binary suffix.
@@ -45,32 +65,28 @@ fn visit<E>(
         Some((step, rest)) => (step, Some(rest)),
         None => (path, None),
     };
+    let below = |value: &mut Value| match rest {
+        Some(rest) => visit(value, rest, show),
+        None => show(value, false),
+    };
+    let entries = |value: Option<&mut Value>, show: &dyn Fn(&mut Value) -> Result<(), E>| {
+        let entries = value.and_then(Value::as_object_mut).into_iter().flatten();
+        entries.map(|(_, value)| value).try_for_each(show)
+    };
     if step == "*" {
-        for value in object.as_object_mut().into_iter().flatten() {
-            show(value.1, true)?;
-        }
-        return Ok(());
-    }
-    let (name, each) = match step.strip_suffix("[]") {
-        Some(name) => (name, true),
-        None => (step, false),
-    };
-    let Some(value) = object.get_mut(name) else {
-        return Ok(());
-    };
-    match (each, rest) {
-        (true, Some(rest)) => value
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .try_for_each(|item| visit(item, rest, show)),
-        (false, Some(rest)) => visit(value, rest, show),
-        (_, None) => show(value, false),
+        entries(Some(object), &|value| show(value, true))
+    } else if let Some(name) = step.strip_suffix("{}") {
+        entries(object.get_mut(name), &below)
+    } else if let Some(name) = step.strip_suffix("[]") {
+        let items = object.get_mut(name).and_then(Value::as_array_mut);
+        items.into_iter().flatten().try_for_each(below)
+    } else {
+        object.get_mut(step).map_or(Ok(()), below)
     }
 }
 
-fn rewrite(value: &mut Value, listed: bool) -> Result<(), DecodeError> {
-    let text = match &*value {
+fn canonical(value: &Value, listed: bool) -> Result<String, DecodeError> {
+    let text = match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
         Value::Null => "0".to_owned(),
@@ -82,8 +98,7 @@ fn rewrite(value: &mut Value, listed: bool) -> Result<(), DecodeError> {
     } else {
         quantity
     };
-    *value = Value::String(quantity.to_string());
-    Ok(())
+    Ok(quantity.to_string())
 }
 
 #[cfg(test)]
@@ -113,7 +128,25 @@ mod tests {
             json!({"capacity": " 1n "}),
             json!({"capacity": "1n"}),
         );
+        check(
+            "spec.devices[].capacity{}.value",
+            json!({"spec": {"devices": [{"capacity": {"a": {"value": "0.1u"}, "b": {}}}]}}),
+            json!({"spec": {"devices": [{"capacity": {"a": {"value": "100n"}, "b": {}}}]}}),
+        );
+        check(
+            "policy.values[]",
+            json!({"policy": {"values": ["1000m", 2]}}),
+            json!({"policy": {"values": ["1", "2"]}}),
+        );
         check("spec.hard.*", json!({}), json!({}));
+    }
+
+    #[test]
+    fn what_is_checked_stays_as_it_is() {
+        let mut object = json!({"a": ["1000m"]});
+        assert_eq!(check(&mut object, "a[]"), Ok(()));
+        assert_eq!(object, json!({"a": ["1000m"]}));
+        assert!(check(&mut json!({"a": ["much"]}), "a[]").is_err());
     }
 
     #[test]

@@ -99,8 +99,8 @@ pub struct Kind {
     /// Whether only who has read an object may replace it.
     pub conditional: bool,
     name_rule: Validator,
-    quantities: &'static [&'static str],
-    atomic_quantities: &'static [&'static str],
+    pub(super) quantities: &'static [&'static str],
+    pub(super) atomic_quantities: &'static [&'static str],
     restless_quantities: &'static [&'static str],
     default: Default,
     admit: Default,
@@ -276,7 +276,8 @@ impl Kind {
         self
     }
 
-    /// Where quantities are: dotted paths, `[]` for items, `*` for any key.
+    /// Where quantities are: dotted paths, `[]` for items, `{}` for entries, `*` for those
+    /// of a list of resources. A test knows all from the types.
     pub(super) const fn quantities(mut self, paths: &'static [&'static str]) -> Self {
         self.quantities = paths;
         self
@@ -429,9 +430,8 @@ impl Kind {
     /// When a text is no quantity; the server answers `BadRequest`.
     pub fn normalize(&self, object: &mut Value) -> Result<(), DecodeError> {
         encoding::drop_unset(object);
-        if !self.atomic_quantities.is_empty() {
-            self.settle(&mut object.clone())?;
-        }
+        let mut paths = self.atomic_quantities.iter();
+        paths.try_for_each(|path| quantities::check(object, path))?;
         rewrite(self.quantities, object)
     }
 
@@ -484,9 +484,9 @@ impl Kind {
             .unwrap_or_default();
         let changed = match self.generation {
             GenerationRule::None => false,
-            GenerationRule::Fields(fields) | GenerationRule::OnUpdate(fields) => fields
-                .iter()
-                .any(|field| at(object, field) != at(old, field)),
+            GenerationRule::Fields(fields) | GenerationRule::OnUpdate(fields) => {
+                self.has_changed(fields, object, old)
+            }
         };
         let generation = generation + i64::from(changed);
         if generation != 0 {
@@ -494,6 +494,23 @@ impl Kind {
         } else if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.remove("generation");
         }
+    }
+
+    /// Whether one of these fields says something else than before. How a quantity is
+    /// written says nothing.
+    fn has_changed(&self, fields: &[&str], object: &Value, old: &Value) -> bool {
+        let differ = |one: &Value, other: &Value| {
+            fields
+                .iter()
+                .any(|field| at(one, field) != at(other, field))
+        };
+        let has_quantities = !self.quantities.is_empty() || !self.atomic_quantities.is_empty();
+        if !differ(object, old) || !has_quantities {
+            return differ(object, old);
+        }
+        let amounts =
+            |object: &Value| quantities::amounts((self.group, self.version), self.kind, object);
+        differ(&amounts(object), &amounts(old))
     }
 
     /// Whether empty lists or maps in what is sent make a difference.

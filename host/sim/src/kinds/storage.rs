@@ -67,6 +67,7 @@ pub(super) const ROWS: &[Kind] = &[
         .subresources(&[Subresource::STATUS])
         .status_keeps(METADATA_OF_CLIENTS)
         .status(r#"{"attached":false}"#)
+        .quantities(&["spec.source.inlineVolumeSpec.capacity.*"])
         .validated(validate_attachment)
         .update_validated(|attachment, old, errors| {
             validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, items, items_mut, present, set};
 use super::gated::pod_gated;
-use super::pod::{self, pod_quantities};
+use super::pod::{self, pod_atomic_quantities, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
 use super::{
@@ -133,7 +133,25 @@ pub(super) const ROWS: &[Kind] = &[
         ])
         .generation_of_spec()
         .status("{}")
-        .quantities(pod_quantities!("spec."))
+        .quantities(pod_quantities!(
+            "spec.",
+            "status.allocatedResources.*",
+            "status.resources.limits.*",
+            "status.resources.requests.*"
+        ))
+        .atomic_quantities(pod_atomic_quantities!(
+            "spec.",
+            "status.containerStatuses[].allocatedResources.*",
+            "status.containerStatuses[].resources.limits.*",
+            "status.containerStatuses[].resources.requests.*",
+            "status.initContainerStatuses[].allocatedResources.*",
+            "status.initContainerStatuses[].resources.limits.*",
+            "status.initContainerStatuses[].resources.requests.*",
+            "status.ephemeralContainerStatuses[].allocatedResources.*",
+            "status.ephemeralContainerStatuses[].resources.limits.*",
+            "status.ephemeralContainerStatuses[].resources.requests.*",
+            "status.nodeAllocatableResourceClaimStatuses[].resources{}"
+        ))
         .gated(pod_gated!("spec."))
         .defaulted(pod::default)
         .admitted(pod::admit)
@@ -149,6 +167,7 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .generation(GenerationRule::Fields(&["template"]))
         .quantities(pod_quantities!("template.spec."))
+        .atomic_quantities(pod_atomic_quantities!("template.spec."))
         .gated(pod_gated!("template.spec."))
         .defaulted(pod::default_template)
         .validated(|object, errors| {

@@ -1,13 +1,16 @@
 //! The table as a whole, and kinds end to end.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
+use crate::decode::{Shape, Type, type_of_kind};
 
 #[test]
 fn rows_are_told_apart() {
-    let mut resources = std::collections::BTreeSet::new();
-    let mut kinds = std::collections::BTreeSet::new();
+    let mut resources = BTreeSet::new();
+    let mut kinds = BTreeSet::new();
     for kind in all() {
         assert!(resources.insert((kind.group, kind.version, kind.plural)));
         // Kinds of subresource bodies aside, a kind is one resource.
@@ -59,6 +62,41 @@ fn every_row_is_in_the_tables_that_go_with_it() {
     }
 }
 
+/// Collects the paths at which a type has quantities.
+fn quantities_of(ty: Type, path: &str, above: &mut Vec<Type>, found: &mut BTreeSet<String>) {
+    if above.contains(&ty) {
+        return;
+    }
+    above.push(ty);
+    match ty.shape() {
+        Shape::Quantity => {
+            found.insert(path.to_owned());
+        }
+        Shape::List(item) => quantities_of(item, &format!("{path}[]"), above, found),
+        Shape::Map(item) => quantities_of(item, &format!("{path}{{}}"), above, found),
+        Shape::Struct(fields) => {
+            for (name, field) in fields {
+                let path = [path, name].join(".");
+                quantities_of(field.ty, &path, above, found);
+            }
+        }
+        _ => {}
+    }
+    above.pop();
+}
+
+#[test]
+fn every_quantity_of_a_type_is_named_by_its_row() {
+    for kind in all() {
+        let mut found = BTreeSet::new();
+        let ty = type_of_kind(&kind.api_version(), kind.kind).unwrap();
+        quantities_of(ty, "", &mut Vec::new(), &mut found);
+        let named = kind.quantities.iter().chain(kind.atomic_quantities);
+        let named = named.map(|path| format!(".{path}").replace(".*", "{}"));
+        assert_eq!(named.collect::<BTreeSet<_>>(), found, "{}", kind.kind);
+    }
+}
+
 /// What becomes of an object when it is created.
 fn created(group: &str, version: &str, kind: &str, mut object: Value) -> Result<Value, String> {
     let kind = by_kind(group, version, kind).unwrap();
@@ -70,6 +108,7 @@ fn created(group: &str, version: &str, kind: &str, mut object: Value) -> Result<
     }
     kind.normalize(&mut object).map_err(|e| e.to_string())?;
     kind.default(&mut object);
+    kind.settle(&mut object).map_err(|e| e.to_string())?;
     kind.admit(&mut object);
     kind.prepare_create(&mut object);
     let once = object.clone();
@@ -296,6 +335,77 @@ fn what_is_fixed_stays() {
         json!("c"),
         "data: Forbidden: field is immutable when `immutable` is set",
     );
+}
+
+/// A StatefulSet with a claim of that size.
+fn stateful_set(storage: &Value) -> Value {
+    json!({"spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "serviceName": "s",
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "env": [{
+                "name": "CPU",
+                "valueFrom": {"resourceFieldRef": {
+                    "resource": "limits.cpu", "divisor": "1000m",
+                }},
+            }]}]},
+        },
+        "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": storage}},
+        }}],
+    }})
+}
+
+#[test]
+fn quantities_are_read_wherever_they_are() {
+    let storage = "/spec/volumeClaimTemplates/0/spec/resources/requests/storage";
+    let made = |storage: Value| created("apps", "v1", "StatefulSet", stateful_set(&storage));
+    let mut old = made(json!("1024Mi")).unwrap();
+    old["metadata"]["resourceVersion"] = json!("1");
+    assert_eq!(old.pointer(storage), Some(&json!("1Gi")));
+    let divisor = "/spec/template/spec/containers/0/env/0/valueFrom/resourceFieldRef/divisor";
+    assert_eq!(old.pointer(divisor), Some(&json!("1")));
+    let found = made(json!(0)).unwrap_err();
+    let expected = "spec.volumeClaimTemplates[0].spec.resources[storage]: Invalid value: \"0\": \
+                    must be greater than zero";
+    assert!(found.contains(expected), "{found}");
+
+    let kind = by_kind("apps", "v1", "StatefulSet").unwrap();
+    let updated = |storage: &str| {
+        let mut new = made(json!(storage)).unwrap();
+        new["metadata"]["resourceVersion"] = json!("1");
+        kind.prepare_update(&mut new, &old);
+        let generation = new["metadata"]["generation"].as_i64().unwrap();
+        (generation, kind.validate_update(&new, &old).is_empty())
+    };
+    assert_eq!(updated("1Gi"), (1, true));
+    assert_eq!(
+        updated("1073741824"),
+        (1, true),
+        "the same, written otherwise"
+    );
+    assert_eq!(updated("2Gi"), (2, false));
+}
+
+#[test]
+fn a_tolerance_is_a_quantity() {
+    let autoscaler = |tolerance: Value| {
+        let spec = json!({
+            "maxReplicas": 2,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+            "behavior": {"scaleUp": {"tolerance": tolerance}},
+        });
+        let object = json!({ "spec": spec });
+        created("autoscaling", "v2", "HorizontalPodAutoscaler", object)
+    };
+    let made = autoscaler(json!(0.1)).unwrap();
+    assert_eq!(made["spec"]["behavior"]["scaleUp"]["tolerance"], "100m");
+    let found = autoscaler(json!(-0.1)).unwrap_err();
+    let expected = "spec.behavior.scaleUp.tolerance: Invalid value: \"-100m\": must be greater \
+                    than or equal to 0";
+    assert!(found.contains(expected), "{found}");
 }
 
 #[test]
