@@ -150,45 +150,63 @@ fn normalize_cluster_ips(spec: &mut Value, old: &Value) {
     }
 }
 
-/// A change of type takes away fields that only made sense for the old one,
-/// unless the client set them anew.
+/// A change of type takes away what only made sense for the old one, unless the client
+/// set it anew; that is refused later.
 fn drop_for_type(spec: &mut Value, old: &Value) {
-    let kind = text(spec, "type").to_owned();
-    let unchanged = |spec: &Value, field: &str| spec.get(field) == old.get(field);
-    if kind == "ExternalName" && text(old, "type") != "ExternalName" {
-        for field in [
-            "clusterIP",
-            "clusterIPs",
-            "ipFamilies",
-            "ipFamilyPolicy",
-            "internalTrafficPolicy",
-        ] {
-            if unchanged(spec, field) {
+    let drop_same = |spec: &mut Value, fields: &[&str]| {
+        let is_same = |field: &&str| present(spec, field) == present(old, field);
+        if fields.iter().all(is_same) {
+            for field in fields {
                 remove(spec, field);
             }
         }
-    }
-    if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        let old_ports: Vec<Option<Value>> = items(old, "ports")
-            .map(|port| port.get("nodePort").cloned())
-            .collect();
-        for (index, port) in items_mut(spec, "ports").enumerate() {
-            let before = old_ports.get(index).cloned().flatten();
-            if before.is_some() && port.get("nodePort").cloned() == before {
-                remove(port, "nodePort");
-            }
-        }
-        if !is_reachable_from_outside(spec) && unchanged(spec, "externalTrafficPolicy") {
-            remove(spec, "externalTrafficPolicy");
+    };
+    if has_address(old) && !has_address(spec) {
+        drop_same(spec, &["clusterIP", "clusterIPs"]);
+        for field in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            drop_same(spec, &[field]);
         }
     }
-    if kind != "LoadBalancer" {
-        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-            if unchanged(spec, field) {
-                remove(spec, field);
-            }
+    // Ports come and go, too: what counts is that none of these numbers is new.
+    if has_node_ports(old) && !has_node_ports(spec) && node_ports(spec).is_subset(&node_ports(old))
+    {
+        for port in items_mut(spec, "ports") {
+            remove(port, "nodePort");
         }
     }
+    if needs_health_check(old) && !needs_health_check(spec) {
+        drop_same(spec, &["healthCheckNodePort"]);
+    }
+    if is_balanced(old) && !is_balanced(spec) {
+        drop_same(spec, &["allocateLoadBalancerNodePorts"]);
+        drop_same(spec, &["loadBalancerClass"]);
+    }
+    if is_reachable_from_outside(old) && !is_reachable_from_outside(spec) {
+        drop_same(spec, &["externalTrafficPolicy"]);
+    }
+}
+
+fn has_address(spec: &Value) -> bool {
+    text(spec, "type") != "ExternalName"
+}
+
+fn is_balanced(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer"
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
+}
+
+/// Whether nodes tell a load balancer which of them have endpoints.
+fn needs_health_check(spec: &Value) -> bool {
+    is_balanced(spec) && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// The ports of nodes that a Service has or asks for.
+fn node_ports(spec: &Value) -> BTreeSet<i64> {
+    let ports = items(spec, "ports").filter_map(|port| integer(port, "nodePort"));
+    ports.filter(|port| *port != 0).collect()
 }
 
 /// The addresses that Services get: the usable ones of an IPv4 range.
@@ -345,6 +363,34 @@ mod tests {
         check(single, "SingleStack", json!(["IPv4"]));
         let selecting = with("selector", json!({"a": "b"}));
         check(selecting, "SingleStack", json!(["IPv4"]));
+    }
+
+    #[test]
+    fn a_new_type_drops_what_was_not_set_anew() {
+        let old = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Cluster", "ports": [
+            {"name": "a", "port": 80, "nodePort": 30001},
+            {"name": "b", "port": 81, "nodePort": 30002},
+        ]}});
+        let check = |ports: Value, expected: Value| {
+            let mut new = json!({"spec": {"type": "ClusterIP", "ports": ports}});
+            new["spec"]["externalTrafficPolicy"] = json!("Cluster");
+            prepare_update(&mut new, &old);
+            assert_eq!(new["spec"]["ports"], expected);
+            assert!(new["spec"].get("externalTrafficPolicy").is_none());
+        };
+        check(
+            json!([{"name": "b", "port": 81, "nodePort": 30002}]),
+            json!([{"name": "b", "port": 81}]),
+        );
+        check(
+            json!([{"name": "c", "port": 82, "nodePort": 30001}, {"name": "d", "port": 83}]),
+            json!([{"name": "c", "port": 82}, {"name": "d", "port": 83}]),
+        );
+        let new = json!([
+            {"name": "a", "port": 80, "nodePort": 30001},
+            {"name": "b", "port": 81, "nodePort": 30003},
+        ]);
+        check(new.clone(), new);
     }
 
     #[test]
