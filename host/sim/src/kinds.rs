@@ -66,7 +66,7 @@ pub use extensions::mark_local_available;
 pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
 pub use quantities::DecodeError;
 pub use row::{GenerationRule, Kind};
-pub use service::{ClusterIps, NODE_PORTS, allocate as allocate_cluster_ip};
+pub use service::{ClusterIps, Pool, Refusal, allocate as allocate_for_service};
 pub use verbs::{Scale, Subresource, Verbs};
 
 /// All rows, in the order of the server's discovery.

@@ -6,8 +6,7 @@ use std::net::Ipv4Addr;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use crate::field::{Errors, FieldError, Path};
-use crate::kinds::{self, ClusterIps};
+use crate::kinds::{self, ClusterIps, Pool, Refusal};
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::server::Shared;
@@ -56,15 +55,17 @@ impl Claim<'_> {
     }
 }
 
-/// Gives a Service the addresses and ports that it lacks; others are left alone.
+/// Gives a Service the addresses and ports that it lacks, before it is looked at; others
+/// are left alone. `old` is what it replaces.
 ///
 /// # Errors
 ///
-/// 422 for an address or port that another Service has.
+/// 422 for an address or port that it cannot have, 500 when there are none left.
 pub(crate) fn allocate<'a>(
     shared: &'a Shared,
     resource: &Resource,
     object: &mut Value,
+    old: Option<&Value>,
 ) -> Result<Option<Claim<'a>>, ApiError> {
     if *resource.table != *TABLE {
         return Ok(None);
@@ -72,48 +73,12 @@ pub(crate) fn allocate<'a>(
     let mut claim = Claim(shared.addresses.0.lock());
     let taken = claim.0.get_or_insert_with(|| Taken::read(&shared.store));
     let own = meta::text(object, "uid").to_owned();
-    let wanted = Held::of(object);
-    if let Some(ip) = wanted.ips.iter().find(|ip| taken.is_outside(ip, &own)) {
-        let why = format!(
-            "failed to allocate IP {ip}: the provided network does not match the current range"
-        );
-        let path = Path::new("spec");
-        let ips = object.pointer("/spec/clusterIPs").unwrap_or(&Value::Null);
-        let error = FieldError::invalid(&path.child("clusterIPs"), ips, why);
-        return Err(refused(object, error));
-    }
-    if let Some(ip) = wanted.ips.iter().find(|ip| taken.has_ip(ip, &own)) {
-        let why = format!("failed to allocate IP {ip}: provided IP is already allocated");
-        let path = Path::new("spec");
-        let ips = object.pointer("/spec/clusterIPs").unwrap_or(&Value::Null);
-        let error = FieldError::invalid(&path.child("clusterIPs"), ips, why);
-        return Err(refused(object, error));
-    }
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array);
-    for (index, port) in ports.into_iter().flatten().enumerate() {
-        let number = port["nodePort"].as_i64().unwrap_or(0);
-        let why = match number {
-            0 => continue,
-            number if !kinds::NODE_PORTS.contains(&number) => format!(
-                "provided port is not in the valid range. The range of valid ports is {}-{}",
-                kinds::NODE_PORTS.start,
-                kinds::NODE_PORTS.end - 1
-            ),
-            number if taken.has_port(number, &own) => {
-                "provided port is already allocated".to_owned()
-            }
-            _ => continue,
-        };
-        let spec = Path::new("spec");
-        let ports = spec.child("ports");
-        let item = ports.index(index);
-        let error = FieldError::invalid(&item.child("nodePort"), &number.into(), why);
-        return Err(refused(object, error));
-    }
-    let has_ip = |ip: &str| taken.has_ip(ip, &own);
-    let has_port = |port: i64| taken.has_port(port, &own);
-    kinds::allocate_cluster_ip(object, ADDRESSES, &has_ip, &has_port)
-        .map_err(ApiError::internal)?;
+    let pool = Pool {
+        ips: ADDRESSES,
+        ip_used: &|ip| taken.has_ip(ip, &own),
+        port_used: &|port| taken.has_port(port, &own),
+    };
+    kinds::allocate_for_service(object, old, &pool).map_err(|refusal| refused(object, refusal))?;
     Ok(Some(claim))
 }
 
@@ -135,12 +100,6 @@ impl Taken {
             taken.put(&service.value());
         }
         taken
-    }
-
-    /// Whether an address is none of the server's range, and not yet the Service's own.
-    fn is_outside(&self, ip: &str, own: &str) -> bool {
-        let is_own = self.ips.get(ip).is_some_and(|uid| **uid == *own);
-        !is_own && ip.parse().is_ok_and(|ip| !ADDRESSES.has(ip))
     }
 
     fn has_ip(&self, ip: &str, own: &str) -> bool {
@@ -194,20 +153,24 @@ impl Held {
                 .map(str::to_owned)
                 .collect(),
             ports: ports
-                .filter_map(|port| port["nodePort"].as_i64())
+                .map(|port| &port["nodePort"])
+                .chain([&spec["healthCheckNodePort"]])
+                .filter_map(Value::as_i64)
                 .filter(|port| *port != 0)
                 .collect(),
         }
     }
 }
 
-fn refused(service: &Value, error: FieldError) -> ApiError {
-    let mut errors = Errors::new();
-    errors.push(error);
+fn refused(service: &Value, refusal: Refusal) -> ApiError {
     let about = About {
         group: "",
         resource: "Service",
         name: meta::text(service, "name"),
     };
-    ApiError::invalid(about, &errors)
+    match refusal {
+        Refusal::Invalid(errors) => ApiError::invalid(about, &errors),
+        Refusal::Failed(why) => ApiError::internal_error(&why),
+        Refusal::Untyped(why) => ApiError::internal(why),
+    }
 }

@@ -160,6 +160,7 @@ impl<'a> Writer<'a> {
             stamp::requested(resource, &mut object, user);
         }
         stamp::created(resource, &mut object, &self.server.clock.timestamp());
+        let claim = services::allocate(self.server, resource, &mut object, None)?;
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
         if !errors.is_empty() {
@@ -171,7 +172,6 @@ impl<'a> Writer<'a> {
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
         self.warn_of_conversion(&object);
-        let claim = services::allocate(self.server, resource, &mut object)?;
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
         depth::check(&object)?;
@@ -298,6 +298,10 @@ impl<'a> Writer<'a> {
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
+        let claim = match self.part {
+            Part::Whole => services::allocate(self.server, resource, &mut after, Some(before))?,
+            _ => None,
+        };
         let errors = match &self.part {
             Part::Status => resource.validate_status_update(&after, before),
             Part::Whole => resource.validate_update(&after, before),
@@ -312,7 +316,6 @@ impl<'a> Writer<'a> {
         self.ask_policies(Operation::Update, Some(&after), Some(before))?;
         self.warn_of_finalizers(&after, Some(before));
         self.warn_of_conversion(&after);
-        let claim = services::allocate(self.server, resource, &mut after)?;
         resource.encode(&mut after);
         depth::check(&after)?;
         Ok((after, claim))

@@ -20,6 +20,7 @@ mod lists;
 mod objects;
 mod paths;
 mod scale;
+mod services;
 mod serving;
 mod state;
 mod support;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{NONE, is_reachable_from_outside};
+use super::{NONE, is_balanced, is_reachable_from_outside, needs_health_check};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::addresses;
 use crate::kinds::edit::{integer, items, present, text};
@@ -311,7 +311,7 @@ fn validate_policies(spec: &Value, errors: &mut Errors) {
         let values = ["Cluster", "Local"];
         supported(&SPEC, spec, "externalTrafficPolicy", &values, errors);
     }
-    let needs_check = text(spec, "type") == "LoadBalancer" && given == "Local";
+    let needs_check = needs_health_check(spec);
     let check = integer(spec, "healthCheckNodePort").filter(|port| *port != 0);
     let path = SPEC.child("healthCheckNodePort");
     match check {
@@ -321,6 +321,7 @@ fn validate_policies(spec: &Value, errors: &mut Errors) {
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
         )),
         Some(_) => validate_port_number(&path, spec.get("healthCheckNodePort"), errors),
+        None if needs_check => errors.push(FieldError::required(&path, "")),
         None => {}
     }
     let values = ["Cluster", "Local"];
@@ -333,7 +334,6 @@ pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &m
     let old = old.get("spec").unwrap_or(&Value::Null);
     validate_cluster_ips_kept(spec, old, errors);
     let class = spec.get("loadBalancerClass");
-    let is_balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
     if is_balanced(spec) && is_balanced(old) && class != old.get("loadBalancerClass") {
         let path = SPEC.child("loadBalancerClass");
         let given = class.unwrap_or(&Value::Null);
@@ -341,6 +341,11 @@ pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &m
     }
     // The server looks at the class here, and again with the rest.
     validate_balancer_class(spec, errors);
+    let port = |spec: &Value| integer(spec, "healthCheckNodePort");
+    if needs_health_check(spec) && needs_health_check(old) && port(spec) != port(old) {
+        let path = SPEC.child("healthCheckNodePort");
+        errors.push(FieldError::forbidden(&path, "field is immutable"));
+    }
 }
 
 fn validate_cluster_ips_kept(spec: &Value, old: &Value, errors: &mut Errors) {
