@@ -2,6 +2,7 @@
 
 mod allocation;
 mod changes;
+mod families;
 mod validation;
 
 use std::collections::BTreeSet;

@@ -61,3 +61,33 @@ async fn a_port_for_checks_is_given_and_taken_back() {
     let (code, made) = http.post(SERVICES, service("b", asking)).await;
     assert_eq!(code, 201, "{made}");
 }
+
+#[tokio::test]
+async fn families_are_those_of_the_cluster() {
+    let (_server, http) = admin();
+    let check = async |spec: Value, why: &str| {
+        let mut spec = spec;
+        spec["ports"] = json!([{"port": 80}]);
+        let (code, answer) = http.post(SERVICES, service("a", spec)).await;
+        let expected = format!("Service \"a\" is invalid: {why}");
+        assert_eq!((code, &answer["message"]), (422, &json!(expected)));
+    };
+    check(
+        json!({"ipFamilyPolicy": "RequireDualStack"}),
+        "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster is not configured \
+         for dual-stack services",
+    )
+    .await;
+    // Nothing else is said of it then.
+    check(
+        json!({"ipFamilies": ["IPv6"], "sessionAffinity": "x"}),
+        "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster",
+    )
+    .await;
+    let spec = json!({"ports": [{"port": 80}], "ipFamilyPolicy": "PreferDualStack"});
+    let (code, made) = http.post(SERVICES, service("a", spec)).await;
+    assert_eq!((code, &made["spec"]["ipFamilies"]), (201, &json!(["IPv4"])));
+    let (code, changed) = patch(&http, "a", json!({"selector": {"a": "b"}})).await;
+    assert_eq!(code, 200);
+    assert_eq!(changed["ipFamilyPolicy"], "PreferDualStack");
+}

@@ -6,9 +6,11 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::{NONE, has_address, has_node_ports, is_balanced, needs_health_check, node_ports};
+use super::{
+    NONE, families, has_address, has_node_ports, is_balanced, needs_health_check, node_ports,
+};
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::edit::{default_to, flag, integer, items, items_mut, present, set, text};
+use crate::kinds::edit::{flag, integer, items, items_mut, set, text};
 
 const SPEC: Path<'static> = Path::new("spec");
 
@@ -73,9 +75,6 @@ impl ClusterIps {
     }
 }
 
-/// The policy of Services that have addresses of both families.
-const BOTH_FAMILIES: &str = "RequireDualStack";
-
 /// Gives a Service what it lacks: its cluster address, its address families and ports of
 /// nodes. As in the real server this comes before anything else is said about it; `old`
 /// is what it replaces.
@@ -92,7 +91,10 @@ pub fn allocate(service: &mut Value, old: Option<&Value>, pool: &Pool<'_>) -> Re
     if !has_address(spec) {
         return Ok(());
     }
-    choose_families(spec);
+    let wrong = families::choose(spec, old);
+    if !wrong.is_empty() {
+        return Err(Refusal::Invalid(wrong));
+    }
     give_address(spec, old, pool, &name)?;
     let mut ports = Ports::new(spec, old, pool);
     match old {
@@ -105,28 +107,6 @@ pub fn allocate(service: &mut Value, old: Option<&Value>, pool: &Pool<'_>) -> Re
 fn text_of_name(service: &Value) -> String {
     let meta = service.get("metadata").unwrap_or(&Value::Null);
     text(meta, "name").to_owned()
-}
-
-fn choose_families(spec: &mut Value) {
-    // Who gives a Service its endpoints by hand may give it those of both families.
-    let is_open = text(spec, "clusterIP") == NONE && present(spec, "selector").is_none();
-    let policy = if is_open {
-        BOTH_FAMILIES
-    } else {
-        "SingleStack"
-    };
-    default_to(spec, "ipFamilyPolicy", policy);
-    if present(spec, "ipFamilies").is_none() {
-        set(spec, "ipFamilies", json!(["IPv4"]));
-    }
-    if is_open && text(spec, "ipFamilyPolicy") != "SingleStack" {
-        let mut families: Vec<Value> = items(spec, "ipFamilies").cloned().collect();
-        if let [one] = &families[..] {
-            let other = if *one == "IPv4" { "IPv6" } else { "IPv4" };
-            families.push(json!(other));
-            set(spec, "ipFamilies", families);
-        }
-    }
 }
 
 /// Gives an address to a Service that had none; one that has another is refused later.
@@ -338,7 +318,7 @@ mod tests {
         prefix: 30,
     };
 
-    fn allocated(spec: Value, old: Option<&Value>) -> Result<Value, Refusal> {
+    fn allocated(spec: &Value, old: Option<&Value>) -> Result<Value, Refusal> {
         let mut service = json!({ "spec": spec });
         let old = old.map(|spec| json!({ "spec": spec }));
         let pool = Pool {
@@ -350,14 +330,12 @@ mod tests {
         Ok(service["spec"].take())
     }
 
-    fn given(spec: &Value) -> Value {
-        let ports = items(spec, "ports").map(|port| port["nodePort"].clone());
-        Value::Array(ports.collect())
+    fn given(spec: &Value) -> Vec<Option<i64>> {
+        items(spec, "ports").map(node_port).collect()
     }
 
     #[track_caller]
-    fn check_ports(mut spec: Value, old: Option<&Value>, expected: Value) {
-        spec["clusterIP"] = json!("10.0.0.1");
+    fn check_ports(spec: &Value, old: Option<&Value>, expected: &[Option<i64>]) {
         assert_eq!(given(&allocated(spec, old).unwrap()), expected);
     }
 
@@ -394,21 +372,21 @@ mod tests {
             {"name": "d", "port": 54, "protocol": "UDP", "nodePort": 30100},
         ]);
         let spec = |kind: &str| json!({"type": kind, "ports": ports});
-        check_ports(spec("NodePort"), None, json!([30000, 30000, 30100, 30100]));
-        check_ports(
-            spec("NodePort"),
-            Some(&spec("ClusterIP")),
-            json!([30000, 30001, 30002, 30100]),
-        );
+        let nodes = spec("NodePort");
+        let shared = [Some(30000), Some(30000), Some(30100), Some(30100)];
+        check_ports(&nodes, None, &shared);
+        let each = [Some(30000), Some(30001), Some(30002), Some(30100)];
+        check_ports(&nodes, Some(&spec("ClusterIP")), &each);
         // Not asked for: only what is named.
-        check_ports(spec("LoadBalancer"), None, json!([null, null, null, 30100]));
+        let named = [None, None, None, Some(30100)];
+        check_ports(&spec("LoadBalancer"), None, &named);
     }
 
     #[test]
     fn ports_that_cannot_be_had_are_refused() {
         let check = |ports: Value, old: Option<&Value>, expected: &str| {
-            let spec = json!({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": ports});
-            let found = match allocated(spec, old) {
+            let spec = json!({"type": "NodePort", "ports": ports});
+            let found = match allocated(&spec, old) {
                 Err(Refusal::Invalid(errors)) => errors.aggregate(),
                 Err(Refusal::Failed(why) | Refusal::Untyped(why)) => why,
                 Ok(spec) => spec.to_string(),
@@ -446,19 +424,19 @@ mod tests {
     fn local_traffic_gets_a_port_for_checks() {
         let balanced = |policy: &str| {
             json!({
-                "type": "LoadBalancer", "clusterIP": "10.0.0.1", "externalTrafficPolicy": policy,
+                "type": "LoadBalancer", "externalTrafficPolicy": policy,
                 "ports": [{"port": 80, "nodePort": 30000}],
             })
         };
-        let made = allocated(balanced("Local"), None).unwrap();
+        let made = allocated(&balanced("Local"), None).unwrap();
         assert_eq!(made["healthCheckNodePort"], 30001);
-        let made = allocated(balanced("Cluster"), None).unwrap();
+        let made = allocated(&balanced("Cluster"), None).unwrap();
         assert!(made.get("healthCheckNodePort").is_none());
-        let made = allocated(balanced("Local"), Some(&balanced("Cluster"))).unwrap();
+        let made = allocated(&balanced("Local"), Some(&balanced("Cluster"))).unwrap();
         assert_eq!(made["healthCheckNodePort"], 30001);
         let mut asking = balanced("Local");
         asking["healthCheckNodePort"] = json!(30000);
-        let Err(Refusal::Failed(why)) = allocated(asking, None) else {
+        let Err(Refusal::Failed(why)) = allocated(&asking, None) else {
             panic!("taken by its own port");
         };
         assert_eq!(
@@ -466,30 +444,5 @@ mod tests {
             "failed to allocate requested HealthCheck NodePort 30000: provided port is already \
              allocated"
         );
-    }
-
-    #[test]
-    fn a_service_without_addresses_and_selector_has_both_families() {
-        let check = |spec: Value, policy: &str, families: Value| {
-            let made = allocated(spec, None).unwrap();
-            assert_eq!(made["ipFamilyPolicy"], policy);
-            assert_eq!(made["ipFamilies"], families);
-        };
-        let headless = json!({"type": "ClusterIP", "clusterIP": "None"});
-        let with = |field: &str, value: Value| {
-            let mut spec = headless.clone();
-            spec[field] = value;
-            spec
-        };
-        let both = json!(["IPv4", "IPv6"]);
-        check(headless.clone(), "RequireDualStack", both.clone());
-        let preferring = with("ipFamilyPolicy", json!("PreferDualStack"));
-        check(preferring, "PreferDualStack", both);
-        let reversed = with("ipFamilies", json!(["IPv6"]));
-        check(reversed, "RequireDualStack", json!(["IPv6", "IPv4"]));
-        let single = with("ipFamilyPolicy", json!("SingleStack"));
-        check(single, "SingleStack", json!(["IPv4"]));
-        let selecting = with("selector", json!({"a": "b"}));
-        check(selecting, "SingleStack", json!(["IPv4"]));
     }
 }

@@ -44,13 +44,6 @@ fn keep_addresses(spec: &mut Value, old: &Value) {
     if let Some(ip) = present(old, "clusterIP") {
         default_to(spec, "clusterIP", ip.clone());
     }
-    for field in ["ipFamilies", "ipFamilyPolicy"] {
-        if present(spec, field).is_none()
-            && let Some(value) = present(old, field)
-        {
-            set(spec, field, value.clone());
-        }
-    }
     if present(spec, "clusterIPs").is_none()
         && text(spec, "clusterIP") == text(old, "clusterIP")
         && let Some(ips) = present(old, "clusterIPs")

@@ -1,10 +1,11 @@
 //! Validation of Services.
 
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 
 use serde_json::{Value, json};
 
-use super::{NONE, is_balanced, is_reachable_from_outside, needs_health_check};
+use super::{NONE, has_address, is_balanced, is_reachable_from_outside, needs_health_check};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::addresses;
 use crate::kinds::edit::{integer, items, present, text};
@@ -17,7 +18,7 @@ const SPEC: Path<'static> = Path::new("spec");
 pub(in crate::kinds) fn validate(service: &Value, errors: &mut Errors) {
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let kind = text(spec, "type");
-    let headless = spec.pointer("/clusterIPs/0").and_then(Value::as_str) == Some(NONE);
+    let headless = is_headless(spec);
     if present(spec, "ports").is_none() && !headless && kind != "ExternalName" {
         errors.push(FieldError::required(&SPEC.child("ports"), ""));
     }
@@ -43,7 +44,7 @@ pub(in crate::kinds) fn validate(service: &Value, errors: &mut Errors) {
         errors,
     );
     validate_affinity(spec, errors);
-    if kind != "ExternalName" {
+    if has_address(spec) {
         validate_cluster_ips(spec, errors);
     }
     let path = SPEC.child("externalIPs");
@@ -242,41 +243,61 @@ fn validate_port_conflicts(spec: &Value, kind: &str, errors: &mut Errors) {
     }
 }
 
-fn validate_cluster_ips(spec: &Value, errors: &mut Errors) {
+/// Checks addresses, their families and the policy for these, each and together.
+pub(super) fn validate_cluster_ips(spec: &Value, errors: &mut Errors) {
+    const MOST: usize = 2;
     let path = SPEC.child("clusterIPs");
     let listed = spec.get("clusterIPs").unwrap_or(&Value::Null);
     let first = spec.pointer("/clusterIPs/0").and_then(Value::as_str);
     let ip = text(spec, "clusterIP");
+    let wrong = |why: &str| FieldError::invalid(&path, listed, why);
     match (ip.is_empty(), first) {
         (false, None) => errors.push(FieldError::required(&path, "")),
-        (false, Some(first)) if first != ip => errors.push(FieldError::invalid(
-            &path,
-            listed,
-            "first value must match `clusterIP`",
-        )),
-        (true, Some(_)) => errors.push(FieldError::invalid(
-            &path,
-            listed,
-            "must be empty when `clusterIP` is not specified",
-        )),
+        (false, Some(first)) if first != ip => {
+            errors.push(wrong("first value must match `clusterIP`"));
+        }
+        (true, Some(_)) => errors.push(wrong("must be empty when `clusterIP` is not specified")),
         _ => {}
     }
     validate_families(spec, errors);
-    let count = items(spec, "clusterIPs").count();
-    for (index, ip) in items(spec, "clusterIPs").enumerate() {
-        let ip = ip.as_str().unwrap_or_default();
-        if index == 0 && ip == NONE {
-            if count > 1 {
-                errors.push(FieldError::invalid(
-                    &path,
-                    listed,
-                    "'None' must be the first and only value",
-                ));
-            }
-        } else {
-            addresses::validate_ip(&path.index(index), ip, errors);
+    let ips: Vec<&str> = items(spec, "clusterIPs")
+        .map(|ip| ip.as_str().unwrap_or_default())
+        .collect();
+    let mut are_valid = true;
+    for (index, ip) in ips.iter().enumerate() {
+        if index > 0 || *ip != NONE {
+            are_valid &= addresses::validate_ip(&path.index(index), ip, errors);
+        } else if ips.len() > 1 {
+            errors.push(wrong("'None' must be the first and only value"));
+            are_valid = false;
         }
     }
+    if ips.len() > MOST {
+        errors.push(wrong("may only hold up to 2 values"));
+    }
+    if !are_valid {
+        return;
+    }
+    let of_ipv6 = ips.iter().filter(|ip| is_ipv6(ip)).count();
+    if ips.len() > 1 && (of_ipv6 == 0 || of_ipv6 == ips.len()) {
+        errors.push(wrong("may specify no more than one IP for each IP family"));
+    }
+    for (index, (ip, family)) in ips.iter().zip(items(spec, "ipFamilies")).enumerate() {
+        let family = family.as_str().unwrap_or_default();
+        let fits = match family {
+            "IPv4" => !is_ipv6(ip),
+            "IPv6" => is_ipv6(ip),
+            _ => true,
+        };
+        if !fits && *ip != NONE {
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            errors.push(FieldError::invalid_str(&path.index(index), ip, why));
+        }
+    }
+}
+
+pub(super) fn is_ipv6(ip: &str) -> bool {
+    ip.parse::<Ipv6Addr>().is_ok()
 }
 
 fn validate_families(spec: &Value, errors: &mut Errors) {
@@ -333,6 +354,7 @@ pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &m
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let old = old.get("spec").unwrap_or(&Value::Null);
     validate_cluster_ips_kept(spec, old, errors);
+    validate_families_kept(spec, old, errors);
     let class = spec.get("loadBalancerClass");
     if is_balanced(spec) && is_balanced(old) && class != old.get("loadBalancerClass") {
         let path = SPEC.child("loadBalancerClass");
@@ -349,28 +371,74 @@ pub(in crate::kinds) fn validate_update(service: &Value, old: &Value, errors: &m
 }
 
 fn validate_cluster_ips_kept(spec: &Value, old: &Value, errors: &mut Errors) {
-    if [spec, old]
-        .iter()
-        .any(|spec| text(spec, "type") == "ExternalName")
-    {
+    if !has_address(spec) || !has_address(old) || is_headless(spec) && is_headless(old) {
         return;
     }
     let path = SPEC.child("clusterIPs");
     let listed = spec.get("clusterIPs").unwrap_or(&Value::Null);
-    let first = |spec: &Value| spec.pointer("/clusterIPs/0").cloned();
-    match (first(spec), first(old)) {
-        (Some(new), Some(old)) if new != old => errors.push(FieldError::invalid(
-            &path.index(0),
-            listed,
-            "may not change once set",
-        )),
-        (None, Some(_)) => errors.push(FieldError::invalid(
-            &path.index(0),
-            listed,
-            "primary clusterIP can not be unset",
-        )),
-        _ => {}
+    let ips = |spec: &Value| -> Vec<Value> { items(spec, "clusterIPs").cloned().collect() };
+    let (new, old) = (ips(spec), ips(old));
+    // With as many as before each is looked at, and else the first.
+    let compared = if new.len() == old.len() { new.len() } else { 1 };
+    for (index, (new, old)) in new.iter().zip(&old).take(compared).enumerate() {
+        if new != old {
+            let why = "may not change once set";
+            errors.push(FieldError::invalid(&path.index(index), listed, why));
+        }
     }
+    if new.is_empty() && !old.is_empty() {
+        let why = "primary clusterIP can not be unset";
+        errors.push(FieldError::invalid(&path.index(0), listed, why));
+    }
+    if new.len() == 1 && old.len() > 1 {
+        validate_released(spec, "clusterIP", errors);
+    }
+}
+
+/// As addresses, families stay; but those of a Service without addresses may change.
+fn validate_families_kept(spec: &Value, old: &Value, errors: &mut Errors) {
+    if !has_address(spec) || !has_address(old) || is_headless(spec) || is_headless(old) {
+        return;
+    }
+    let path = SPEC.child("ipFamilies");
+    let path = path.index(0);
+    let families = |spec: &Value| -> Vec<Value> { items(spec, "ipFamilies").cloned().collect() };
+    let (new, old) = (families(spec), families(old));
+    let has_fewer = new.len() < old.len();
+    let of_addresses = spec.get("clusterIPs").unwrap_or(&Value::Null);
+    if has_fewer && items(spec, "clusterIPs").next().is_none() {
+        let shown = Value::Array(new.clone());
+        let why = "primary ipFamily can not be unset";
+        errors.push(FieldError::invalid(&path, &shown, why));
+    }
+    let is_same_count = new.len() == old.len();
+    let compared = if is_same_count { new.len() } else { 1 };
+    for (now, before) in new.iter().zip(&old).take(compared) {
+        if now != before {
+            let shown = Value::Array(new.clone());
+            // The server shows the addresses where their number has changed.
+            let shown = if is_same_count { &shown } else { of_addresses };
+            errors.push(FieldError::invalid(&path, shown, "may not change once set"));
+        }
+    }
+    if has_fewer && new.len() == 1 {
+        validate_released(spec, "ipFamily", errors);
+    }
+}
+
+/// The second of two goes where the policy says that one is enough.
+fn validate_released(spec: &Value, what: &str, errors: &mut Errors) {
+    let policy = spec.get("ipFamilyPolicy").unwrap_or(&Value::Null);
+    if *policy != "SingleStack" {
+        let path = SPEC.child("ipFamilyPolicy");
+        let why = format!("must be set to 'SingleStack' when releasing the secondary {what}");
+        errors.push(FieldError::invalid(&path, policy, why));
+    }
+}
+
+fn is_headless(spec: &Value) -> bool {
+    let mut ips = items(spec, "clusterIPs");
+    ips.next().is_some_and(|ip| *ip == NONE) && ips.next().is_none()
 }
 
 /// Says what is wrong with the addresses that a load balancer is said to have.
