@@ -8,7 +8,9 @@ use super::{
     has_address, has_node_ports, is_balanced, is_reachable_from_outside, needs_health_check,
     node_ports,
 };
-use crate::kinds::edit::{default_to, integer, items, items_mut, present, remove, set, text};
+use crate::kinds::edit::{
+    default_to, ensure_object, integer, items, items_mut, present, remove, set, text,
+};
 
 pub(in crate::kinds) fn prepare_create(service: &mut Value) {
     if let Some(spec) = service.get_mut("spec") {
@@ -21,6 +23,10 @@ pub(in crate::kinds) fn prepare_create(service: &mut Value) {
 pub(in crate::kinds) fn prepare_update(service: &mut Value, old: &Value) {
     let null = Value::Null;
     let old = old.get("spec").unwrap_or(&null);
+    let is_to_be_balanced = service.get("spec").is_some_and(is_balanced);
+    if !is_to_be_balanced && let Some(status) = ensure_object(service, "status") {
+        set(status, "loadBalancer", json!({}));
+    }
     let Some(spec) = service.get_mut("spec") else {
         return;
     };
@@ -214,6 +220,18 @@ mod tests {
             json!({"type": "LoadBalancer", "ports": [{"name": "a", "port": 80}]}),
             json!([null]),
         );
+    }
+
+    #[test]
+    fn addresses_of_a_balancer_go_with_it() {
+        let status = json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1"}]}, "conditions": []});
+        let old = json!({"spec": {"type": "LoadBalancer"}, "status": status});
+        let mut new = json!({"spec": {"type": "NodePort"}, "status": status});
+        prepare_update(&mut new, &old);
+        assert_eq!(new["status"], json!({"loadBalancer": {}, "conditions": []}));
+        let mut new = old.clone();
+        prepare_update(&mut new, &old);
+        assert_eq!(new, old);
     }
 
     #[test]
