@@ -418,7 +418,7 @@ fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
             if name.is_empty() {
                 errors.push(FieldError::required(&path.child("name"), ""));
             } else {
-                for wrong in names::dns1035_label(name) {
+                for wrong in names::dns1123_label(name) {
                     errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
                 }
             }
@@ -480,6 +480,21 @@ mod tests {
             types(json!({"egress": [{}], "policyTypes": ["Egress"]})),
             json!(["Egress"])
         );
+    }
+
+    #[test]
+    fn backends_are_named_as_services_may_be() {
+        let check = |name: &str, expected: &[&str]| {
+            let backend = json!({"service": {"name": name, "port": {"number": 80}}});
+            let ingress = json!({"spec": {"defaultBackend": backend}});
+            let mut errors = Errors::new();
+            validate_ingress(&ingress, &mut errors);
+            let fields = errors.iter().map(|error| error.field.as_str());
+            assert_eq!(fields.collect::<Vec<_>>(), expected, "{name}");
+        };
+        check("web", &[]);
+        check("1st", &[]);
+        check("a.b", &["spec.defaultBackend.service.name"]);
     }
 
     #[test]
