@@ -5,8 +5,12 @@
 //! finer than that are rounded away from zero, and amounts beyond the range of
 //! the integer stay at its end. No floating point is involved.
 
+mod milli;
+
 use std::cmp::Ordering;
 use std::fmt;
+
+pub use self::milli::milli_value;
 
 /// Why a text is no quantity, in the server's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -336,9 +340,13 @@ fn interpret(suffix: &str) -> Result<(Format, i32, u32), QuantityError> {
     }
     let exponent = suffix
         .strip_prefix(['e', 'E'])
-        .and_then(|exponent| exponent.parse::<i32>().ok());
+        .and_then(|exponent| exponent.parse::<i64>().ok());
     match exponent {
-        Some(exponent) => Ok((Format::Exponent, exponent, 0)),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the server reads 64 bits and keeps the lower half"
+        )]
+        Some(exponent) => Ok((Format::Exponent, exponent as i32, 0)),
         None => Err(QuantityError::Suffix),
     }
 }
@@ -436,6 +444,8 @@ mod tests {
             ("1e3", "1e3"),
             ("1000e3", "1e6"),
             ("12E6", "12E6"),
+            ("1e4294967299", "1e4294967299"),
+            ("1000e4294967296", "1e3"),
             ("1.5e3", "1500"),
             ("0.001e3", "1"),
             ("1n", "1n"),
@@ -477,6 +487,7 @@ mod tests {
         check("1K", QuantityError::Suffix);
         check("1Gi5", QuantityError::Suffix);
         check("1e", QuantityError::Suffix);
+        check("1e18446744073709551616", QuantityError::Suffix);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, milli_value};
 
 const CONTAINER: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
@@ -135,9 +135,15 @@ pub(super) fn validate_amount(path: &Path<'_>, name: &str, amount: &Value, error
             "must be greater than or equal to 0",
         ));
     }
-    if (COUNTED.contains(&name) || is_extended(name)) && !quantity.is_whole() {
+    if (COUNTED.contains(&name) || is_extended(name)) && !is_integer(amount) {
         errors.push(FieldError::invalid(path, amount, "must be an integer"));
     }
+}
+
+/// Whether the server takes an amount for a whole one.
+fn is_integer(amount: &Value) -> bool {
+    let thousandths = amount.as_str().map(milli_value);
+    thousandths.is_none_or(|value| value.is_ok_and(|value| value % 1000 == 0))
 }
 
 /// The amount of a stored quantity.
@@ -147,6 +153,8 @@ pub(super) fn quantity(value: &Value) -> Option<Quantity> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -186,5 +194,23 @@ mod tests {
             "requests.nvidia.com/gpu",
             "doesn't follow extended resource name standard",
         );
+    }
+
+    #[test]
+    fn counts_are_whole_as_far_as_the_server_sees() {
+        let check = |name: &str, amount: &str, expected: &str| {
+            let mut errors = Errors::new();
+            validate_amount(&Path::new("x"), name, &json!(amount), &mut errors);
+            let found: Vec<&str> = errors.iter().map(|e| e.detail.as_str()).collect();
+            assert_eq!(found.join("; "), expected, "{name} {amount}");
+        };
+        const WHOLE: &str = "must be an integer";
+        check("pods", "3", "");
+        check("pods", "1500m", WHOLE);
+        check("example.com/gpu", "500m", WHOLE);
+        check("cpu", "500m", "");
+        check("pods", "9223372036854775", "");
+        check("pods", "9223372036854776", WHOLE);
+        check("pods", "9223372036854775807", "");
     }
 }
