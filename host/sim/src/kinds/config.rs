@@ -1,9 +1,9 @@
 //! ConfigMaps, and the rows of the core group's plain data: ConfigMaps, Secrets,
 //! ServiceAccounts, quotas and limit ranges.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::edit::{entries, flag, present};
+use super::edit::{entries, flag, items_mut, present};
 use super::row::{Kind, UpdateOrder};
 use super::verbs::Subresource;
 use super::{limit_range, resource_quota, secret, statuses};
@@ -35,6 +35,7 @@ pub(super) const ROWS: &[Kind] = &[
             "v1",
             "TokenRequest",
         )])
+        .prepared(clean_secrets, |account, _| clean_secrets(account))
         .update_order(UpdateOrder::WholeObject),
     Kind::namespaced(V1, "ResourceQuota", "resourcequotas")
         .returned_when_deleted()
@@ -60,6 +61,14 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(limit_range::validate)
         .update_order(UpdateOrder::WholeObject),
 ];
+
+/// Of the Secrets of a ServiceAccount only the names are kept.
+fn clean_secrets(account: &mut Value) {
+    for secret in items_mut(account, "secrets") {
+        let name = present(secret, "name").cloned();
+        *secret = name.map_or_else(|| json!({}), |name| json!({ "name": name }));
+    }
+}
 
 /// What a ConfigMap or a Secret can hold, in bytes.
 pub(super) const DATA_MAX: usize = 1024 * 1024;

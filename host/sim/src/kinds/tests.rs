@@ -145,6 +145,11 @@ fn created_objects_are_complete() {
         }),
     );
     check(
+        "ServiceAccount",
+        json!({"secrets": [{"name": "a", "namespace": "b", "kind": "Secret"}, {"uid": "c"}]}),
+        json!({"metadata": {"name": "x", "namespace": "n"}, "secrets": [{"name": "a"}, {}]}),
+    );
+    check(
         "ResourceQuota",
         json!({"spec": {"hard": {"cpu": "0.1", "memory": "1.5Gi", "pods": "1000"}}, "status": {"x": 1}}),
         json!({
@@ -406,6 +411,14 @@ fn a_tolerance_is_a_quantity() {
     let expected = "spec.behavior.scaleUp.tolerance: Invalid value: \"-100m\": must be greater \
                     than or equal to 0";
     assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn an_update_of_an_account_keeps_names_of_secrets_alone() {
+    let kind = by_kind("", "v1", "ServiceAccount").unwrap();
+    let mut account = json!({"metadata": {}, "secrets": [{"name": "a", "kind": "Secret"}]});
+    kind.prepare_update(&mut account, &json!({"metadata": {}}));
+    assert_eq!(account["secrets"], json!([{"name": "a"}]));
 }
 
 #[test]
