@@ -45,6 +45,7 @@ pub(super) const ROWS: &[Kind] = &[
         endpoints::validate_slice(slice, errors);
     })
     .update_validated(|slice, old, errors| {
+        endpoints::validate_slice_update(slice, old, errors);
         let path = Path::new("addressType");
         validate_immutable(&path, slice, old, "addressType", errors);
     }),

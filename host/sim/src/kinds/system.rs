@@ -58,7 +58,8 @@ pub(super) const ROWS: &[Kind] = &[
         .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         .short(&["ep"])
         .defaulted(default_endpoints)
-        .validated(endpoints::validate),
+        .validated(endpoints::validate)
+        .update_validated(endpoints::validate_update),
     Kind::cluster(V1, "Namespace", "namespaces")
         .short(&["ns"])
         .verbs(Verbs::NoDeleteCollection)

@@ -9,6 +9,7 @@ use super::{NONE, has_address, is_balanced, is_reachable_from_outside, needs_hea
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::addresses;
 use crate::kinds::edit::{integer, items, present, text};
+use crate::kinds::endpoints::validate_app_protocol;
 use crate::kinds::meta::validate_labels;
 use crate::kinds::pod_validation::supported;
 use crate::names;
@@ -186,15 +187,7 @@ fn validate_ports(spec: &Value, errors: &mut Errors) {
             }
             target => validate_port_number(&path.child("targetPort"), target, errors),
         }
-        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
-            for wrong in names::qualified_name(protocol) {
-                errors.push(FieldError::invalid_str(
-                    &path.child("appProtocol"),
-                    protocol,
-                    wrong,
-                ));
-            }
-        }
+        validate_app_protocol(&path, port, errors);
     }
 }
 
