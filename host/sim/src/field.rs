@@ -4,10 +4,14 @@
 //! an [`Errors`] list. The list becomes the `details.causes` and the message of
 //! an `Invalid` Status.
 
+mod repeated;
+
 use std::fmt;
 
 use indexmap::IndexSet;
 use serde_json::{Value, json};
+
+pub(crate) use self::repeated::Repeated;
 
 /// Where a value sits in an object, as a chain of borrowed segments.
 ///

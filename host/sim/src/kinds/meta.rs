@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::edit::{entries, items, present, text};
-use crate::field::{Errors, FieldError, Path};
+use crate::field::{Errors, FieldError, Path, Repeated};
 use crate::names::{self, Validator};
 
 /// What differs between kinds.
@@ -153,6 +153,8 @@ pub(super) fn validate_annotations(meta: &Value, path: &Path<'_>, errors: &mut E
 fn validate_owners(meta: &Value, errors: &mut Errors) {
     let path = METADATA.child("ownerReferences");
     let mut controller: Option<String> = None;
+    let owners = meta.get("ownerReferences").unwrap_or(&Value::Null);
+    let mut several = Repeated::of(path, owners);
     for owner in items(meta, "ownerReferences") {
         let api_version = text(owner, "apiVersion");
         let version = api_version
@@ -187,14 +189,13 @@ fn validate_owners(meta: &Value, errors: &mut Errors) {
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let this = format!("{kind}/{name}");
             match &controller {
-                Some(first) => errors.push(FieldError::invalid(
-                    &path,
-                    meta.get("ownerReferences").unwrap_or(&Value::Null),
+                Some(first) => several.push(
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in \
                          references for {first} and {this}"
                     ),
-                )),
+                    errors,
+                ),
                 None => controller = Some(this),
             }
         }

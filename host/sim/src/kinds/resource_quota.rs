@@ -1,10 +1,12 @@
 //! ResourceQuotas: names and amounts of `hard`, and the scopes.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::edit::{ensure_object, entries, items, present, text};
 use super::resources;
-use crate::field::{Errors, FieldError, Path};
+use crate::field::{Errors, FieldError, Path, Repeated};
 
 const SPEC: Path<'static> = Path::new("spec");
 const SCOPES: &[&str] = &[
@@ -65,19 +67,51 @@ fn validate_scopes(spec: &Value, errors: &mut Errors) {
         return;
     };
     let names: Vec<&str> = items(spec, "scopes").filter_map(Value::as_str).collect();
+    let mut unsupported = Repeated::of(path, scopes);
+    let mut unfitting = Unfitting::of(spec, path, scopes);
     for scope in &names {
         if !SCOPES.contains(scope) {
-            errors.push(FieldError::invalid(&path, scopes, "unsupported scope"));
+            unsupported.push("unsupported scope", errors);
         }
-        for _ in unfitting(spec, scope) {
-            errors.push(FieldError::invalid(
-                &path,
-                scopes,
-                "unsupported scope applied to resource",
-            ));
-        }
+        unfitting.push(scope, errors);
     }
     validate_opposites(&path, &names, scopes, errors);
+}
+
+/// Complaints about resources of a quota that its scopes cannot bound.
+struct Unfitting<'p> {
+    spec: &'p Value,
+    complaint: Repeated<'p>,
+    /// How many such resources there are for a scope.
+    counts: BTreeMap<&'p str, usize>,
+}
+
+impl<'p> Unfitting<'p> {
+    fn of(spec: &'p Value, path: Path<'p>, shown: &'p Value) -> Self {
+        Unfitting {
+            spec,
+            complaint: Repeated::of(path, shown),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Complains once of each resource that a scope cannot bound.
+    fn push(&mut self, scope: &'p str, errors: &mut Errors) {
+        if !SCOPES.contains(&scope) {
+            return;
+        }
+        let hard = entries(self.spec, "hard").map(|(name, _)| name);
+        let is_wrong = |name: &&String| resources::is_standard_quota(name) && !fits(scope, name);
+        let count = self.counts.entry(scope);
+        let count = *count.or_insert_with(|| hard.filter(is_wrong).count());
+        for _ in 0..count {
+            if !self.complaint.has_room() {
+                break;
+            }
+            let why = "unsupported scope applied to resource";
+            self.complaint.push(why, errors);
+        }
+    }
 }
 
 fn validate_selector(spec: &Value, errors: &mut Errors) {
@@ -87,6 +121,7 @@ fn validate_selector(spec: &Value, errors: &mut Errors) {
     let path = SPEC.child("scopeSelector");
     let path = path.child("matchExpressions");
     let mut names = Vec::new();
+    let mut unfitting = Unfitting::of(spec, path, selector);
     for requirement in items(selector, "matchExpressions") {
         let scope = text(requirement, "scopeName");
         let operator = text(requirement, "operator");
@@ -98,13 +133,7 @@ fn validate_selector(spec: &Value, errors: &mut Errors) {
                 "unsupported scope",
             ));
         }
-        for _ in unfitting(spec, scope) {
-            errors.push(FieldError::invalid(
-                &path,
-                selector,
-                "unsupported scope applied to resource",
-            ));
-        }
+        unfitting.push(scope, errors);
         let only_exists = !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if SCOPES.contains(&scope) && only_exists && operator != "Exists" {
             errors.push(FieldError::invalid_str(
@@ -150,13 +179,6 @@ fn validate_opposites(path: &Path<'_>, names: &[&str], scopes: &Value, errors: &
     }
 }
 
-/// The resources of the quota that a scope cannot bound.
-fn unfitting<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
-    entries(spec, "hard")
-        .map(|(name, _)| name.as_str())
-        .filter(move |name| resources::is_standard_quota(name) && !fits(scope, name))
-}
-
 fn fits(scope: &str, resource: &str) -> bool {
     let compute = || {
         matches!(
@@ -175,5 +197,42 @@ fn fits(scope: &str, resource: &str) -> bool {
             matches!(resource, "persistentvolumeclaims" | "requests.storage")
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn complaints(spec: &Value) -> Errors {
+        let mut errors = Errors::new();
+        validate(&json!({ "spec": spec }), &mut errors);
+        errors
+    }
+
+    #[test]
+    fn each_scope_is_complained_of() {
+        let scopes = json!(["x", "BestEffort", "x", "BestEffort"]);
+        let hard = json!({"cpu": "1", "memory": "1", "pods": "1"});
+        let found = complaints(&json!({"scopes": scopes, "hard": hard}));
+        let applied = |error: &&FieldError| error.detail.ends_with("applied to resource");
+        assert_eq!((found.len(), found.iter().filter(applied).count()), (6, 4));
+        let requirement = json!({"scopeName": "BestEffort", "operator": "Exists"});
+        let selector = json!({"matchExpressions": [requirement, requirement]});
+        let found = complaints(&json!({"scopeSelector": selector, "hard": hard}));
+        assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn many_scopes_are_not_shown_for_each_other() {
+        let scopes = vec!["x"; 20_000];
+        let found = complaints(&json!({"scopes": scopes, "hard": {"cpu": "1"}}));
+        let shown = |error: &FieldError| error.value.as_ref().map_or(0, String::len);
+        assert!(found.iter().map(shown).sum::<usize>() < 4 << 20);
+        let scopes = vec!["BestEffort"; 20_000];
+        let found = complaints(&json!({"scopes": scopes, "hard": {"cpu": "1"}}));
+        assert!((1..100).contains(&found.len()));
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn validate(
     errors: &mut Errors,
 ) {
     let devices = places(container, "volumeDevices", "devicePath");
+    let device_paths: BTreeSet<&str> = devices.values().copied().collect();
     let mut taken = BTreeSet::new();
     for (index, mount) in items(container, "volumeMounts").enumerate() {
         let path = list.index(index);
@@ -54,7 +55,7 @@ pub(super) fn validate(
             let why = "must not already exist in volumeDevices";
             refuse(&path, mount, "name", why, errors);
         }
-        if devices.values().any(|device| *device == place) {
+        if device_paths.contains(place) {
             let why = "must not already exist as a path in volumeDevices";
             refuse(&path, mount, "mountPath", why, errors);
         }
@@ -116,6 +117,7 @@ pub(super) fn validate_devices(
     errors: &mut Errors,
 ) {
     let mounts = places(container, "volumeMounts", "mountPath");
+    let mount_paths: BTreeSet<&str> = mounts.values().copied().collect();
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for (index, device) in items(container, "volumeDevices").enumerate() {
         let path = list.index(index);
@@ -146,7 +148,7 @@ pub(super) fn validate_devices(
             let why = "must not already exist in volumeMounts";
             refuse(&path, device, "name", why, errors);
         }
-        if mounts.values().any(|mount| *mount == place) {
+        if mount_paths.contains(place) {
             let why = "must not already exist as a path in volumeMounts";
             refuse(&path, device, "devicePath", why, errors);
         }

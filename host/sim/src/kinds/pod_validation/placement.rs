@@ -1,5 +1,7 @@
 //! Where a pod may run: tolerations, spread and affinity.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::supported;
@@ -76,6 +78,15 @@ pub(in crate::kinds) fn validate_tolerations(list: &Path<'_>, spec: &Value, erro
 /// Checks how a pod is spread.
 pub(super) fn validate_spread(list: &Path<'_>, spec: &Value, errors: &mut Errors) {
     let constraints: Vec<&Value> = items(spec, "topologySpreadConstraints").collect();
+    // Where the same is said for the last time.
+    let last: HashMap<(&str, &str), usize> = constraints
+        .iter()
+        .enumerate()
+        .map(|(index, constraint)| {
+            let key = text(constraint, "topologyKey");
+            ((key, text(constraint, "whenUnsatisfiable")), index)
+        })
+        .collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let path = list.index(index);
         let positive = |field: &str, number: i64, errors: &mut Errors| {
@@ -107,10 +118,7 @@ pub(super) fn validate_spread(list: &Path<'_>, spec: &Value, errors: &mut Errors
                 &actions,
             ));
         }
-        let again = constraints.iter().skip(index + 1).any(|other| {
-            text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action
-        });
-        if again {
+        if last.get(&(key, action)).is_some_and(|last| *last > index) {
             errors.push(FieldError::duplicate(
                 &path.child("{topologyKey, whenUnsatisfiable}"),
                 &format!("{{{key}, {action}}}").into(),
@@ -292,5 +300,33 @@ fn validate_pod_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
     }
     for wrong in names::qualified_name(key) {
         errors.push(FieldError::invalid_str(&path, key, wrong));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_same_spread_is_said_once() {
+        let constraint = |key: &str, action: &str| json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action});
+        let spec = json!({"topologySpreadConstraints": [
+            constraint("a", "DoNotSchedule"),
+            constraint("a", "ScheduleAnyway"),
+            constraint("a", "DoNotSchedule"),
+            constraint("a", "DoNotSchedule"),
+        ]});
+        let mut errors = Errors::new();
+        validate_spread(&Path::new("s"), &spec, &mut errors);
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let expected = |index: usize| {
+            format!(
+                "s[{index}].{{topologyKey, whenUnsatisfiable}}: Duplicate value: \"{{a, \
+                 DoNotSchedule}}\""
+            )
+        };
+        assert_eq!(found, [expected(0), expected(2)]);
     }
 }
