@@ -3,7 +3,7 @@
 //!
 //! Amounts are integers of billionths, the finest step the API knows; amounts
 //! finer than that are rounded away from zero, and amounts beyond the range of
-//! the integer stay at its end. No floating point is involved.
+//! the integer stay at its end. Nothing is decided in floating point.
 
 mod milli;
 
@@ -288,12 +288,15 @@ impl Ord for Quantity {
     }
 }
 
-/// Six decimals of a quotient; the divisor is more than zero.
+/// Six decimals of a quotient, as the server shows it: of thousandths, in floating point.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the server divides so, and it is only shown"
+)]
 fn quotient(dividend: &Quantity, divisor: &Quantity) -> String {
-    const PLACES: i128 = 1_000_000;
-    let scaled = dividend.nanos.saturating_mul(PLACES);
-    let millionths = (scaled + divisor.nanos / 2) / divisor.nanos;
-    format!("{}.{:06}", millionths / PLACES, millionths % PLACES)
+    const STEP: i128 = NANOS / 1000;
+    let quotient = (dividend.nanos / STEP) as f64 / (divisor.nanos / STEP) as f64;
+    format!("{quotient:.6}")
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
@@ -512,6 +515,10 @@ mod tests {
             two.is_less_than_ratio(&amount("1"), &amount("300m")),
             Some("3.333333".to_owned())
         );
+        let huge = two.is_less_than_ratio(&amount("1e30"), &amount("1"));
+        assert!(huge.is_some_and(|ratio| ratio.ends_with(".000000") && !ratio.starts_with('-')));
+        let far = two.exceeds(&amount("1"), &amount("1e30"));
+        assert_eq!(far.as_deref(), Some("0.000000"));
     }
 
     proptest::proptest! {
