@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::edit::{
-    default_to, ensure_object, flag, integer, items, items_mut, present, remove, set, text, text_at,
+    copy, default_to, ensure_object, flag, integer, items, items_mut, present, remove, set, text,
+    text_at,
 };
 use super::gated::pod_gated;
 use super::meta::validate_immutable;
@@ -357,14 +358,6 @@ fn validate_template_kept(spec: &Value, old: &Value, errors: &mut Errors) {
         }
     }
     validate_immutable(&SPEC.child("template.spec"), wanted, &kept, "spec", errors);
-}
-
-/// Makes `field` what it is in another object.
-fn copy(to: &mut Value, from: &Value, field: &str) {
-    match from.get(field) {
-        Some(value) => set(to, field, value.clone()),
-        None => drop(remove(to, field)),
-    }
 }
 
 fn validate_cron_job(job: &Value, errors: &mut Errors) {

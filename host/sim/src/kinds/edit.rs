@@ -46,6 +46,14 @@ pub(crate) fn remove(value: &mut Value, field: &str) -> Option<Value> {
     value.as_object_mut()?.remove(field)
 }
 
+/// Makes `field` what it is in another object.
+pub(crate) fn copy(to: &mut Value, from: &Value, field: &str) {
+    match from.get(field) {
+        Some(value) => set(to, field, value.clone()),
+        None => drop(remove(to, field)),
+    }
+}
+
 /// Each item of the list in `field`, to be changed.
 pub(crate) fn items_mut<'a>(
     value: &'a mut Value,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::edit::{entries, items, items_mut, remove, set, text, text_at};
+use super::edit::{copy, entries, items, items_mut, remove, set, text, text_at};
 use super::pod::qos_class;
 use super::pod_validation;
 use crate::field::{Errors, FieldError, Path};
@@ -38,10 +38,8 @@ pub(super) fn prepare(part: &str, pod: &mut Value, old: &Value) {
 
 fn with_ephemeral(pod: &Value, old: &Value) -> Option<Value> {
     let mut spec = old.get("spec").cloned()?;
-    match pod.pointer("/spec/ephemeralContainers") {
-        Some(containers) => set(&mut spec, "ephemeralContainers", containers.clone()),
-        None => drop(remove(&mut spec, "ephemeralContainers")),
-    }
+    let asked = pod.get("spec").unwrap_or(&Value::Null);
+    copy(&mut spec, asked, "ephemeralContainers");
     Some(spec)
 }
 
@@ -54,17 +52,11 @@ fn with_resources(pod: &Value, old: &Value) -> Option<Value> {
         }
         for (container, asked) in items_mut(&mut spec, list).zip(items(asked, list)) {
             for field in RESIZED {
-                match asked.get(field) {
-                    Some(value) => set(container, field, value.clone()),
-                    None => drop(remove(container, field)),
-                }
+                copy(container, asked, field);
             }
         }
     }
-    match asked.get("resources") {
-        Some(resources) => set(&mut spec, "resources", resources.clone()),
-        None => drop(remove(&mut spec, "resources")),
-    }
+    copy(&mut spec, asked, "resources");
     Some(spec)
 }
 

@@ -12,6 +12,7 @@ mod mounts;
 pub(super) mod placement;
 mod restarts;
 mod security;
+mod update;
 pub(super) mod volumes;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use self::containers::Pod;
+pub(super) use self::update::validate as validate_update;
 use super::edit::{integer, items, present, text, text_at};
 use super::meta::{validate_annotations, validate_labels, validate_nonnegative};
 use crate::field::{Errors, FieldError, Path};
@@ -58,77 +60,6 @@ pub(super) fn validate_create(pod: &Value, errors: &mut Errors) {
 fn annotations_of(pod: &Value) -> &Value {
     let annotations = pod.pointer("/metadata/annotations");
     annotations.unwrap_or(&Value::Null)
-}
-
-/// What may change in the spec of a Pod: images, and a few fields once.
-pub(super) fn validate_update(pod: &Value, old: &Value, errors: &mut Errors) {
-    const FORBIDDEN: &str = "pod updates may not change fields other than \
-        `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
-        `spec.tolerations` (only additions to existing tolerations),\
-        `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously \
-        negative)";
-    let strip = |pod: &Value| {
-        let mut spec = pod.get("spec").cloned().unwrap_or_default();
-        if let Some(fields) = spec.as_object_mut() {
-            for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-                fields.remove(field);
-            }
-        }
-        for list in ["containers", "initContainers"] {
-            for container in super::edit::items_mut(&mut spec, list) {
-                super::edit::remove(container, "image");
-            }
-        }
-        spec
-    };
-    let names = |pod: &Value| items(pod.get("spec").unwrap_or(&Value::Null), "containers").count();
-    if names(pod) != names(old) {
-        errors.push(FieldError::forbidden(
-            &SPEC.child("containers"),
-            "pod updates may not add or remove containers",
-        ));
-        return;
-    }
-    validate_tolerations_kept(pod, old, errors);
-    validate_no_new_gates(pod, old, errors);
-    if strip(pod) != strip(old) {
-        errors.push(FieldError::forbidden(&SPEC, FORBIDDEN));
-    }
-}
-
-/// Tolerations are only added; of those that are there, the seconds may change.
-fn validate_tolerations_kept(pod: &Value, old: &Value, errors: &mut Errors) {
-    let path = SPEC.child("tolerations");
-    let (spec, before) = (spec_of(pod), spec_of(old));
-    let lasting = |toleration: &Value| {
-        let mut toleration = toleration.clone();
-        super::edit::remove(&mut toleration, "tolerationSeconds");
-        toleration
-    };
-    let kept: Vec<Value> = items(spec, "tolerations").map(lasting).collect();
-    if items(before, "tolerations").any(|toleration| !kept.contains(&lasting(toleration))) {
-        errors.push(FieldError::forbidden(
-            &path,
-            "existing toleration can not be modified except its tolerationSeconds",
-        ));
-        return;
-    }
-    placement::validate_tolerations(&path, spec, errors);
-}
-
-/// What holds back the scheduling of a pod is only taken away.
-fn validate_no_new_gates(pod: &Value, old: &Value, errors: &mut Errors) {
-    let list = SPEC.child("schedulingGates");
-    let known: BTreeSet<&str> = items(spec_of(old), "schedulingGates")
-        .map(|gate| text(gate, "name"))
-        .collect();
-    for (index, gate) in items(spec_of(pod), "schedulingGates").enumerate() {
-        let name = text(gate, "name");
-        if !known.contains(name) {
-            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.push(FieldError::forbidden(&list.index(index).child("name"), why));
-        }
-    }
 }
 
 fn spec_of(pod: &Value) -> &Value {

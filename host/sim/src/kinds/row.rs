@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::edit;
 use super::encoding;
 use super::gated;
 use super::meta::{self, ObjectMetaRules};
@@ -475,7 +476,7 @@ impl Kind {
     pub fn prepare_update(&self, object: &mut Value, old: &Value) {
         gated::drop(object, Some(old), self.gated);
         if self.initial_status.is_some() {
-            copy_field(object, old, "status");
+            edit::copy(object, old, "status");
         }
         (self.prepare_update)(object, old);
         let generation = old
@@ -546,10 +547,10 @@ impl Kind {
 
     /// Puts back everything that a write of the status cannot change.
     pub fn prepare_status(&self, object: &mut Value, old: &Value) {
-        copy_field(object, old, "spec");
+        edit::copy(object, old, "spec");
         if let Some(metadata) = object.get_mut("metadata") {
             for field in self.status_keeps {
-                copy_field(metadata, &old["metadata"], field);
+                edit::copy(metadata, &old["metadata"], field);
             }
         }
         if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
@@ -669,20 +670,6 @@ fn at<'a>(object: &'a Value, dotted: &str) -> Option<&'a Value> {
 fn set_generation(object: &mut Value, generation: i64) {
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.insert("generation".to_owned(), json!(generation));
-    }
-}
-
-fn copy_field(object: &mut Value, old: &Value, field: &str) {
-    let Some(fields): Option<&mut Map<String, Value>> = object.as_object_mut() else {
-        return;
-    };
-    match old.get(field) {
-        Some(value) => {
-            fields.insert(field.to_owned(), value.clone());
-        }
-        None => {
-            fields.remove(field);
-        }
     }
 }
 
