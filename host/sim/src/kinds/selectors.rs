@@ -31,16 +31,21 @@ pub(super) fn validate(path: &Path<'_>, selector: &Value, errors: &mut Errors) {
                 "not a valid selector operator",
             )),
         }
-        validate_operands(&path, expression, errors);
+        validate_key(&path, expression, errors);
+        validate_values(&path, expression, errors);
     }
 }
 
-/// Checks the key and the values of one expression, of whatever selector.
-pub(super) fn validate_operands(path: &Path<'_>, expression: &Value, errors: &mut Errors) {
+/// Checks the key of one expression, of whatever selector.
+pub(super) fn validate_key(path: &Path<'_>, expression: &Value, errors: &mut Errors) {
     let key = text(expression, "key");
     for wrong in names::qualified_name(key) {
         errors.push(FieldError::invalid_str(&path.child("key"), key, wrong));
     }
+}
+
+/// Checks that the values of one expression can be those of labels.
+pub(super) fn validate_values(path: &Path<'_>, expression: &Value, errors: &mut Errors) {
     let values = path.child("values");
     for (index, value) in items(expression, "values").enumerate() {
         let value = value.as_str().unwrap_or_default();

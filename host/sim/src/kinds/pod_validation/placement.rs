@@ -163,7 +163,7 @@ pub(super) fn validate_affinity(path: &Path<'_>, spec: &Value, errors: &mut Erro
             let path = list.index(index);
             validate_weight(&path, preferred, errors);
             let term = preferred.get("preference").unwrap_or(&Value::Null);
-            validate_term(&path.child("preference"), term, errors);
+            validate_term(&path.child("preference"), term, Term::Preferred, errors);
         }
     }
     for field in ["podAffinity", "podAntiAffinity"] {
@@ -196,8 +196,16 @@ fn validate_weight(path: &Path<'_>, preferred: &Value, errors: &mut Errors) {
     }
 }
 
+/// What a term means to the choice of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Term {
+    Required,
+    /// What no node can have may be preferred: the pod runs all the same.
+    Preferred,
+}
+
 /// Checks what a node is selected by.
-fn validate_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
+fn validate_term(path: &Path<'_>, term: &Value, meaning: Term, errors: &mut Errors) {
     let list = path.child("matchExpressions");
     for (index, expression) in items(term, "matchExpressions").enumerate() {
         let path = list.index(index);
@@ -224,7 +232,10 @@ fn validate_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
                 "not a valid selector operator",
             )),
         }
-        selectors::validate_operands(&path, expression, errors);
+        selectors::validate_key(&path, expression, errors);
+        if meaning == Term::Required {
+            selectors::validate_values(&path, expression, errors);
+        }
     }
     let list = path.child("matchFields");
     for (index, expression) in items(term, "matchFields").enumerate() {
@@ -271,7 +282,7 @@ pub(in crate::kinds) fn validate_nodes(path: &Path<'_>, selector: &Value, errors
         ));
     }
     for (index, term) in items(selector, "nodeSelectorTerms").enumerate() {
-        validate_term(&list.index(index), term, errors);
+        validate_term(&list.index(index), term, Term::Required, errors);
     }
 }
 
@@ -328,5 +339,28 @@ mod tests {
             )
         };
         assert_eq!(found, [expected(0), expected(2)]);
+    }
+
+    #[test]
+    fn preferred_nodes_may_have_any_value() {
+        let term = json!({"matchExpressions": [
+            {"key": "bad key!", "operator": "In", "values": ["Intel Xeon"]},
+        ]});
+        let spec = json!({"affinity": {"nodeAffinity": {
+            REQUIRED: {"nodeSelectorTerms": [term]},
+            PREFERRED: [{"weight": 1, "preference": term}],
+        }}});
+        let mut errors = Errors::new();
+        validate_affinity(&Path::new("affinity"), &spec, &mut errors);
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        let path = format!("affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0]");
+        assert_eq!(
+            fields,
+            [
+                format!("{path}.matchExpressions[0].key"),
+                format!("{path}.matchExpressions[0].values[0]"),
+                format!("affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].key"),
+            ]
+        );
     }
 }
