@@ -15,7 +15,6 @@ mod budget;
 mod claim;
 mod conditions;
 mod context;
-mod cron;
 mod cron_job;
 mod custom;
 mod daemon_set;

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use k8s_openapi::jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::context::{Context, Kind, MANAGER};
-use super::cron::Schedule;
 use super::job::ending;
 use super::tables::{CRON_JOBS, JOBS};
 use super::template;
 use crate::clock::{self, rfc3339};
+use crate::field::quoted;
 use crate::kinds::edit::{flag, integer, items, remove, set, text, text_at};
 use crate::rest::meta;
+use crate::schedule::{self, Schedule};
 use crate::status::ApiError;
 
 const CONTROLLER: &str = "cronjob-controller";
@@ -40,22 +42,27 @@ struct Begun {
 
 fn run(context: &mut Context<'_>, cron: &Value, jobs: &[Value]) -> Result<Option<Begun>, ApiError> {
     let spec = &cron["spec"];
+    // Said once: the object does not come up again by itself.
+    let warn = |reason: &str, message: &str| {
+        context.event(CONTROLLER, cron, Kind::Warning, reason, message);
+    };
     let zone = spec.get("timeZone").and_then(Value::as_str);
-    let schedule = match Schedule::parse(text(spec, "schedule"), zone) {
+    let zone = match zone.map(schedule::zone) {
+        None => TimeZone::UTC,
+        Some(Ok(zone)) => zone,
+        Some(Err(error)) => {
+            let name = quoted(text(spec, "timeZone"));
+            let message = format!("invalid timeZone: {name}: {error}");
+            warn("UnknownTimeZone", &message);
+            return Ok(None);
+        }
+    };
+    let schedule = match Schedule::parse(text(spec, "schedule")) {
         Ok(schedule) => schedule,
         Err(error) => {
-            let message = format!(
-                "unparseable schedule: {:?} : {error}",
-                text(spec, "schedule")
-            );
-            // Said once: the object does not come up again by itself.
-            context.event(
-                CONTROLLER,
-                cron,
-                Kind::Warning,
-                "UnparseableSchedule",
-                &message,
-            );
+            let schedule = quoted(text(spec, "schedule"));
+            let message = format!("unparseable schedule: {schedule} : {error}");
+            warn("UnparseableSchedule", &message);
             return Ok(None);
         }
     };
@@ -69,10 +76,10 @@ fn run(context: &mut Context<'_>, cron: &Value, jobs: &[Value]) -> Result<Option
     {
         after = after.max(earliest);
     }
-    if let Some(next) = schedule.next(now) {
+    if let Some(next) = schedule.next(now, &zone) {
         context.wake_at(next);
     }
-    let Some(scheduled) = schedule.last(after, now) else {
+    let Some(scheduled) = schedule.last(after, now, &zone) else {
         return Ok(None);
     };
     let active: Vec<&Value> = jobs.iter().filter(|job| ending(job).is_none()).collect();

@@ -8,6 +8,7 @@ use k8s_openapi::jiff::civil::Date;
 use serde_json::Number;
 
 use super::pattern::Pattern;
+use crate::duration;
 use crate::names;
 
 /// Formats that are a pattern, with the patterns of the server's library.
@@ -211,34 +212,7 @@ fn is_base64(text: &str) -> bool {
 /// `1h30m`, `1.5s`; or a number and a unit somewhere in the text, as the server's library
 /// looks for them (`3 days`).
 fn is_duration(text: &str) -> bool {
-    is_plain_duration(text) || has_duration(text)
-}
-
-/// What Go reads as a duration.
-fn is_plain_duration(text: &str) -> bool {
-    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let is_number = |c: char| c.is_ascii_digit() || c == '.';
-        let end = rest.find(|c| !is_number(c)).unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
-        let has_digits = number.contains(|c: char| c.is_ascii_digit());
-        if !has_digits || number.matches('.').count() > 1 {
-            return false;
-        }
-        let (unit, tail) = tail.split_at(tail.find(is_number).unwrap_or(tail.len()));
-        if !UNITS.contains(&unit) {
-            return false;
-        }
-        rest = tail;
-    }
-    true
+    duration::parse(text).is_ok() || has_duration(text)
 }
 
 fn has_duration(text: &str) -> bool {

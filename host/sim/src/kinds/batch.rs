@@ -377,14 +377,8 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
     let schedule = text(spec, "schedule");
     if schedule.is_empty() {
         errors.push(FieldError::required(&path, ""));
-    } else if let Err(wrong) = schedule::check(schedule) {
-        errors.push(FieldError::invalid_str(&path, schedule, wrong));
-    } else if schedule.contains("TZ") {
-        errors.push(FieldError::invalid_str(
-            &path,
-            schedule,
-            "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
-        ));
+    } else {
+        schedule::validate(&path, schedule, errors);
     }
     validate_counts(&SPEC, spec, &["startingDeadlineSeconds"], errors);
     if let Some(zone) = spec.get("timeZone").and_then(Value::as_str) {
