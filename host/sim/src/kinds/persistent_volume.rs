@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, entries, items, present, remove, set, text};
+use super::edit::{
+    as_printed, copy, default_to, ensure_object, entries, items, items_mut, present, remove, set,
+    text,
+};
 use super::pod_validation::{placement, supported, volumes};
 use super::resources::quantity;
 use crate::field::{Errors, FieldError, Path};
@@ -272,13 +275,92 @@ pub(super) fn validate_driver_name(path: &Path<'_>, name: &str, errors: &mut Err
 pub(super) fn validate_volume_update(volume: &Value, old: &Value, errors: &mut Errors) {
     let spec = volume.get("spec").unwrap_or(&Value::Null);
     let old = old.get("spec").unwrap_or(&Value::Null);
-    if sources(spec) != sources(old) {
+    if sources_kept(spec, old) != sources(old) {
         errors.push(FieldError::forbidden(
             &SPEC.child("persistentvolumesource"),
             "spec.persistentvolumesource is immutable after creation",
         ));
     }
     super::meta::validate_immutable(&Path::new("volumeMode"), spec, old, "volumeMode", errors);
+    validate_nodes_kept(spec, old, errors);
+    const CLASS: &str = "volumeAttributesClassName";
+    if old.get(CLASS).is_some() && spec.get(CLASS).is_none() {
+        let why = "update from non-nil value to nil is forbidden";
+        errors.push(FieldError::forbidden(&SPEC.child(CLASS), why));
+    }
+}
+
+/// Once it is told from which nodes a volume can be reached, labels may only get their
+/// lasting names.
+fn validate_nodes_kept(spec: &Value, old: &Value, errors: &mut Errors) {
+    const FIELD: &str = "nodeAffinity";
+    const LASTING: [(&str, &str); 5] = [
+        (
+            "failure-domain.beta.kubernetes.io/zone",
+            "topology.kubernetes.io/zone",
+        ),
+        (
+            "failure-domain.beta.kubernetes.io/region",
+            "topology.kubernetes.io/region",
+        ),
+        ("beta.kubernetes.io/os", "kubernetes.io/os"),
+        ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+        (
+            "beta.kubernetes.io/instance-type",
+            "node.kubernetes.io/instance-type",
+        ),
+    ];
+    let Some(mut kept) = old.get(FIELD).filter(|given| given.is_object()).cloned() else {
+        return;
+    };
+    let nodes = spec.get(FIELD).unwrap_or(&Value::Null);
+    let required = nodes.get("required").unwrap_or(&Value::Null);
+    if let Some(kept) = kept.get_mut("required") {
+        let terms = items_mut(kept, "nodeSelectorTerms").zip(items(required, "nodeSelectorTerms"));
+        for (kept, term) in terms {
+            for list in ["matchExpressions", "matchFields"] {
+                for (kept, expression) in items_mut(kept, list).zip(items(term, list)) {
+                    if LASTING.contains(&(text(kept, "key"), text(expression, "key"))) {
+                        copy(kept, expression, "key");
+                    }
+                }
+            }
+        }
+    }
+    if *nodes != kept {
+        let why = "field is immutable, except for updating from beta label to GA";
+        let path = Path::new(FIELD);
+        errors.push(FieldError::invalid(&path, &printed_nodes(nodes), why));
+    }
+}
+
+/// From which nodes a volume can be reached, as the server prints it.
+fn printed_nodes(nodes: &Value) -> Value {
+    if nodes.is_null() {
+        return Value::Null;
+    }
+    let mut printed = as_printed(nodes, &[("Required", "required")]);
+    if let Some(required) = printed
+        .get_mut("Required")
+        .filter(|given| given.is_object())
+    {
+        *required = as_printed(required, &[("NodeSelectorTerms", "nodeSelectorTerms")]);
+        for term in items_mut(required, "NodeSelectorTerms") {
+            *term = placement::printed_term(term);
+        }
+    }
+    printed
+}
+
+/// Where the data is, without what may be added to it: with which Secret a volume grows.
+fn sources_kept(spec: &Value, old: &Value) -> Value {
+    const SECRET: &str = "controllerExpandSecretRef";
+    let mut sources = sources(spec);
+    let had_none = old.get("csi").is_some_and(|csi| csi.get(SECRET).is_none());
+    if let Some(csi) = sources.get_mut("csi").filter(|_| had_none) {
+        remove(csi, SECRET);
+    }
+    sources
 }
 
 /// Where the data is: what is left of the spec.
@@ -288,4 +370,86 @@ fn sources(spec: &Value) -> Value {
         remove(&mut sources, field);
     }
     sources
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better as values")]
+mod tests {
+    use super::*;
+
+    /// What is said of a volume with `before` in its spec when it is changed to `after`.
+    #[track_caller]
+    fn check(before: Value, after: Value, expected: &[&str]) {
+        let mut errors = Errors::new();
+        let (old, volume) = (json!({ "spec": before }), json!({ "spec": after }));
+        validate_volume_update(&volume, &old, &mut errors);
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_secret_to_grow_with_may_be_added() {
+        let with = |secret: &str| {
+            let secret = json!({ "name": secret });
+            json!({"csi": {"driver": "d", "controllerExpandSecretRef": secret}})
+        };
+        let none = json!({"csi": {"driver": "d"}});
+        let kept = "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is \
+                    immutable after creation";
+        check(none.clone(), with("a"), &[]);
+        check(with("a"), with("b"), &[kept]);
+        check(with("a"), none.clone(), &[kept]);
+        check(json!({"hostPath": {"path": "/a"}}), with("a"), &[kept]);
+        let mut other = with("a");
+        other["csi"]["driver"] = json!("e");
+        check(none, other, &[kept]);
+    }
+
+    #[test]
+    fn nodes_stay_but_for_lasting_names_of_labels() {
+        let with = |key: &str, value: &str| {
+            json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},
+            ]}}})
+        };
+        let (beta, stable) = ("beta.kubernetes.io/os", "kubernetes.io/os");
+        check(json!({}), with(beta, "linux"), &[]);
+        check(with(beta, "linux"), with(beta, "linux"), &[]);
+        check(with(beta, "linux"), with(stable, "linux"), &[]);
+        let kept = "field is immutable, except for updating from beta label to GA";
+        let wrong = |key: &str, value: &str| {
+            format!(
+                "nodeAffinity: Invalid value: {{\"Required\":{{\"NodeSelectorTerms\":[{{\
+                 \"MatchExpressions\":[{{\"Key\":\"{key}\",\"Operator\":\"In\",\"Values\":\
+                 [\"{value}\"]}}],\"MatchFields\":null}}]}}}}: {kept}"
+            )
+        };
+        check(
+            with(beta, "linux"),
+            with(stable, "windows"),
+            &[&wrong(stable, "windows")],
+        );
+        check(
+            with(stable, "linux"),
+            with(beta, "linux"),
+            &[&wrong(beta, "linux")],
+        );
+        let gone = format!("nodeAffinity: Invalid value: null: {kept}");
+        check(with(beta, "linux"), json!({}), &[&gone]);
+    }
+
+    #[test]
+    fn a_class_of_attributes_is_not_given_up() {
+        let with = |class: &str| json!({ "volumeAttributesClassName": class });
+        check(json!({}), with("a"), &[]);
+        check(with("a"), with("b"), &[]);
+        check(
+            with("a"),
+            json!({}),
+            &[
+                "spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is \
+               forbidden",
+            ],
+        );
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::supported;
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::edit::{integer, items, present, text};
+use crate::kinds::edit::{as_printed, integer, items, items_mut, present, text};
 use crate::kinds::selectors;
 use crate::names;
 
@@ -284,6 +284,30 @@ pub(in crate::kinds) fn validate_nodes(path: &Path<'_>, selector: &Value, errors
     for (index, term) in items(selector, "nodeSelectorTerms").enumerate() {
         validate_term(&list.index(index), term, Term::Required, errors);
     }
+}
+
+/// A term as the server prints it.
+pub(in crate::kinds) fn printed_term(term: &Value) -> Value {
+    let mut printed = as_printed(
+        term,
+        &[
+            ("MatchExpressions", "matchExpressions"),
+            ("MatchFields", "matchFields"),
+        ],
+    );
+    for list in ["MatchExpressions", "MatchFields"] {
+        for expression in items_mut(&mut printed, list) {
+            *expression = as_printed(
+                expression,
+                &[
+                    ("Key", "key"),
+                    ("Operator", "operator"),
+                    ("Values", "values"),
+                ],
+            );
+        }
+    }
+    printed
 }
 
 /// Checks near or far from which pods another one is to be.

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use super::containers::validate_image;
 use super::{SPEC, placement, spec_of};
 use crate::field::{Errors, FieldError};
-use crate::kinds::edit::{
-    as_printed, copy, entries, integer, items, items_mut, present, remove, set, text,
-};
+use crate::kinds::edit::{copy, entries, integer, items, items_mut, present, remove, set, text};
 use crate::names;
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -177,7 +175,7 @@ fn validate_terms_kept(nodes: &Value, before: &Value, errors: &mut Errors) {
         let shown = if terms.is_empty() {
             Value::Null
         } else {
-            terms.iter().map(printed_term).collect()
+            terms.iter().map(placement::printed_term).collect()
         };
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         errors.push(FieldError::invalid(&path, &shown, why));
@@ -186,7 +184,7 @@ fn validate_terms_kept(nodes: &Value, before: &Value, errors: &mut Errors) {
     for (index, (term, before)) in terms.iter().zip(&before).enumerate() {
         if !is_narrower(term, before) {
             let why = "only additions are allowed (no mutations or deletions)";
-            let shown = printed_term(term);
+            let shown = placement::printed_term(term);
             errors.push(FieldError::invalid(&path.index(index), &shown, why));
         }
     }
@@ -204,30 +202,6 @@ fn is_narrower(term: &Value, before: &Value) -> bool {
     now.iter()
         .zip(&then)
         .all(|(now, then)| now.starts_with(then))
-}
-
-/// A term as the server prints it.
-fn printed_term(term: &Value) -> Value {
-    let mut printed = as_printed(
-        term,
-        &[
-            ("MatchExpressions", "matchExpressions"),
-            ("MatchFields", "matchFields"),
-        ],
-    );
-    for list in ["MatchExpressions", "MatchFields"] {
-        for expression in items_mut(&mut printed, list) {
-            *expression = as_printed(
-                expression,
-                &[
-                    ("Key", "key"),
-                    ("Operator", "operator"),
-                    ("Values", "values"),
-                ],
-            );
-        }
-    }
-    printed
 }
 
 #[cfg(test)]
