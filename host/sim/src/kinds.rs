@@ -30,6 +30,7 @@ mod endpoints;
 mod event;
 mod extensions;
 mod gated;
+mod images;
 mod job_policies;
 mod job_status;
 mod limit_range;

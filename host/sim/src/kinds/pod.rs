@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{
     default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
 };
-use super::{claim, statuses};
+use super::{claim, images, statuses};
 
 /// The quantities of a pod spec, below the given path, and more; for rows.
 macro_rules! pod_quantities {
@@ -189,11 +189,7 @@ pub(super) fn default_spec(spec: &mut Value) {
 }
 
 fn default_container(container: &mut Value) {
-    let policy = if is_latest(text(container, "image")) {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
+    let policy = images::pull_policy(text(container, "image"));
     default_to(container, "imagePullPolicy", policy);
     default_to(container, "terminationMessagePath", "/dev/termination-log");
     default_to(container, "terminationMessagePolicy", "File");
@@ -261,6 +257,10 @@ fn default_volume(volume: &mut Value) {
     {
         set(host, "type", "");
     }
+    if let Some(image) = volume.get_mut("image").filter(|image| image.is_object()) {
+        let policy = images::pull_policy(text(image, "reference"));
+        default_to(image, "pullPolicy", policy);
+    }
     if let Some(downward) = volume.get_mut("downwardAPI") {
         default_downward(downward);
     }
@@ -307,26 +307,22 @@ fn request_limits(container: &mut Value) {
     }
 }
 
-/// Whether an image is named without a tag or digest, or with `latest`.
-fn is_latest(image: &str) -> bool {
-    if image.contains('@') {
-        return false;
-    }
-    let name = image.rsplit('/').next().unwrap_or_default();
-    name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn images_without_tag_are_latest() {
-        assert!(is_latest("nginx"));
-        assert!(is_latest("host:5000/nginx"));
-        assert!(is_latest("host:5000/nginx:latest"));
-        assert!(!is_latest("nginx:1"));
-        assert!(!is_latest("nginx@sha256:0"));
+    fn images_that_are_mounted_are_pulled_like_others() {
+        let mut spec = json!({"volumes": [
+            {"name": "a", "image": {"reference": "a"}},
+            {"name": "b", "image": {"reference": "b:1"}},
+            {"name": "c", "image": {"reference": "c", "pullPolicy": "Never"}},
+        ]});
+        default_spec(&mut spec);
+        let policies: Vec<&str> = items(&spec, "volumes")
+            .map(|volume| text(&volume["image"], "pullPolicy"))
+            .collect();
+        assert_eq!(policies, ["Always", "IfNotPresent", "Never"]);
     }
 
     #[test]
