@@ -14,6 +14,7 @@ use super::row::Kind;
 use super::verbs::Subresource;
 use super::{job_policies, job_status, schedule, selectors};
 use crate::field::{Errors, FieldError, Path};
+use crate::names;
 use crate::selector::{FieldLabel, FieldLabels, LabelSelector, Unsupported};
 
 const V1: (&str, &str) = ("batch", "v1");
@@ -166,6 +167,23 @@ fn keep_or_set(labels: &mut Value, key: &str, value: &str) {
 fn validate_job(job: &Value, errors: &mut Errors) {
     validate_generated(job, errors);
     validate_own_spec(job, errors);
+    validate_hostnames(job, errors);
+}
+
+/// The pods of an indexed Job are called on the network after it and their index.
+fn validate_hostnames(job: &Value, errors: &mut Errors) {
+    let spec = job.get("spec").unwrap_or(&Value::Null);
+    let completions = integer(spec, "completions").unwrap_or(0);
+    if text(spec, "completionMode") != "Indexed" || completions <= 0 {
+        return;
+    }
+    let name = text_at(job, "/metadata/name");
+    let longest = format!("{name}-{}", completions - 1);
+    if !names::dns1123_label(&longest).is_empty() {
+        let meta = Path::new("metadata");
+        let why = format!("will not able to create pod with invalid DNS label: {longest}");
+        errors.push(FieldError::invalid_str(&meta.child("name"), name, why));
+    }
 }
 
 /// Checks that a selector which was generated still is.
@@ -412,6 +430,28 @@ fn validate_cron_job(job: &Value, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pods_of_indexes_have_names_on_the_network() {
+        let complaints = |name: &str, mode: &str, completions: i64| {
+            let spec = json!({"completionMode": mode, "completions": completions});
+            let job = json!({"metadata": {"name": name}, "spec": spec});
+            let mut errors = Errors::new();
+            validate_hostnames(&job, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let none: [String; 0] = [];
+        assert_eq!(complaints("a", "Indexed", 3), none);
+        assert_eq!(complaints("a.b", "NonIndexed", 3), none);
+        assert_eq!(complaints("a.b", "Indexed", 0), none);
+        let wrong = "metadata.name: Invalid value: \"a.b\": will not able to create pod with \
+                     invalid DNS label: a.b-2";
+        assert_eq!(complaints("a.b", "Indexed", 3), [wrong]);
+        // What fits with few digits does not with many.
+        let long = "a".repeat(61);
+        assert_eq!(complaints(&long, "Indexed", 10), none);
+        assert_eq!(complaints(&long, "Indexed", 11).len(), 1);
+    }
 
     #[test]
     fn a_job_selects_its_own_pods() {
