@@ -58,6 +58,7 @@ mod storage;
 mod strategy;
 mod system;
 mod verbs;
+pub(crate) mod webhook_client;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

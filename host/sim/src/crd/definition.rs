@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use self::version::{validate_shared, validate_versions};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{default_to, ensure_object, flag, items, present, set, text, text_at};
+use crate::kinds::webhook_client;
 use crate::names;
 
 const SPEC: Path<'static> = Path::new("spec");
@@ -263,32 +264,45 @@ fn validate_label_list(path: &Path<'_>, given: &Value, field: &str, errors: &mut
     }
 }
 
+/// The server's own type for a conversion has the fields of the webhook beside the
+/// strategy, and complains accordingly.
 fn validate_conversion(spec: &Value, errors: &mut Errors) {
+    const CLIENT: &str = "webhookClientConfig";
+    const VERSIONS: &str = "conversionReviewVersions";
     let conversion = spec.get("conversion").unwrap_or(&Value::Null);
     let path = SPEC.child("conversion");
-    match text(conversion, "strategy") {
+    let strategy = text(conversion, "strategy");
+    match strategy {
         "" => errors.push(FieldError::required(&path.child("strategy"), "")),
-        "None" => {
-            if present(conversion, "webhook").is_some() {
-                errors.push(FieldError::forbidden(
-                    &path.child("webhookClientConfig"),
-                    "should not be set when strategy is not set to Webhook",
-                ));
-            }
-        }
-        "Webhook" => {
-            if conversion.pointer("/webhook/clientConfig").is_none() {
-                errors.push(FieldError::required(
-                    &path.child("webhookClientConfig"),
-                    "required when strategy is set to Webhook",
-                ));
-            }
-        }
+        "None" | "Webhook" => {}
         other => errors.push(FieldError::not_supported(
             &path.child("strategy"),
             &other.into(),
             &["None", "Webhook"],
         )),
+    }
+    let webhook = conversion.get("webhook").unwrap_or(&Value::Null);
+    let client = webhook
+        .get("clientConfig")
+        .filter(|given| given.is_object());
+    if strategy == "Webhook" {
+        let path_of_client = path.child(CLIENT);
+        match client {
+            Some(client) => webhook_client::validate_client(&path_of_client, client, errors),
+            None => {
+                let why = "required when strategy is set to Webhook";
+                errors.push(FieldError::required(&path_of_client, why));
+            }
+        }
+        webhook_client::validate_versions(&path, webhook, VERSIONS, "", errors);
+        return;
+    }
+    let why = "should not be set when strategy is not set to Webhook";
+    if client.is_some() {
+        errors.push(FieldError::forbidden(&path.child(CLIENT), why));
+    }
+    if present(webhook, VERSIONS).is_some() {
+        errors.push(FieldError::forbidden(&path.child(VERSIONS), why));
     }
 }
 
@@ -405,6 +419,54 @@ mod tests {
             json!({}),
             "spec.versions[0].schema.openAPIV3Schema: Required value",
         );
+    }
+
+    #[test]
+    fn conversions_say_whom_to_ask_and_how() {
+        let check = |conversion: Value, expected: &[&str]| {
+            let found = complaints(|d| d["spec"]["conversion"] = conversion);
+            assert_eq!(found, expected);
+        };
+        let client = json!({"url": "https://a.b/c"});
+        check(
+            json!({"strategy": "Webhook", "webhook": {
+                "clientConfig": client, "conversionReviewVersions": ["v1"],
+            }}),
+            &[],
+        );
+        check(
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {}}}),
+            &[
+                "spec.conversion.webhookClientConfig: Required value: exactly one of url or \
+                 service is required",
+                "spec.conversion.conversionReviewVersions: Required value",
+            ],
+        );
+        check(
+            json!({"strategy": "Webhook", "webhook": {
+                "clientConfig": {"url": "http://a"}, "conversionReviewVersions": ["v2"],
+            }}),
+            &[
+                "spec.conversion.webhookClientConfig.url: Invalid value: \"http\": 'https' is the \
+                 only allowed URL scheme; desired format: https://host[/path]",
+                "spec.conversion.conversionReviewVersions: Invalid value: [\"v2\"]: must include \
+                 at least one of v1, v1beta1",
+            ],
+        );
+        let unasked = "should not be set when strategy is not set to Webhook";
+        check(
+            json!({"strategy": "None", "webhook": {
+                "clientConfig": client, "conversionReviewVersions": ["v1"],
+            }}),
+            &[
+                &format!("spec.conversion.webhookClientConfig: Forbidden: {unasked}"),
+                &format!("spec.conversion.conversionReviewVersions: Forbidden: {unasked}"),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_version_is_stored() {
         let found = complaints(|d| d["spec"]["versions"][0]["storage"] = json!(false));
         assert!(found[0].contains("must have exactly one version marked as storage version"));
     }
