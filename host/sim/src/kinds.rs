@@ -33,6 +33,7 @@ mod gated;
 mod images;
 mod job_policies;
 mod job_status;
+mod label_keys;
 mod limit_range;
 mod meta;
 mod namespace;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{
     default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
 };
-use super::{claim, images, statuses};
+use super::{claim, images, label_keys, statuses};
 
 /// The quantities of a pod spec, below the given path, and more; for rows.
 macro_rules! pod_quantities {
@@ -109,8 +109,9 @@ pub(super) fn prepare_update(pod: &mut Value, _old: &Value) {
     admit(pod);
 }
 
-/// The status of a new Pod.
+/// The status of a new Pod, and what its selectors take from its labels.
 pub(super) fn prepare_create(pod: &mut Value) {
+    label_keys::resolve(pod);
     let class = qos_class(pod.get("spec").unwrap_or(&Value::Null));
     set(
         pod,

@@ -176,6 +176,7 @@ fn validate_spec(path: &Path<'_>, spec: &Value, holder: Holder, errors: &mut Err
         amounts::validate(&path.child("overhead"), &limits, &BTreeSet::new(), errors);
     }
     host::validate_system(path, spec, errors);
+    environment::validate_files(path, spec, errors);
 }
 
 /// Checks the text in `field`, where there is one.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::identity::Identity;
-use crate::kinds;
+use crate::kinds::{self, edit::present};
 use crate::resource::Resource;
 
+const PODS: &str = "pods";
 const VOLUMES: &str = "persistentvolumes";
 const SERVICES: &str = "apiservices.apiregistration.k8s.io";
 /// When a volume came into its phase.
@@ -16,6 +17,16 @@ pub(super) fn created(resource: &Resource, object: &mut Value, now: &str) {
     match &*resource.table {
         VOLUMES => object["status"][TRANSITION] = json!(now),
         SERVICES => kinds::mark_local_available(object, now),
+        PODS if present(&object["spec"], "schedulingGates").is_some() => {
+            object["status"]["conditions"] = json!([{
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": null,
+                "lastTransitionTime": now,
+            }]);
+        }
         _ => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::amounts;
+use super::{amounts, volumes};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{items, present, text};
 use crate::names;
@@ -127,7 +127,10 @@ fn validate_source(path: &Path<'_>, from: &Value, has_value: bool, errors: &mut 
             }
         }
     }
-    sources += usize::from(given(from, "fileKeyRef").is_some());
+    if let Some(reference) = given(from, "fileKeyRef") {
+        sources += 1;
+        validate_file(&path.child("fileKeyRef"), reference, errors);
+    }
     let wrong = match sources {
         0 => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -137,6 +140,58 @@ fn validate_source(path: &Path<'_>, from: &Value, has_value: bool, errors: &mut 
         _ => TOO_MANY,
     };
     errors.push(FieldError::invalid_str(path, "", wrong));
+}
+
+/// Checks a reference to a variable in a file.
+fn validate_file(path: &Path<'_>, reference: &Value, errors: &mut Errors) {
+    let named: [(&str, names::Validator); 2] = [
+        ("key", names::env_var),
+        ("volumeName", names::dns1123_label),
+    ];
+    for (field, validator) in named {
+        let (path, given) = (path.child(field), text(reference, field));
+        if given.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        for wrong in validator(given) {
+            errors.push(FieldError::invalid_str(&path, given, wrong));
+        }
+    }
+    let (path, place) = (path.child("path"), text(reference, "path"));
+    if place.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    }
+    volumes::validate_no_steps_back(&path, place, errors);
+}
+
+/// Checks that files with variables are in volumes that live as long as their pod.
+pub(super) fn validate_files(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        let path = path.child(list);
+        for (index, container) in items(spec, list).enumerate() {
+            let path = path.index(index);
+            let path = path.child("env");
+            for (index, variable) in items(container, "env").enumerate() {
+                let Some(reference) = variable.pointer("/valueFrom/fileKeyRef") else {
+                    continue;
+                };
+                let path = path.index(index);
+                let path = path.child("valueFrom.fileKeyRef.volumeName");
+                let name = text(reference, "volumeName");
+                // Of those with one name, the last counts.
+                let volumes = items(spec, "volumes").filter(|volume| text(volume, "name") == name);
+                match volumes.last() {
+                    None => errors.push(FieldError::not_found(&path, &name.into())),
+                    Some(volume) if given(volume, "emptyDir").is_none() => {
+                        let why = "referenced volume must be of type emptyDir";
+                        errors.push(FieldError::invalid_str(&path, name, why));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
 }
 
 fn validate_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
@@ -238,5 +293,58 @@ pub(super) fn validate_amount(
     }
     if let Some(divisor) = reference.get("divisor") {
         amounts::validate_divisor(path, amount, divisor, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_with_variables_are_in_volumes_of_the_pod() {
+        let variable = |volume: &str| {
+            let reference = json!({"key": "A", "volumeName": volume, "path": "env"});
+            json!({"name": "A", "valueFrom": {"fileKeyRef": reference}})
+        };
+        let spec = json!({
+            "volumes": [{"name": "empty", "emptyDir": {}}, {"name": "host", "hostPath": {}}],
+            "containers": [{"env": [variable("empty"), variable("host")]}],
+            "initContainers": [{"env": [variable("none")]}],
+        });
+        let mut errors = Errors::new();
+        validate_files(&Path::new("spec"), &spec, &mut errors);
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "spec.initContainers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: \"none\"",
+                "spec.containers[0].env[1].valueFrom.fileKeyRef.volumeName: Invalid value: \
+                 \"host\": referenced volume must be of type emptyDir",
+            ]
+        );
+    }
+
+    #[test]
+    fn references_to_files_are_complete() {
+        let complaints = |reference: Value| {
+            let from = json!({ "fileKeyRef": reference });
+            let mut errors = Errors::new();
+            validate_source(&Path::new("v"), &from, false, &mut errors);
+            let fields = errors.iter().map(|error| error.field.clone());
+            fields.collect::<Vec<String>>()
+        };
+        let none: [&str; 0] = [];
+        let good = json!({"key": "A", "volumeName": "v", "path": "a/b"});
+        assert_eq!(complaints(good), none);
+        let wrong = [
+            "v.fileKeyRef.key",
+            "v.fileKeyRef.volumeName",
+            "v.fileKeyRef.path",
+        ];
+        assert_eq!(complaints(json!({})), wrong);
+        let bad = json!({"key": "A=", "volumeName": "V", "path": "a/../b"});
+        assert_eq!(complaints(bad), wrong);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::supported;
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{as_printed, integer, items, items_mut, present, text};
-use crate::kinds::selectors;
+use crate::kinds::{label_keys, selectors};
 use crate::names;
 
 /// Checks the tolerations of a pod.
@@ -139,6 +139,7 @@ pub(super) fn validate_spread(list: &Path<'_>, spec: &Value, errors: &mut Errors
         for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             supported(&path, constraint, field, &["Honor", "Ignore"], errors);
         }
+        label_keys::validate(&path, constraint, errors);
         if let Some(selector) = constraint.get("labelSelector") {
             selectors::validate(&path.child("labelSelector"), selector, errors);
         }
@@ -328,6 +329,7 @@ fn validate_pod_term(path: &Path<'_>, term: &Value, errors: &mut Errors) {
             ));
         }
     }
+    label_keys::validate(path, term, errors);
     let key = text(term, "topologyKey");
     let path = path.child("topologyKey");
     if key.is_empty() {

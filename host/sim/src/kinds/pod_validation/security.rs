@@ -1,5 +1,7 @@
 //! As whom the processes of a pod run, and what they may.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::supported;
@@ -29,20 +31,7 @@ pub(super) fn validate_pod(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
             "ShareProcessNamespace and HostPID cannot both be enabled",
         ));
     }
-    let list = path.child("sysctls");
-    for (index, sysctl) in items(context, "sysctls").enumerate() {
-        let path = list.index(index);
-        let name = text(sysctl, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        } else if !is_sysctl(name) {
-            errors.push(FieldError::invalid_str(
-                &path.child("name"),
-                name,
-                "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
-            ));
-        }
-    }
+    validate_sysctls(&path.child("sysctls"), spec, context, errors);
     supported(
         path,
         context,
@@ -101,6 +90,68 @@ pub(super) fn validate_container(
         }
     }
     validate_apparmor(&path.child("appArmorProfile"), context, errors);
+}
+
+/// Checks the parameters of the kernel: each once, and none of a namespace that is the
+/// node's.
+fn validate_sysctls(list: &Path<'_>, spec: &Value, context: &Value, errors: &mut Errors) {
+    let mut known = BTreeSet::new();
+    for (index, sysctl) in items(context, "sysctls").enumerate() {
+        let path = list.index(index);
+        let path = path.child("name");
+        let name = text(sysctl, "name");
+        let is_new = known.insert(name);
+        if name.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+        } else if !is_sysctl(name) {
+            errors.push(FieldError::invalid_str(
+                &path,
+                name,
+                "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+            ));
+        } else if !is_new {
+            errors.push(FieldError::duplicate(&path, &name.into()));
+        }
+        if let Some(shared) = namespace_of(name).filter(|namespace| flag(spec, namespace)) {
+            let why = format!("may not be specified when '{shared}' is true");
+            errors.push(FieldError::invalid_str(&path, name, why));
+        }
+    }
+}
+
+/// By which field of a pod the namespace of a parameter is the node's.
+fn namespace_of(sysctl: &str) -> Option<&'static str> {
+    const IPC: [&str; 10] = [
+        "kernel.sem",
+        "kernel.shmall",
+        "kernel.shmmax",
+        "kernel.shmmni",
+        "kernel.shm_rmid_forced",
+        "kernel.shm",
+        "kernel.msgmax",
+        "kernel.msgmnb",
+        "kernel.msgmni",
+        "kernel.msg",
+    ];
+    // Written as a path, points and slashes are the other way round.
+    let first = sysctl.chars().find(|c| matches!(c, '.' | '/'));
+    let turned = |c: char| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let name: String = if first == Some('/') {
+        sysctl.chars().map(turned).collect()
+    } else {
+        sysctl.to_owned()
+    };
+    if name.starts_with("net.") {
+        Some("hostNetwork")
+    } else if IPC.contains(&name.as_str()) || name.starts_with("fs.mqueue.") {
+        Some("hostIPC")
+    } else {
+        None
+    }
 }
 
 fn validate_id(path: &Path<'_>, id: Option<&Value>, errors: &mut Errors) {
@@ -199,4 +250,57 @@ fn is_sysctl(name: &str) -> bool {
                 .all(|byte| fits(byte) || matches!(byte, b'-' | b'_'))
     };
     name.len() <= names::SUBDOMAIN_MAX && name.split(['.', '/']).all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sysctls_are_set_once_and_not_on_the_node() {
+        let spec = json!({
+            "hostNetwork": true,
+            "securityContext": {"sysctls": [
+                {"name": "net.ipv4.ip_forward", "value": "1"},
+                {"name": "net/ipv4/ip_forward", "value": "1"},
+                {"name": "kernel.sem", "value": "1"},
+                {"name": "kernel.sem", "value": "2"},
+                {"name": "fs.mqueue.msg_max", "value": "1"},
+            ]},
+        });
+        let complaints = |spec: &Value| {
+            let mut errors = Errors::new();
+            validate_pod(&Path::new("c"), spec, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let twice = "c.sysctls[3].name: Duplicate value: \"kernel.sem\"";
+        let shared = |index: usize, name: &str, field: &str| {
+            format!(
+                "c.sysctls[{index}].name: Invalid value: \"{name}\": may not be specified when \
+                 '{field}' is true"
+            )
+        };
+        assert_eq!(
+            complaints(&spec),
+            [
+                shared(0, "net.ipv4.ip_forward", "hostNetwork"),
+                shared(1, "net/ipv4/ip_forward", "hostNetwork"),
+                twice.to_owned(),
+            ]
+        );
+        let mut spec = spec;
+        spec["hostNetwork"] = json!(false);
+        spec["hostIPC"] = json!(true);
+        assert_eq!(
+            complaints(&spec),
+            [
+                shared(2, "kernel.sem", "hostIPC"),
+                twice.to_owned(),
+                shared(3, "kernel.sem", "hostIPC"),
+                shared(4, "fs.mqueue.msg_max", "hostIPC"),
+            ]
+        );
+    }
 }
