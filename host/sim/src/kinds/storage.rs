@@ -1,6 +1,6 @@
 //! StorageClasses and what storage drivers publish.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -261,4 +261,90 @@ fn validate_class(class: &Value, errors: &mut Errors) {
         &["Immediate", "WaitForFirstConsumer"],
         errors,
     );
+    validate_topologies(class, errors);
+}
+
+/// Checks on which nodes volumes may be made: terms of labels, no two of them alike.
+fn validate_topologies(class: &Value, errors: &mut Errors) {
+    const FIELD: &str = "allowedTopologies";
+    let list = Path::new(FIELD);
+    // A term without labels is like others that the real server has in its list before
+    // it looks at the first one.
+    let mut known = vec![Topology::new(); items(class, FIELD).count()];
+    for (index, term) in items(class, FIELD).enumerate() {
+        let path = list.index(index);
+        let path = path.child("matchLabelExpressions");
+        let topology = validate_topology(&path, term, errors);
+        for _ in known.iter().filter(|other| **other == topology) {
+            errors.push(FieldError::duplicate(&path, &"".into()));
+        }
+        known.push(topology);
+    }
+}
+
+/// The values that labels may have.
+type Topology<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+fn validate_topology<'a>(list: &Path<'_>, term: &'a Value, errors: &mut Errors) -> Topology<'a> {
+    let mut topology = Topology::new();
+    for (index, expression) in items(term, "matchLabelExpressions").enumerate() {
+        let path = list.index(index);
+        let values = path.child("values");
+        if present(expression, "values").is_none() {
+            errors.push(FieldError::required(&values, ""));
+        }
+        let mut allowed = BTreeSet::new();
+        for (index, value) in items(expression, "values").enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            if !allowed.insert(value) {
+                errors.push(FieldError::duplicate(&values.index(index), &value.into()));
+            }
+        }
+        selectors::validate_key(&path, expression, errors);
+        let key = text(expression, "key");
+        if topology.insert(key, allowed).is_some() {
+            errors.push(FieldError::duplicate(&path.child("key"), &key.into()));
+        }
+    }
+    topology
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topologies_differ_and_have_values() {
+        let check = |topologies: Value, expected: &[&str]| {
+            let class = json!({ "allowedTopologies": topologies });
+            let mut errors = Errors::new();
+            validate_topologies(&class, &mut errors);
+            let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        };
+        let zone =
+            |zones: &[&str]| json!({"matchLabelExpressions": [{"key": "zone", "values": zones}]});
+        check(json!(null), &[]);
+        check(json!([zone(&["a", "b"]), zone(&["a"])]), &[]);
+        check(
+            json!([zone(&["a", "b"]), zone(&["b", "a"])]),
+            &["allowedTopologies[1].matchLabelExpressions: Duplicate value: \"\""],
+        );
+        check(
+            json!([{}]),
+            &["allowedTopologies[0].matchLabelExpressions: Duplicate value: \"\""],
+        );
+        check(
+            json!([zone(&[]), zone(&["a", "a"])]),
+            &[
+                "allowedTopologies[0].matchLabelExpressions[0].values: Required value",
+                "allowedTopologies[1].matchLabelExpressions[0].values[1]: Duplicate value: \"a\"",
+            ],
+        );
+        let twice = json!({"key": "zone", "values": ["a"]});
+        check(
+            json!([{"matchLabelExpressions": [twice, twice]}]),
+            &["allowedTopologies[0].matchLabelExpressions[1].key: Duplicate value: \"zone\""],
+        );
+    }
 }
