@@ -58,6 +58,7 @@ mod statuses;
 mod storage;
 mod strategy;
 mod system;
+pub(crate) mod token_lifetime;
 mod verbs;
 pub(crate) mod webhook_client;
 

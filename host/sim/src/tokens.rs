@@ -13,6 +13,7 @@ use crate::clock::rfc3339;
 use crate::field::{Errors, FieldError, Path};
 use crate::identity::Identity;
 use crate::kinds::edit::text;
+use crate::kinds::token_lifetime;
 use crate::rest::Call;
 use crate::state::{Entry, Journal, Unkept};
 use crate::status::{About, ApiError};
@@ -20,10 +21,7 @@ use crate::store::Store;
 use crate::typed::TOKEN_REQUEST;
 
 /// How long a token lasts when the request does not say.
-const DEFAULT_SECONDS: u64 = 3600;
-/// The bounds of what a request may say, as with the real server.
-const LEAST_SECONDS: u64 = 600;
-const MOST_SECONDS: u64 = 1 << 32;
+const DEFAULT_SECONDS: i64 = 3600;
 
 /// Whose life a token ends with: an object by table, key and UID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,11 +183,11 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     let account = call.live()?;
     let seconds = request
         .pointer("/spec/expirationSeconds")
-        .and_then(Value::as_u64);
+        .and_then(Value::as_i64);
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
     check_duration(seconds)?;
     let server = &call.server;
-    let expires = server.clock.now() + Duration::from_secs(seconds);
+    let expires = server.clock.now() + Duration::from_secs(seconds.unsigned_abs());
     let token = server.random.token();
     let mut bound = vec![Bound {
         table: "serviceaccounts",
@@ -262,21 +260,12 @@ fn check_place(call: &Call, request: &Value) -> Result<(), ApiError> {
     Err(ApiError::invalid(about, &errors))
 }
 
-fn check_duration(seconds: u64) -> Result<(), ApiError> {
-    let why = if seconds < LEAST_SECONDS {
-        "may not specify a duration less than 10 minutes"
-    } else if seconds > MOST_SECONDS {
-        "may not specify a duration larger than 2^32 seconds"
-    } else {
-        return Ok(());
-    };
+fn check_duration(seconds: i64) -> Result<(), ApiError> {
     let mut errors = Errors::new();
-    let path = Path::new("spec");
-    errors.push(FieldError::invalid(
-        &path.child("expirationSeconds"),
-        &json!(seconds),
-        why,
-    ));
+    token_lifetime::validate(&Path::new("spec"), seconds, &mut errors);
+    if errors.is_empty() {
+        return Ok(());
+    }
     let about = About {
         group: "authentication.k8s.io",
         resource: "TokenRequest",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, present, remove, set, text, text_at};
+use super::edit::{default_to, ensure_object, object, present, remove, set, text, text_at};
 use super::persistent_volume::{add_finalizer, validate_class, validate_modes};
 use super::pod_validation::supported;
 use super::quantities;
@@ -117,13 +117,12 @@ pub(super) fn validate_spec(path: &Path<'_>, spec: &Value, errors: &mut Errors) 
 
 /// Checks where the data of a claim comes from: both fields for that say the same.
 fn validate_data(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
-    let given = |field: &str| spec.get(field).filter(|source| source.is_object());
     for field in [OLDER, NEWER] {
-        if let Some(source) = given(field) {
+        if let Some(source) = object(spec, field) {
             validate_source(&path.child(field), source, errors);
         }
     }
-    let (Some(older), Some(newer)) = (given(OLDER), given(NEWER)) else {
+    let (Some(older), Some(newer)) = (object(spec, OLDER), object(spec, NEWER)) else {
         return;
     };
     let same = |field: &str| text(older, field) == text(newer, field);

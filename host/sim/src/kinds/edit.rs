@@ -120,6 +120,11 @@ pub(crate) fn as_printed(value: &Value, fields: &[(&str, &str)]) -> Value {
     Value::Object(fields.iter().map(field).collect())
 }
 
+/// The object in `field`.
+pub(crate) fn object<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
+    value.get(field).filter(|value| value.is_object())
+}
+
 /// The value in `field` unless it is absent, null or empty.
 pub(crate) fn present<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
     value.get(field).filter(|value| match value {

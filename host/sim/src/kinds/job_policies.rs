@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::edit::{integer, items, present, text};
+use super::edit::{integer, items, object, present, text};
 use super::job_status::count_indexes;
 use super::meta::validate_nonnegative;
 use super::references;
@@ -89,12 +89,11 @@ pub(super) fn validate_mode(path: &Path<'_>, spec: &Value, errors: &mut Errors) 
 
 /// Checks the policies of a Job.
 pub(super) fn validate(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
-    let given = |field: &str| spec.get(field).filter(|policy| policy.is_object());
-    let failure = given("podFailurePolicy");
+    let failure = object(spec, "podFailurePolicy");
     if let Some(policy) = failure {
         validate_failure(&path.child("podFailurePolicy"), spec, policy, errors);
     }
-    if let Some(policy) = given("successPolicy") {
+    if let Some(policy) = object(spec, "successPolicy") {
         let path = path.child("successPolicy");
         if text(spec, "completionMode") == "Indexed" {
             validate_success(&path, spec, policy, errors);
@@ -133,7 +132,7 @@ fn validate_failure(path: &Path<'_>, spec: &Value, policy: &Value, errors: &mut 
     for (index, rule) in items(policy, "rules").enumerate() {
         let path = list.index(index);
         validate_action(&path.child("action"), spec, text(rule, "action"), errors);
-        let codes = rule.get("onExitCodes").filter(|codes| codes.is_object());
+        let codes = object(rule, "onExitCodes");
         let conditions = items(rule, "onPodConditions").count();
         if let Some(codes) = codes {
             validate_codes(&path.child("onExitCodes"), codes, &containers, errors);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::edit::{entries, items, items_mut, present, set, text};
+use super::edit::{entries, items, items_mut, object, present, set, text};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -61,7 +61,7 @@ fn select(term: &mut Value, labels: &Value) {
 
 /// Checks the keys of a term or constraint at `path`.
 pub(super) fn validate(path: &Path<'_>, term: &Value, errors: &mut Errors) {
-    let selector = term.get("labelSelector").filter(|s| s.is_object());
+    let selector = object(term, "labelSelector");
     let keys = |field: &'static str| items(term, field).map(|key| key.as_str().unwrap_or_default());
     for field in [MATCHED, MISMATCHED] {
         let list = path.child(field);

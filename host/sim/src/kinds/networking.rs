@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::addresses;
-use super::edit::{default_to, ensure_object, integer, items, items_mut, present, set, text};
+use super::edit::{
+    default_to, ensure_object, integer, items, items_mut, object, present, set, text,
+};
 use super::pod_validation::supported;
 use super::row::{Kind, METADATA_OF_CLIENTS};
 use super::verbs::Subresource;
@@ -176,12 +178,12 @@ fn validate_policy_port(path: &Path<'_>, port: &Value, errors: &mut Errors) {
 fn validate_peer(path: &Path<'_>, peer: &Value, errors: &mut Errors) {
     let mut peers = 0;
     for field in ["podSelector", "namespaceSelector"] {
-        if let Some(selector) = peer.get(field).filter(|selector| selector.is_object()) {
+        if let Some(selector) = object(peer, field) {
             peers += 1;
             selectors::validate(&path.child(field), selector, errors);
         }
     }
-    let block = peer.get("ipBlock").filter(|block| block.is_object());
+    let block = object(peer, "ipBlock");
     if let Some(block) = block {
         peers += 1;
         validate_block(&path.child("ipBlock"), block, errors);
@@ -398,8 +400,7 @@ fn validate_ingress_path(path: &Path<'_>, item: &Value, errors: &mut Errors) {
 }
 
 fn validate_backend(path: &Path<'_>, backend: &Value, errors: &mut Errors) {
-    let given = |field: &str| backend.get(field).filter(|value| value.is_object());
-    match (given("service"), given("resource")) {
+    match (object(backend, "service"), object(backend, "resource")) {
         (None, None) => errors.push(FieldError::invalid_str(
             path,
             "",

@@ -224,15 +224,7 @@ fn validate_volume_source(
                 errors.push(FieldError::required(&SPEC.child("nodeAffinity"), why));
             }
         }
-        "nfs" => {
-            require("server", errors);
-            require("path", errors);
-            let place = text(value, "path");
-            if !place.starts_with('/') {
-                let why = "must be an absolute path";
-                errors.push(FieldError::invalid_str(&path.child("path"), place, why));
-            }
-        }
+        "nfs" => volumes::validate_nfs(path, value, errors),
         "csi" => {
             validate_driver_name(&path.child("driver"), text(value, "driver"), errors);
             require("volumeHandle", errors);

@@ -59,7 +59,7 @@ fn is_standard(name: &str) -> bool {
 }
 
 /// Names without a domain, or in `kubernetes.io`.
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 

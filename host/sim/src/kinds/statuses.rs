@@ -267,8 +267,7 @@ fn validate_claimed_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
     for wrong in wrong {
         errors.push(FieldError::invalid_str(path, name, wrong));
     }
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    if fits && is_native && name != "storage" {
+    if fits && resources::is_native(name) && name != "storage" {
         errors.push(FieldError::not_supported(path, &name.into(), &["storage"]));
     }
 }

@@ -10,8 +10,8 @@ use super::persistent_volume::{add_finalizer, validate_driver_name};
 use super::pod_validation::supported;
 use super::resources::quantity;
 use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS};
-use super::selectors;
 use super::verbs::Subresource;
+use super::{selectors, token_lifetime};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -99,9 +99,6 @@ fn default_driver(driver: &mut Value) {
 
 fn validate_driver(driver: &Value, errors: &mut Errors) {
     const SPEC: Path<'static> = Path::new("spec");
-    // In seconds: ten minutes, and what fits 32 bits.
-    const SHORTEST: i64 = 10 * 60;
-    const LONGEST: i64 = 1 << 32;
     let spec = driver.get("spec").unwrap_or(&Value::Null);
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     supported(&SPEC, spec, "fsGroupPolicy", &policies, errors);
@@ -117,21 +114,9 @@ fn validate_driver(driver: &Value, errors: &mut Errors) {
             ));
             continue;
         }
-        let Some(seconds) = integer(request, "expirationSeconds") else {
-            continue;
-        };
-        let why = if seconds < SHORTEST {
-            "may not specify a duration less than 10 minutes"
-        } else if seconds > LONGEST {
-            "may not specify a duration larger than 2^32 seconds"
-        } else {
-            continue;
-        };
-        errors.push(FieldError::invalid(
-            &path.child("expirationSeconds"),
-            &seconds.into(),
-            why,
-        ));
+        if let Some(seconds) = integer(request, "expirationSeconds") {
+            token_lifetime::validate(&path, seconds, errors);
+        }
     }
     let path = SPEC.child("volumeLifecycleModes");
     let modes = ["Persistent", "Ephemeral"];

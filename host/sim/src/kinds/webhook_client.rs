@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::edit::{integer, items, text};
+use super::edit::{integer, items, object, text};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -52,7 +52,7 @@ pub(crate) fn validate_versions(
 /// Checks where a webhook is.
 pub(crate) fn validate_client(path: &Path<'_>, config: &Value, errors: &mut Errors) {
     let url = config.get("url").and_then(Value::as_str);
-    let service = config.get("service").filter(|service| service.is_object());
+    let service = object(config, "service");
     match (url, service) {
         (Some(_), Some(_)) | (None, None) => errors.push(FieldError::required(
             path,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::validate_reference;
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::edit::{integer, items, present, text};
+use crate::kinds::edit::{integer, items, object, present, text};
 use crate::kinds::pod_validation::supported;
 use crate::kinds::resources::{quantity, validate_container_name};
 use crate::names;
@@ -59,10 +59,9 @@ fn validate_metric(path: &Path<'_>, metric: &Value, errors: &mut Errors) {
     if !is_known {
         errors.push(unknown());
     }
-    let given = |field: &str| metric.get(field).filter(|source| source.is_object());
     let mut sources = SOURCES
         .iter()
-        .filter_map(|(_, field)| Some((*field, given(field)?)));
+        .filter_map(|(_, field)| Some((*field, object(metric, field)?)));
     let all: Vec<&str> = sources.clone().map(|(field, _)| field).collect();
     if let Some((field, source)) = sources.next() {
         validate_source(&path.child(field), field, source, errors);
@@ -70,7 +69,7 @@ fn validate_metric(path: &Path<'_>, metric: &Value, errors: &mut Errors) {
     let expected = SOURCES.iter().find(|(name, _)| *name == kind);
     let expected = expected.map(|(_, field)| *field);
     match expected {
-        Some(field) if given(field).is_none() => errors.push(FieldError::required(
+        Some(field) if object(metric, field).is_none() => errors.push(FieldError::required(
             &path.child(field),
             "must populate information for the given metric source",
         )),
@@ -218,7 +217,7 @@ pub(super) fn validate_behavior(spec: &Value, errors: &mut Errors) {
     };
     let path = SPEC.child("behavior");
     for direction in ["scaleUp", "scaleDown"] {
-        if let Some(rules) = behavior.get(direction).filter(|rules| rules.is_object()) {
+        if let Some(rules) = object(behavior, direction) {
             validate_rules(&path.child(direction), rules, errors);
         }
     }

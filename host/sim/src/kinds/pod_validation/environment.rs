@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{amounts, volumes};
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::edit::{items, present, text};
+use crate::kinds::edit::{items, object, present, text};
 use crate::names;
 
 /// What an environment may be told of a pod.
@@ -51,7 +51,7 @@ pub(super) fn validate(path: &Path<'_>, container: &Value, errors: &mut Errors) 
                 errors.push(FieldError::invalid_str(&path.child("name"), name, wrong));
             }
         }
-        if let Some(from) = variable.get("valueFrom").filter(|from| from.is_object()) {
+        if let Some(from) = object(variable, "valueFrom") {
             let has_value = !text(variable, "value").is_empty();
             validate_source(&path.child("valueFrom"), from, has_value, errors);
         }
@@ -71,7 +71,7 @@ pub(super) fn validate(path: &Path<'_>, container: &Value, errors: &mut Errors) 
         }
         let mut sources = 0;
         for field in ["configMapRef", "secretRef"] {
-            let Some(source) = given(from, field) else {
+            let Some(source) = object(from, field) else {
                 continue;
             };
             sources += 1;
@@ -97,22 +97,18 @@ pub(super) fn validate(path: &Path<'_>, container: &Value, errors: &mut Errors) 
 
 const TOO_MANY: &str = "may not have more than one field specified at a time";
 
-fn given<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
-    value.get(field).filter(|value| value.is_object())
-}
-
 fn validate_source(path: &Path<'_>, from: &Value, has_value: bool, errors: &mut Errors) {
     let mut sources = 0;
-    if let Some(field) = given(from, "fieldRef") {
+    if let Some(field) = object(from, "fieldRef") {
         sources += 1;
         validate_field(&path.child("fieldRef"), field, FIELDS, errors);
     }
-    if let Some(amount) = given(from, "resourceFieldRef") {
+    if let Some(amount) = object(from, "resourceFieldRef") {
         sources += 1;
         validate_amount(&path.child("resourceFieldRef"), amount, false, errors);
     }
     for field in ["configMapKeyRef", "secretKeyRef"] {
-        let Some(reference) = given(from, field) else {
+        let Some(reference) = object(from, field) else {
             continue;
         };
         sources += 1;
@@ -127,7 +123,7 @@ fn validate_source(path: &Path<'_>, from: &Value, has_value: bool, errors: &mut 
             }
         }
     }
-    if let Some(reference) = given(from, "fileKeyRef") {
+    if let Some(reference) = object(from, "fileKeyRef") {
         sources += 1;
         validate_file(&path.child("fileKeyRef"), reference, errors);
     }
@@ -183,7 +179,7 @@ pub(super) fn validate_files(path: &Path<'_>, spec: &Value, errors: &mut Errors)
                 let volumes = items(spec, "volumes").filter(|volume| text(volume, "name") == name);
                 match volumes.last() {
                     None => errors.push(FieldError::not_found(&path, &name.into())),
-                    Some(volume) if given(volume, "emptyDir").is_none() => {
+                    Some(volume) if object(volume, "emptyDir").is_none() => {
                         let why = "referenced volume must be of type emptyDir";
                         errors.push(FieldError::invalid_str(&path, name, why));
                     }

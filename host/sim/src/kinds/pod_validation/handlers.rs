@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::edit::{integer, items, present, text};
+use crate::kinds::edit::{integer, items, object, present, text};
 use crate::kinds::meta::validate_nonnegative;
 use crate::names;
 
@@ -12,16 +12,16 @@ pub(super) const GRACE: i64 = 30;
 
 /// Checks the hooks and probes of a container whose pod has `grace` seconds to end.
 pub(super) fn validate(path: &Path<'_>, container: &Value, grace: i64, errors: &mut Errors) {
-    if let Some(lifecycle) = given(container, "lifecycle") {
+    if let Some(lifecycle) = object(container, "lifecycle") {
         let path = path.child("lifecycle");
         for hook in ["postStart", "preStop"] {
-            if let Some(handler) = given(lifecycle, hook) {
+            if let Some(handler) = object(lifecycle, hook) {
                 validate_handler(&path.child(hook), handler, grace, errors);
             }
         }
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = given(container, name) else {
+        let Some(probe) = object(container, name) else {
             continue;
         };
         let path = path.child(name);
@@ -60,15 +60,11 @@ pub(super) fn validate(path: &Path<'_>, container: &Value, grace: i64, errors: &
     }
 }
 
-fn given<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
-    value.get(field).filter(|value| value.is_object())
-}
-
 /// Checks that there is just one way to ask or tell, and that it can be gone.
 fn validate_handler(path: &Path<'_>, handler: &Value, grace: i64, errors: &mut Errors) {
     let mut found = false;
     for sort in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
-        let Some(action) = given(handler, sort) else {
+        let Some(action) = object(handler, sort) else {
             continue;
         };
         let path = path.child(sort);

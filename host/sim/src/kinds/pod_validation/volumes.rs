@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Holder, environment, supported};
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::claim;
-use crate::kinds::edit::{integer, items, text};
+use crate::kinds::edit::{integer, items, object, text};
+use crate::kinds::{claim, token_lifetime};
 use crate::names;
 
 /// Where the files of a volume come from, in the order in which the server looks.
@@ -155,10 +155,7 @@ fn validate_source(
         }
         "ephemeral" => {
             let path = path.child("volumeClaimTemplate");
-            match value
-                .get("volumeClaimTemplate")
-                .filter(|given| given.is_object())
-            {
+            match object(value, "volumeClaimTemplate") {
                 Some(template) => claim::validate_template(&path, template, errors),
                 None => errors.push(FieldError::required(&path, "")),
             }
@@ -171,18 +168,7 @@ fn validate_source(
             let policies = ["Always", "IfNotPresent", "Never"];
             supported(path, value, "pullPolicy", &policies, errors);
         }
-        "nfs" => {
-            required("server");
-            required("path");
-            let place = text(value, "path");
-            if !place.starts_with('/') {
-                errors.push(FieldError::invalid_str(
-                    &path.child("path"),
-                    place,
-                    "must be an absolute path",
-                ));
-            }
-        }
+        "nfs" => validate_nfs(path, value, errors),
         "downwardAPI" => {
             validate_mode(path, value, "defaultMode", errors);
             for file in items(value, "items") {
@@ -207,6 +193,20 @@ pub(in crate::kinds) fn validate_host_path(path: &Path<'_>, value: &Value, error
     }
     validate_no_steps_back(&of_path, place, errors);
     supported(path, value, "type", &HOST_PATHS, errors);
+}
+
+/// Checks a folder of another machine.
+pub(in crate::kinds) fn validate_nfs(path: &Path<'_>, value: &Value, errors: &mut Errors) {
+    for field in ["server", "path"] {
+        if text(value, field).is_empty() {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+    }
+    let place = text(value, "path");
+    if !place.starts_with('/') {
+        let why = "must be an absolute path";
+        errors.push(FieldError::invalid_str(&path.child("path"), place, why));
+    }
 }
 
 /// Checks which keys become which files.
@@ -278,8 +278,7 @@ pub(in crate::kinds) fn validate_no_steps_back(path: &Path<'_>, place: &str, err
 /// the real server does.
 fn validate_told(path: &Path<'_>, file: &Value, errors: &mut Errors) {
     validate_place(&path.child("path"), text(file, "path"), errors);
-    let given = |field: &str| file.get(field).filter(|value| value.is_object());
-    match (given("fieldRef"), given("resourceFieldRef")) {
+    match (object(file, "fieldRef"), object(file, "resourceFieldRef")) {
         (Some(field), amount) => {
             environment::validate_field(&path.child("fieldRef"), field, FIELDS, errors);
             if amount.is_some() {
@@ -303,17 +302,13 @@ fn validate_told(path: &Path<'_>, file: &Value, errors: &mut Errors) {
 
 /// Checks a volume that is made of several sources.
 fn validate_projection(path: &Path<'_>, projection: &Value, errors: &mut Errors) {
-    // In seconds: ten minutes, and what fits 32 bits.
-    const SHORTEST: i64 = 10 * 60;
-    const LONGEST: i64 = 1 << 32;
     let mut places = BTreeSet::new();
     let list = path.child("sources");
     for (index, source) in items(projection, "sources").enumerate() {
         let at = list.index(index);
-        let given = |field: &str| source.get(field).filter(|value| value.is_object());
         let mut count = 0;
         for kind in ["secret", "configMap"] {
-            let Some(files) = given(kind) else {
+            let Some(files) = object(source, kind) else {
                 continue;
             };
             count += 1;
@@ -330,7 +325,7 @@ fn validate_projection(path: &Path<'_>, projection: &Value, errors: &mut Errors)
                 }
             }
         }
-        if let Some(files) = given("downwardAPI") {
+        if let Some(files) = object(source, "downwardAPI") {
             count += 1;
             for file in items(files, "items") {
                 validate_told(&at.child("downwardAPI"), file, errors);
@@ -340,24 +335,11 @@ fn validate_projection(path: &Path<'_>, projection: &Value, errors: &mut Errors)
                 }
             }
         }
-        if let Some(token) = given("serviceAccountToken") {
+        if let Some(token) = object(source, "serviceAccountToken") {
             count += 1;
             let at = at.child("serviceAccountToken");
             let seconds = integer(token, "expirationSeconds").unwrap_or(0);
-            let wrong = if seconds < SHORTEST {
-                "may not specify a duration less than 10 minutes"
-            } else if seconds > LONGEST {
-                "may not specify a duration larger than 2^32 seconds"
-            } else {
-                ""
-            };
-            if !wrong.is_empty() {
-                errors.push(FieldError::invalid(
-                    &at.child("expirationSeconds"),
-                    &seconds.into(),
-                    wrong,
-                ));
-            }
+            token_lifetime::validate(&at, seconds, errors);
             validate_place(&path.child("path"), text(token, "path"), errors);
         }
         if count > 1 {
