@@ -41,6 +41,7 @@ mod networking;
 mod persistent_volume;
 mod pod;
 mod pod_parts;
+mod pod_status;
 mod pod_validation;
 mod policy;
 mod quantities;

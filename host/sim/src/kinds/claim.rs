@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, object, present, remove, set, text, text_at};
+use super::edit::{
+    default_to, ensure_object, entries, object, present, remove, set, text, text_at,
+};
 use super::persistent_volume::{add_finalizer, validate_class, validate_modes};
 use super::pod_validation::supported;
 use super::quantities;
@@ -12,6 +14,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
 const SPEC: Path<'static> = Path::new("spec");
+const STATUS: Path<'static> = Path::new("status");
 /// The two fields for the source of a claim's data.
 const OLDER: &str = "dataSource";
 const NEWER: &str = "dataSourceRef";
@@ -226,6 +229,60 @@ pub(super) fn validate_update(claim: &Value, old: &Value, errors: &mut Errors) {
         "volumeMode",
         errors,
     );
+}
+
+/// Checks what a claim has got, and what of it is still on its way.
+pub(super) fn validate_status(claim: &Value, _old: &Value, errors: &mut Errors) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let status = claim.get("status").unwrap_or(&Value::Null);
+    let validate_amount = |path: &Path<'_>, amount: &Value, errors: &mut Errors| {
+        let whole = resources::quantity(amount).map_or(0, |amount| amount.ceil());
+        if whole < 0 {
+            let why = "must be a valid resource quantity";
+            let whole = i64::try_from(whole).unwrap_or(i64::MIN);
+            errors.push(FieldError::invalid(path, &whole.into(), why));
+        }
+        whole < 0
+    };
+    let path = STATUS.child("capacity");
+    for (name, amount) in entries(status, "capacity") {
+        validate_amount(&path.key(name), amount, errors);
+    }
+    let path = STATUS.child("allocatedResourceStatuses");
+    for (name, state) in entries(status, "allocatedResourceStatuses") {
+        validate_claimed_name(&path, name, errors);
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            let name = Value::from(name.as_str());
+            errors.push(FieldError::not_supported(&path, &name, &STATES));
+        }
+    }
+    let path = STATUS.child("allocatedResources");
+    for (name, amount) in entries(status, "allocatedResources") {
+        let count = errors.len();
+        validate_claimed_name(&path, name, errors);
+        if errors.len() == count && !validate_amount(&path.key(name), amount, errors) {
+            resources::validate_amount(&path.key(name), "storage", amount, errors);
+        }
+    }
+}
+
+/// Checks the name of something that a claim has got: its storage, or what somebody else
+/// than Kubernetes gives.
+fn validate_claimed_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
+    let wrong = names::qualified_name(name);
+    let fits = wrong.is_empty();
+    for wrong in wrong {
+        errors.push(FieldError::invalid_str(path, name, wrong));
+    }
+    if fits && resources::is_native(name) && name != "storage" {
+        errors.push(FieldError::not_supported(path, &name.into(), &["storage"]));
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{
     default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
 };
-use super::{claim, images, label_keys, statuses};
+use super::{claim, images, label_keys, pod_status};
 
 /// The quantities of a pod spec, below the given path, and more; for rows.
 macro_rules! pod_quantities {
@@ -49,7 +49,7 @@ pub(super) use pod_atomic_quantities;
 
 /// The defaults that only a Pod has.
 pub(super) fn default(pod: &mut Value) {
-    statuses::default_addresses(pod);
+    pod_status::default_addresses(pod);
     let Some(spec) = ensure_object(pod, "spec") else {
         return;
     };

@@ -8,7 +8,7 @@ use super::pod::{self, pod_atomic_quantities, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
 use super::{
-    claim, endpoints, namespace, persistent_volume, pod_parts, pod_validation, service, statuses,
+    claim, endpoints, namespace, persistent_volume, pod_parts, pod_status, pod_validation, service,
 };
 use crate::field::Path;
 use crate::names;
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Kind] = &[
         .validated(claim::validate)
         .update_validated(claim::validate_update)
         .update_order(super::row::UpdateOrder::WholeObject)
-        .status_validated(statuses::validate_claim),
+        .status_validated(claim::validate_status),
     Kind::cluster(V1, "PersistentVolume", "persistentvolumes")
         .returned_when_deleted()
         .short(&["pv"])
@@ -157,8 +157,8 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(pod::default)
         .admitted(pod::admit)
         .status_prepared(pod::prepare_create)
-        .status_restored(statuses::restore_pod)
-        .status_validated(statuses::validate_pod)
+        .status_restored(pod_status::restore)
+        .status_validated(pod_status::validate)
         .prepared(|_| {}, pod::prepare_update)
         .parts(pod_parts::prepare, pod_parts::validate)
         .validated(pod_validation::validate)
