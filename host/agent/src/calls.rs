@@ -6,11 +6,20 @@
 //! fairly, and gives them first to whoever has used them least. A plugin has few of
 //! these threads at once, so that one cannot have most of them.
 
+use parking_lot::Mutex;
 use reeve_engine::{Called, Fault};
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// For how long a thread goes on with calls of one plugin before another may have it.
+/// Many calls take less than waking a thread does.
+const TURN: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.
 #[derive(Clone, Debug)]
@@ -19,11 +28,32 @@ pub struct GuestThreads {
     for_each: usize,
 }
 
-/// The part of the threads that one plugin may use.
+/// The part of the threads that one plugin may use. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PluginThreads {
     all: Arc<Semaphore>,
-    own: Arc<Semaphore>,
+    lane: Arc<Lane>,
+}
+
+/// Calls of one plugin, which wait for its threads.
+struct Lane {
+    threads: usize,
+    state: Mutex<LaneState>,
+}
+
+#[derive(Default)]
+struct LaneState {
+    waiting: VecDeque<Call>,
+    /// Threads that serve the lane, or are about to.
+    serving: usize,
+}
+
+type Call = Box<dyn FnOnce() + Send>;
+
+/// One thread's turn at a lane, which then counts as served by it.
+struct Turn {
+    lane: Arc<Lane>,
+    over: bool,
 }
 
 impl Default for GuestThreads {
@@ -41,7 +71,7 @@ impl GuestThreads {
     pub fn new(all: usize, for_each: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all.clamp(1, Semaphore::MAX_PERMITS))),
-            for_each: for_each.clamp(1, Semaphore::MAX_PERMITS),
+            for_each: for_each.max(1),
         }
     }
 
@@ -49,7 +79,10 @@ impl GuestThreads {
     pub fn of_plugin(&self) -> PluginThreads {
         PluginThreads {
             all: Arc::clone(&self.all),
-            own: Arc::new(Semaphore::new(self.for_each)),
+            lane: Arc::new(Lane {
+                threads: self.for_each,
+                state: Mutex::default(),
+            }),
         }
     }
 }
@@ -61,32 +94,119 @@ impl PluginThreads {
     ///
     /// # Errors
     ///
-    /// What the call itself ends with. When the thread panics, so does this.
+    /// What the call itself ends with. When the call panics, so does this.
     pub async fn run<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
     ) -> Result<Called<T>, Fault> {
-        // Nobody closes them; without them the call still runs.
-        let _own = self.own.acquire().await;
-        let _all = self.all.acquire().await;
         let (_wanted, unwanted) = oneshot::channel::<()>();
+        let (answer, answered) = oneshot::channel();
         let runtime = Handle::current();
-        let work = tokio::task::spawn_blocking(move || {
-            runtime.block_on(async move {
-                tokio::select! {
-                    biased;
-                    // Looked at each time that the guest yields.
-                    _ = unwanted => None,
-                    called = call => Some(called),
-                }
-            })
-        });
-        match work.await {
-            Ok(Some(called)) => called,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime ends, or nobody waits any more: nobody sees this.
-            Ok(None) | Err(_) => std::future::pending().await,
+        let work = move || {
+            let called = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(async move {
+                    tokio::select! {
+                        biased;
+                        // Looked at each time that the guest yields.
+                        _ = unwanted => None,
+                        called = call => Some(called),
+                    }
+                })
+            }));
+            // Who asked may be gone.
+            let _ = answer.send(called);
+        };
+        if let Some(turn) = self.lane.put(Box::new(work)) {
+            serve(Handle::current(), Arc::clone(&self.all), turn);
         }
+        match answered.await {
+            Ok(Ok(Some(called))) => called,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // The runtime ends, or nobody waits any more: nobody sees this.
+            Ok(Ok(None)) | Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Lets a thread have a turn, once it is free.
+fn serve(runtime: Handle, all: Arc<Semaphore>, turn: Turn) {
+    match Arc::clone(&all).try_acquire_owned() {
+        Ok(place) => start(runtime, all, Some(place), turn),
+        Err(_) => {
+            let handle = runtime.clone();
+            handle.spawn(async move {
+                // Nobody closes them; without them the calls still run.
+                let place = Arc::clone(&all).acquire_owned().await.ok();
+                start(runtime, all, place, turn);
+            });
+        }
+    }
+}
+
+fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermit>, turn: Turn) {
+    let handle = runtime.clone();
+    // It tells by itself what came of each call.
+    drop(handle.spawn_blocking(move || {
+        let next = turn.take();
+        drop(place);
+        if let Some(turn) = next {
+            serve(runtime, all, turn);
+        }
+    }));
+}
+
+impl Lane {
+    /// Adds a call. Returns a turn for one more thread, if the lane may have it.
+    fn put(self: &Arc<Self>, call: Call) -> Option<Turn> {
+        let mut state = self.state.lock();
+        state.waiting.push_back(call);
+        let more = state.serving < self.threads;
+        state.serving += usize::from(more);
+        more.then(|| Turn {
+            lane: Arc::clone(self),
+            over: false,
+        })
+    }
+}
+
+impl Turn {
+    /// Makes calls until there are none, or the turn is over: then it comes back.
+    fn take(mut self) -> Option<Self> {
+        let end = Instant::now() + TURN;
+        loop {
+            let mut state = self.lane.state.lock();
+            let Some(call) = state.waiting.pop_front() else {
+                // Under the same lock: who adds a call now sees that nobody serves.
+                state.serving -= 1;
+                self.over = true;
+                return None;
+            };
+            drop(state);
+            call();
+            if Instant::now() >= end {
+                return Some(self);
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    /// The runtime may end before the turn comes.
+    fn drop(&mut self) {
+        if !self.over {
+            self.lane.state.lock().serving -= 1;
+        }
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Lane")
+            .field("threads", &self.threads)
+            .field("waiting", &state.waiting.len())
+            .field("serving", &state.serving)
+            .finish()
     }
 }
 
@@ -143,6 +263,50 @@ mod tests {
         // The thread is free again, since the guest has ended.
         assert_eq!(bad.run(async { called(1) }).await.unwrap().value, 1);
         assert!(ended.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_panics_where_it_was_asked_for_and_nowhere_else() {
+        let threads = GuestThreads::new(1, 1).of_plugin();
+        let asked = threads.clone();
+        let call = async { panic!("as told") };
+        let panicked = tokio::spawn(async move { asked.run::<u32>(call).await.map(drop) });
+        assert!(panicked.await.unwrap_err().is_panic());
+        assert_eq!(threads.run(async { called(1) }).await.unwrap().value, 1);
+    }
+
+    /// A plugin with calls without end does not keep the only thread.
+    #[tokio::test]
+    async fn turns_are_taken() {
+        let threads = GuestThreads::new(1, 1);
+        let (many, few) = (threads.of_plugin(), threads.of_plugin());
+        let busy: Vec<_> = (0..1000)
+            .map(|number| {
+                let many = many.clone();
+                let call = async move {
+                    thread::sleep(Duration::from_millis(1));
+                    called(number)
+                };
+                tokio::spawn(async move { many.run(call).await.map(drop) })
+            })
+            .collect();
+        for number in 0..5 {
+            few.run(async move { called(number) }).await.unwrap();
+        }
+        let left = busy.iter().filter(|busy| !busy.is_finished()).count();
+        assert!(left > 500, "{left} are left");
+        for busy in busy {
+            busy.await.unwrap().unwrap();
+        }
+        // The thread tells the answer first, and leaves then.
+        let left = async {
+            while many.lane.state.lock().serving > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), left)
+            .await
+            .unwrap();
     }
 
     #[tokio::test(start_paused = true)]
