@@ -1,5 +1,6 @@
 //! `reeve dev`.
 
+mod grants;
 mod install;
 mod problems;
 mod progress;

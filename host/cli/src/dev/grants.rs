@@ -1,0 +1,287 @@
+//! What plugins are granted: here whatever they ask for.
+
+use super::install::Installer;
+use super::{AGENT_USER, NAMESPACE, sample};
+use crate::output;
+use crate::plugin::Kinds;
+use anyhow::{anyhow, bail};
+use bytes::Bytes;
+use kube::api::{Api, Patch, PatchParams};
+use reeve_agent::delivery;
+use reeve_api::{APPROVE_ASKS_ANNOTATION, PLUGIN_CONFIG_MAP_LABEL, Plugin};
+use reeve_cluster::{Change, ObjectChange, Store, WatchScope, WatchSpec};
+use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::selector::Selector;
+use reeve_core::{Asks, Digest, GroupVersionKind, Manifest, chain};
+use reeve_engine::Limits;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A kind that is missing may come at any moment, and nobody tells.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// What the plugins are granted, by their names.
+pub(crate) type Grants = BTreeMap<String, Granted>;
+
+/// What a plugin is granted. It is never taken back: what it wrote before its
+/// configuration changed is its own to take away.
+#[derive(Default)]
+pub(crate) struct Granted {
+    /// The component and the configuration that ask.
+    asking: Option<(Bytes, Bytes)>,
+    /// Digest and configuration of those that were answered.
+    answered: Option<(Digest, Bytes)>,
+    /// What was told last, a line for each rule.
+    told: Vec<String>,
+}
+
+impl Granted {
+    /// What is new of these lines.
+    fn tell(&mut self, lines: Vec<String>) -> Vec<String> {
+        let new = lines.iter().filter(|line| !self.told.contains(line));
+        let new = new.cloned().collect();
+        self.told = lines;
+        new
+    }
+}
+
+impl Installer {
+    /// Grants what installed plugins ask for when somebody configures them anew, and
+    /// tells of it, without end: what a plugin asks for may depend on its configuration.
+    pub(crate) async fn follow(&self) -> anyhow::Result<()> {
+        let config_maps = GroupVersionKind::new("", "v1", "ConfigMap");
+        let (store, mut changes) = Store::new(self.cluster.clone());
+        let _watch = store.watch(WatchSpec {
+            resource: self.resolve(&config_maps).await?,
+            scope: WatchScope::Namespace(NAMESPACE.to_owned()),
+            selector: Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true"),
+        });
+        loop {
+            tokio::select! {
+                change = changes.recv() => match change {
+                    Some(Change::Object(change)) => self.on_change(&change).await,
+                    Some(Change::State { .. }) => {}
+                    None => bail!("the embedded cluster is no longer watched"),
+                },
+                () = tokio::time::sleep(RETRY) => self.retry().await,
+            }
+        }
+    }
+
+    async fn on_change(&self, change: &ObjectChange) {
+        let name = &change.reference.name;
+        let Some(object) = &change.new else { return };
+        let mut grants = self.grants.lock().await;
+        let Some(granted) = grants.get_mut(name) else {
+            return;
+        };
+        let map = serde_json::from_value(object.value());
+        // What is wrong with it is told by the agent.
+        let Ok(Ok(package)) = map.map(|map| delivery::unpack(name, &[map])) else {
+            return;
+        };
+        granted.asking = Some((package.component, package.config));
+        self.tell(name, granted).await;
+    }
+
+    /// Tries once more what could not be granted.
+    async fn retry(&self) {
+        for (name, granted) in self.grants.lock().await.iter_mut() {
+            self.tell(name, granted).await;
+        }
+    }
+
+    async fn tell(&self, name: &str, granted: &mut Granted) {
+        for line in self.answer(name, granted).await {
+            output::tell(format_args!("{name}: {line}"));
+        }
+    }
+
+    /// Grants what a plugin asks for with this configuration. Returns what was not told
+    /// before, a line for each rule.
+    pub(crate) async fn authorize(
+        &self,
+        name: &str,
+        granted: &mut Granted,
+        component: &Bytes,
+        config: Bytes,
+    ) -> Vec<String> {
+        granted.asking = Some((component.clone(), config));
+        self.answer(name, granted).await
+    }
+
+    async fn answer(&self, name: &str, granted: &mut Granted) -> Vec<String> {
+        let Some((component, config)) = granted.asking.clone() else {
+            return Vec::new();
+        };
+        let asking = (Digest::of(&component), config.clone());
+        if granted.answered.as_ref() == Some(&asking) {
+            return Vec::new();
+        }
+        let lines = match self.manifest(&component, config).await {
+            Ok(manifest) => match self.grant(name, &manifest).await {
+                Ok(rules) => {
+                    granted.answered = Some(asking);
+                    rules
+                }
+                // It is tried again.
+                Err(error) => vec![nothing_granted(error.as_ref())],
+            },
+            // The agent says better what is wrong with it.
+            Err(error) => {
+                granted.answered = Some(asking);
+                vec![nothing_granted(error.as_ref())]
+            }
+        };
+        granted.tell(lines)
+    }
+
+    async fn manifest(&self, component: &Bytes, config: Bytes) -> anyhow::Result<Manifest> {
+        let component = self.engine.load(component.clone()).await?;
+        let limits = Limits::default();
+        let described = component
+            .describe(config, &limits)
+            .await?
+            .value
+            .map_err(|error| anyhow!("{}: {}", error.path, error.message))?;
+        Ok(Manifest::try_from(described)?)
+    }
+
+    async fn grant(&self, name: &str, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+        let kinds = Kinds::of(&self.cluster, manifest).await?;
+        let served = |kind: &GroupVersionKind| kinds.served(kind);
+        let grantee = Grantee {
+            plugin: name,
+            namespace: NAMESPACE,
+            service_account: name,
+            agent: Subject::User(AGENT_USER),
+        };
+        let objects = grant::objects(&grantee, manifest, served);
+        // Rights in namespaces that the manifest names need those namespaces.
+        let namespaces: BTreeSet<&str> = objects
+            .iter()
+            .filter_map(|object| object["metadata"]["namespace"].as_str())
+            .filter(|namespace| *namespace != NAMESPACE)
+            .collect();
+        for namespace in namespaces {
+            self.apply(&sample::namespace(namespace)).await?;
+        }
+        for object in &objects {
+            self.apply(object).await?;
+        }
+        self.approve(name, manifest).await?;
+        let mut lines: Vec<String> = Vec::new();
+        let mut last = String::new();
+        for rule in grant::account_rules(manifest, served) {
+            let place = rule.namespace.as_deref().unwrap_or("all namespaces");
+            let dot = if rule.group.is_empty() { "" } else { "." };
+            let subject = format!("{}{dot}{} in {place}", rule.resource, rule.group);
+            match lines.last_mut().filter(|_| last == subject) {
+                Some(line) => {
+                    line.insert_str(line.find(&subject).unwrap_or(0), &format!("{} ", rule.verb))
+                }
+                None => lines.push(format!("granted: {} {subject}", rule.verb)),
+            }
+            last = subject;
+        }
+        Ok(lines)
+    }
+
+    /// Here the author is the operator: a new version may ask for more.
+    async fn approve(&self, name: &str, manifest: &Manifest) -> anyhow::Result<()> {
+        let plugins: Api<Plugin> = Api::namespaced(self.admin.clone(), NAMESPACE);
+        let token = Asks::of(manifest).token();
+        let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        match plugins.patch(name, &params, &patch).await {
+            // The first version needs no approval.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            patched => {
+                patched?;
+                Ok(())
+            }
+        }
+    }
+}
+
+pub(crate) fn nothing_granted(error: &dyn std::error::Error) -> String {
+    format!("nothing granted: {}", chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::api::rbac::v1::ClusterRole;
+    use kube::api::ListParams;
+    use reeve_engine::{Compiler, Engine, EngineConfig};
+    use reeve_sim::Server;
+
+    async fn rules(client: &kube::Client) -> String {
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let mut roles = roles.list(&ListParams::default()).await.unwrap().items;
+        roles.retain(|role| role.metadata.name.as_deref().unwrap().contains("chameleon"));
+        serde_json::to_string(&roles).unwrap()
+    }
+
+    /// What a plugin asks for depends on its configuration, which comes later, may be
+    /// broken for a while, and stays when a new version is installed.
+    #[tokio::test]
+    async fn what_a_configuration_asks_for_is_granted() {
+        let server = Server::default();
+        let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess)).unwrap();
+        let installer = Installer::new(server.client(), engine);
+        installer.prepare(true).await.unwrap();
+        let guest = reeve_test_support::guest("chameleon");
+        let component = Bytes::from(std::fs::read(guest).unwrap());
+        let granted = installer.install("chameleon", &component).await.unwrap();
+        assert!(
+            granted.iter().any(|rule| rule.contains("configmaps")),
+            "{granted:?}"
+        );
+        let maps: Api<ConfigMap> = Api::namespaced(server.client(), NAMESPACE);
+        let configure = async |config: &str| {
+            let patch = json!({"data": {"config.yaml": config}});
+            let patch = Patch::Merge(patch);
+            maps.patch("chameleon", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+        };
+        let comes = async |resource: &str| {
+            let wait = async {
+                while !rules(&server.client()).await.contains(resource) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let came = tokio::time::timeout(Duration::from_secs(30), wait).await;
+            assert!(came.is_ok(), "nothing was granted for {resource}");
+        };
+        let story = async {
+            assert!(!rules(&server.client()).await.contains("limitranges"));
+            configure("writes: [").await;
+            configure("writes: [LimitRange.v1]").await;
+            comes("limitranges").await;
+            configure("describe: refuse").await;
+            // It must not end what the author looks at, and comes later.
+            configure("writes: [Widget.v1.example.com]").await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let widgets = reeve_test_support::samples::open_crd("Widget", "widgets");
+            installer.apply(&widgets).await.unwrap();
+            comes("widgets").await;
+            configure("writes: [").await;
+            configure("writes: [ConfigMap.v1, Secret.v1]").await;
+            comes("secrets").await;
+            let again = installer.install("chameleon", &component).await.unwrap();
+            assert_eq!(again, Vec::<String>::new(), "nothing is new");
+            assert!(
+                rules(&server.client()).await.contains("secrets"),
+                "nor taken away"
+            );
+        };
+        tokio::select! {
+            () = story => {}
+            ended = installer.follow() => panic!("{ended:?}"),
+        }
+    }
+}
