@@ -233,6 +233,8 @@ fn absent(config_map: &ConfigMap) -> DeliveryError {
     let binary = config_map.binary_data.iter().flat_map(BTreeMap::keys);
     let text = config_map.data.iter().flat_map(BTreeMap::keys);
     let read = [CONFIG, SIGNATURE, parts::PART, parts::GENERATION];
+    // It names nothing: it is blank.
+    let text = text.filter(|key| *key != COMPONENT);
     let unread = binary
         .chain(text)
         .filter(|key| !read.contains(&key.as_str()));

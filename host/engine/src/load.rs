@@ -58,7 +58,9 @@ pub enum LoadError {
         limit: u64,
     },
     /// The component is valid and cannot be compiled.
-    #[error("the component cannot be compiled: {reason}; build it again, without features of WebAssembly that this host does not have")]
+    #[error(
+        "the component is valid and cannot be compiled: {reason}; this is a limit or a fault of the compiler: build the component with smaller functions, or report it"
+    )]
     Compile {
         /// Why.
         reason: String,
