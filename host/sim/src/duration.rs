@@ -27,8 +27,6 @@ const UNITS: [(&str, u64); 8] = [
 ];
 /// The longest duration below zero; above, it is one less.
 const MAX: u64 = 1 << 63;
-/// So many digits behind a point are read; a nanosecond needs thirteen of an hour.
-const FRACTION: usize = 18;
 
 /// Reads a duration, in nanoseconds.
 ///
@@ -90,16 +88,19 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// The part of a unit that the digits behind a point tell.
+/// The part of a unit that the digits behind a point tell, computed as Go does: with as
+/// many digits as fit, and with floating point.
 fn part_of(length: u64, digits: &str) -> u64 {
-    let unit = u128::from(length);
-    let (mut part, mut scale) = (0, 1);
-    for digit in digits.bytes().take(FRACTION) {
-        scale *= 10;
-        part = part * 10 + u128::from(digit - b'0');
+    let (mut part, mut scale) = (0_u64, 1.0_f64);
+    for digit in digits.bytes() {
+        let next = (part <= (MAX - 1) / 10).then(|| part * 10 + u64::from(digit - b'0'));
+        let Some(next) = next.filter(|next| *next <= MAX) else {
+            break;
+        };
+        part = next;
+        scale *= 10.0;
     }
-    // Less than a whole unit.
-    u64::try_from(part * unit / scale).unwrap_or(length)
+    (part as f64 * (length as f64 / scale)) as u64
 }
 
 /// A text in quotes, every byte of it that is not ASCII as a number.
@@ -138,7 +139,7 @@ mod tests {
             (".5s", SECOND / 2),
             ("1.s", SECOND),
             ("1µs2ns", 1002),
-            ("0.33333333333333333333h", 1_199_999_999_999),
+            ("0.33333333333333333333h", 1_200_000_000_000),
             ("9223372036854775807ns", i64::MAX),
             ("-9223372036854775808ns", i64::MIN),
         ] {

@@ -66,6 +66,7 @@ pub(crate) fn allocate<'a>(
     resource: &Resource,
     object: &mut Value,
     old: Option<&Value>,
+    dry_run: bool,
 ) -> Result<Option<Claim<'a>>, ApiError> {
     if *resource.table != *TABLE {
         return Ok(None);
@@ -77,6 +78,7 @@ pub(crate) fn allocate<'a>(
         ips: ADDRESSES,
         ip_used: &|ip| taken.has_ip(ip, &own),
         port_used: &|port| taken.has_port(port, &own),
+        dry_run,
     };
     kinds::allocate_for_service(object, old, &pool).map_err(|refusal| refused(object, refusal))?;
     Ok(Some(claim))

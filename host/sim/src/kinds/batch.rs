@@ -12,7 +12,7 @@ use super::pod::{default_template, pod_atomic_quantities, pod_quantities};
 use super::pod_validation::{supported, validate_counts, validate_template};
 use super::row::Kind;
 use super::verbs::Subresource;
-use super::{job_policies, job_status, schedule, selectors};
+use super::{job_policies, job_status, quantities, schedule, selectors};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels, LabelSelector, Unsupported};
@@ -341,7 +341,12 @@ fn validate_template_kept(spec: &Value, old: &Value, errors: &mut Errors) {
     let is_idle = integer(status, "active").unwrap_or(0) == 0;
     let never_started = present(status, "startTime").is_none();
     if !(flag(before, "suspend") && is_idle && (never_started || is_suspended)) {
-        validate_immutable(&SPEC.child("template"), spec, before, "template", errors);
+        if !is_same_template(
+            spec.get("template").unwrap_or(&null),
+            before.get("template").unwrap_or(&null),
+        ) {
+            validate_immutable(&SPEC.child("template"), spec, before, "template", errors);
+        }
         return;
     }
     let wanted = spec.get("template").unwrap_or(&null);
@@ -375,7 +380,17 @@ fn validate_template_kept(spec: &Value, old: &Value, errors: &mut Errors) {
             }
         }
     }
-    validate_immutable(&SPEC.child("template.spec"), wanted, &kept, "spec", errors);
+    // Only the spec counts.
+    let of = |template: &Value| json!({"spec": template.get("spec")});
+    if !is_same_template(&of(wanted), &of(&kept)) {
+        validate_immutable(&SPEC.child("template.spec"), wanted, &kept, "spec", errors);
+    }
+}
+
+/// Whether two templates are the same, however their quantities are written.
+fn is_same_template(one: &Value, other: &Value) -> bool {
+    let of = |template: &Value| json!({ "template": template });
+    quantities::is_same(("batch", "v1"), "Job", "spec", &of(one), &of(other))
 }
 
 fn validate_cron_job(job: &Value, errors: &mut Errors) {

@@ -42,11 +42,17 @@ pub(super) fn resolve(pod: &mut Value) {
     }
 }
 
+/// Characters of the value of a label.
+const LABEL_MAX: usize = 63;
+
 fn select(term: &mut Value, labels: &Value) {
     let mut expressions: Vec<Value> = Vec::new();
     for (field, operator) in [(MATCHED, "In"), (MISMATCHED, "NotIn")] {
         for key in items(term, field).filter_map(Value::as_str) {
-            if let Some(value) = labels.get(key) {
+            // A value that is too long to be one is refused, and must not be copied for each key.
+            let value = labels.get(key);
+            let short = |value: &&Value| value.as_str().is_some_and(|text| text.len() <= LABEL_MAX);
+            if let Some(value) = value.filter(short) {
                 expressions.push(json!({"key": key, "operator": operator, "values": [value]}));
             }
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::edit::{
     default_to, ensure_object, entries, flag, integer, items, items_mut, present, set, text,
 };
-use super::{claim, images, label_keys, pod_status};
+use super::{claim, images, pod_status};
 
 /// The quantities of a pod spec, below the given path, and more; for rows.
 macro_rules! pod_quantities {
@@ -109,9 +109,8 @@ pub(super) fn prepare_update(pod: &mut Value, _old: &Value) {
     admit(pod);
 }
 
-/// The status of a new Pod, and what its selectors take from its labels.
-pub(super) fn prepare_create(pod: &mut Value) {
-    label_keys::resolve(pod);
+/// The status of a new Pod.
+pub(super) fn prepare_status(pod: &mut Value) {
     let class = qos_class(pod.get("spec").unwrap_or(&Value::Null));
     set(
         pod,
@@ -204,6 +203,9 @@ fn default_container(container: &mut Value) {
         }
         if let Some(reference) = variable.pointer_mut("/valueFrom/resourceFieldRef") {
             default_to(reference, "divisor", "0");
+        }
+        if let Some(reference) = variable.pointer_mut("/valueFrom/fileKeyRef") {
+            default_to(reference, "optional", false);
         }
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::quantity::{Quantity, QuantityError};
 
@@ -42,6 +42,19 @@ pub(super) fn amounts((group, version): (&str, &str), kind: &str, object: &Value
         schema.amounts(&mut object);
     }
     object
+}
+
+/// Whether two values of a field at the top of objects of a kind are the same, however
+/// their quantities are written.
+pub(super) fn is_same(
+    group_version: (&str, &str),
+    kind: &str,
+    field: &str,
+    one: &Value,
+    other: &Value,
+) -> bool {
+    let of = |value: &Value| amounts(group_version, kind, &json!({field: value}));
+    one == other || of(one) == of(other)
 }
 
 /// Makes another amount of each quantity at `path` that has a binary suffix.

@@ -11,7 +11,7 @@ use super::pod_validation::supported;
 use super::resources::quantity;
 use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS};
 use super::verbs::Subresource;
-use super::{selectors, token_lifetime};
+use super::{quantities, selectors, token_lifetime};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
@@ -70,7 +70,12 @@ pub(super) const ROWS: &[Kind] = &[
         .quantities(&["spec.source.inlineVolumeSpec.capacity.*"])
         .validated(validate_attachment)
         .update_validated(|attachment, old, errors| {
-            validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);
+            let of = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+            let (spec, before) = (of(attachment), of(old));
+            let group_version = ("storage.k8s.io", "v1");
+            if !quantities::is_same(group_version, "VolumeAttachment", "spec", &spec, &before) {
+                validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);
+            }
         }),
     Kind::cluster(V1, "VolumeAttributesClass", "volumeattributesclasses")
         .returned_when_deleted()
@@ -249,21 +254,28 @@ fn validate_class(class: &Value, errors: &mut Errors) {
     validate_topologies(class, errors);
 }
 
+/// Complaints about topologies that are alike: one for each pair in the real server, of
+/// which a small request can have millions.
+const DUPLICATES_MAX: usize = 10_000;
+
 /// Checks on which nodes volumes may be made: terms of labels, no two of them alike.
 fn validate_topologies(class: &Value, errors: &mut Errors) {
     const FIELD: &str = "allowedTopologies";
     let list = Path::new(FIELD);
     // A term without labels is like others that the real server has in its list before
     // it looks at the first one.
-    let mut known = vec![Topology::new(); items(class, FIELD).count()];
+    let mut known = BTreeMap::from([(Topology::new(), items(class, FIELD).count())]);
+    let mut left = DUPLICATES_MAX;
     for (index, term) in items(class, FIELD).enumerate() {
         let path = list.index(index);
         let path = path.child("matchLabelExpressions");
         let topology = validate_topology(&path, term, errors);
-        for _ in known.iter().filter(|other| **other == topology) {
+        let alike = known.entry(topology).or_default();
+        for _ in 0..left.min(*alike) {
             errors.push(FieldError::duplicate(&path, &"".into()));
         }
-        known.push(topology);
+        left -= left.min(*alike);
+        *alike += 1;
     }
 }
 
@@ -297,6 +309,14 @@ fn validate_topology<'a>(list: &Path<'_>, term: &'a Value, errors: &mut Errors) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn complaints_about_topologies_end() {
+        let class = json!({ "allowedTopologies": vec![json!({}); 2000] });
+        let mut errors = Errors::new();
+        validate_topologies(&class, &mut errors);
+        assert_eq!(errors.len(), DUPLICATES_MAX);
+    }
 
     #[test]
     fn topologies_differ_and_have_values() {

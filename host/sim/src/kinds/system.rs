@@ -8,7 +8,8 @@ use super::pod::{self, pod_atomic_quantities, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
 use super::{
-    claim, endpoints, namespace, persistent_volume, pod_parts, pod_status, pod_validation, service,
+    claim, endpoints, label_keys, namespace, persistent_volume, pod_parts, pod_status,
+    pod_validation, service,
 };
 use crate::field::Path;
 use crate::names;
@@ -156,10 +157,10 @@ pub(super) const ROWS: &[Kind] = &[
         .gated(pod_gated!("spec."))
         .defaulted(pod::default)
         .admitted(pod::admit)
-        .status_prepared(pod::prepare_create)
+        .status_prepared(pod::prepare_status)
         .status_restored(pod_status::restore)
         .status_validated(pod_status::validate)
-        .prepared(|_| {}, pod::prepare_update)
+        .prepared(label_keys::resolve, pod::prepare_update)
         .parts(pod_parts::prepare, pod_parts::validate)
         .validated(pod_validation::validate)
         .create_validated(pod_validation::validate_create)

@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
             stamp::requested(resource, &mut object, user);
         }
         stamp::created(resource, &mut object, &self.server.clock.timestamp());
-        let claim = services::allocate(self.server, resource, &mut object, None)?;
+        let claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
         if !errors.is_empty() {
@@ -299,7 +299,13 @@ impl<'a> Writer<'a> {
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
         let claim = match self.part {
-            Part::Whole => services::allocate(self.server, resource, &mut after, Some(before))?,
+            Part::Whole => services::allocate(
+                self.server,
+                resource,
+                &mut after,
+                Some(before),
+                self.dry_run,
+            )?,
             _ => None,
         };
         let errors = match &self.part {

@@ -1,5 +1,7 @@
 //! The environment of a container, and the fields of its pod that it is told.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{amounts, volumes};
@@ -163,6 +165,10 @@ fn validate_file(path: &Path<'_>, reference: &Value, errors: &mut Errors) {
 
 /// Checks that files with variables are in volumes that live as long as their pod.
 pub(super) fn validate_files(path: &Path<'_>, spec: &Value, errors: &mut Errors) {
+    // Of those with one name, the last counts.
+    let volumes: BTreeMap<&str, &Value> = items(spec, "volumes")
+        .map(|volume| (text(volume, "name"), volume))
+        .collect();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.child(list);
         for (index, container) in items(spec, list).enumerate() {
@@ -175,9 +181,7 @@ pub(super) fn validate_files(path: &Path<'_>, spec: &Value, errors: &mut Errors)
                 let path = path.index(index);
                 let path = path.child("valueFrom.fileKeyRef.volumeName");
                 let name = text(reference, "volumeName");
-                // Of those with one name, the last counts.
-                let volumes = items(spec, "volumes").filter(|volume| text(volume, "name") == name);
-                match volumes.last() {
+                match volumes.get(name) {
                     None => errors.push(FieldError::not_found(&path, &name.into())),
                     Some(volume) if object(volume, "emptyDir").is_none() => {
                         let why = "referenced volume must be of type emptyDir";

@@ -8,6 +8,7 @@ use super::containers::validate_image;
 use super::{SPEC, placement, spec_of};
 use crate::field::{Errors, FieldError};
 use crate::kinds::edit::{copy, entries, integer, items, items_mut, present, remove, set, text};
+use crate::kinds::quantities;
 use crate::names;
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -42,7 +43,7 @@ pub(in crate::kinds) fn validate(pod: &Value, old: &Value, errors: &mut Errors) 
     if present(before, "schedulingGates").is_some() {
         place(&mut spec, before, errors);
     }
-    if spec != *before {
+    if !quantities::is_same(("", "v1"), "Pod", "spec", &spec, before) {
         errors.push(FieldError::forbidden(&SPEC, FORBIDDEN));
     }
 }
@@ -96,9 +97,9 @@ fn validate_tolerations_kept(spec: &Value, before: &Value, errors: &mut Errors) 
     let lasting = |toleration: &Value| {
         let mut toleration = toleration.clone();
         remove(&mut toleration, "tolerationSeconds");
-        toleration
+        toleration.to_string()
     };
-    let kept: Vec<Value> = items(spec, "tolerations").map(lasting).collect();
+    let kept: BTreeSet<String> = items(spec, "tolerations").map(lasting).collect();
     if items(before, "tolerations").any(|toleration| !kept.contains(&lasting(toleration))) {
         errors.push(FieldError::forbidden(
             &path,
@@ -231,6 +232,13 @@ mod tests {
     }
 
     const OTHER: &str = "spec: Forbidden: pod updates may not change fields other than";
+
+    #[test]
+    fn amounts_may_be_written_otherwise() {
+        let with = |memory: &str| json!({"overhead": {"memory": memory}});
+        check(with("1Gi"), with("1073741824"), "");
+        check(with("1Gi"), with("1073741825"), OTHER);
+    }
 
     #[test]
     fn deadlines_are_set_and_cut() {

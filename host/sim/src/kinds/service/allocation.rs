@@ -25,6 +25,8 @@ pub struct Pool<'a> {
     pub ip_used: &'a dyn Fn(&str) -> bool,
     /// Whether another Service has a port.
     pub port_used: &'a dyn Fn(i64) -> bool,
+    /// Whether nothing is stored. Then an address that is taken is no mistake.
+    pub dry_run: bool,
 }
 
 /// Why a Service does not get what it asks for.
@@ -63,13 +65,19 @@ impl ClusterIps {
         network(ip) == network(self.network)
     }
 
-    /// The first address for which `used` says no; none when all are taken.
-    fn free(self, used: &dyn Fn(&str) -> bool) -> Option<String> {
+    /// The first and the last address that are given out: neither the network's own nor the
+    /// broadcast address is.
+    fn usable(self) -> (Ipv4Addr, Ipv4Addr) {
         let base = u32::from(self.network);
         let bits = 32_u32.saturating_sub(u32::from(self.prefix));
         let last = base | u32::try_from((1_u64 << bits) - 1).unwrap_or(u32::MAX);
-        // The network's own address and the broadcast address are not given out.
-        (base.saturating_add(1)..last)
+        (base.saturating_add(1).into(), last.saturating_sub(1).into())
+    }
+
+    /// The first address for which `used` says no; none when all are taken.
+    fn free(self, used: &dyn Fn(&str) -> bool) -> Option<String> {
+        let (first, last) = self.usable();
+        (u32::from(first)..=u32::from(last))
             .map(|ip| Ipv4Addr::from(ip).to_string())
             .find(|ip| !used(ip))
     }
@@ -129,10 +137,18 @@ fn give_address(
     if wanted == NONE || old.is_some_and(has_address) {
         return Ok(());
     }
-    let why = if wanted.parse().is_ok_and(|ip| !pool.ips.has(ip)) {
-        "the provided network does not match the current range"
-    } else if (pool.ip_used)(&wanted) {
-        "provided IP is already allocated"
+    let wanted_ip: Option<Ipv4Addr> = wanted.parse().ok();
+    let (first, last) = pool.ips.usable();
+    let why = if !pool.dry_run && wanted_ip.is_some_and(|ip| !pool.ips.has(ip)) {
+        "the provided network does not match the current range".to_owned()
+    } else if wanted_ip.is_some_and(|ip| !(first..=last).contains(&ip)) {
+        format!(
+            "the provided IP ({wanted}) is not in the valid range. The range of valid IPs is \
+             {}/{}",
+            pool.ips.network, pool.ips.prefix
+        )
+    } else if !pool.dry_run && (pool.ip_used)(&wanted) {
+        "provided IP is already allocated".to_owned()
     } else {
         return Ok(());
     };
@@ -325,6 +341,7 @@ mod tests {
             ips: IPS,
             ip_used: &|_| false,
             port_used: &|port| port == 30003,
+            dry_run: false,
         };
         allocate(&mut service, old.as_ref(), &pool)?;
         Ok(service["spec"].take())
@@ -349,6 +366,7 @@ mod tests {
             ips: IPS,
             ip_used,
             port_used: &|_| false,
+            dry_run: false,
         };
         allocate(&mut service, None, &pool(&|ip| ip == "10.0.0.1")).unwrap();
         let spec = &service["spec"];
@@ -361,6 +379,42 @@ mod tests {
         assert_eq!(service, once);
         let mut other = json!({"spec": {"type": "ClusterIP"}});
         assert!(allocate(&mut other, None, &pool(&|_| true)).is_err());
+    }
+
+    #[test]
+    fn only_usable_addresses_are_had_and_a_dry_run_takes_none() {
+        let said = |ip: &str, dry_run: bool| {
+            let mut service =
+                json!({"spec": {"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip]}});
+            let pool = Pool {
+                ips: IPS,
+                ip_used: &|ip| ip == "10.0.0.1",
+                port_used: &|_| false,
+                dry_run,
+            };
+            match allocate(&mut service, None, &pool) {
+                Ok(()) => String::new(),
+                Err(Refusal::Invalid(errors)) => errors.aggregate(),
+                Err(Refusal::Failed(why) | Refusal::Untyped(why)) => why,
+            }
+        };
+        let refused = |ip: &str, why: &str| {
+            format!("spec.clusterIPs: Invalid value: [\"{ip}\"]: failed to allocate IP {ip}: {why}")
+        };
+        let outside = |ip: &str| {
+            let why = "is not in the valid range. The range of valid IPs is 10.0.0.0/30";
+            refused(ip, &format!("the provided IP ({ip}) {why}"))
+        };
+        for edge in ["10.0.0.0", "10.0.0.3"] {
+            assert_eq!(said(edge, false), outside(edge));
+        }
+        let other = "the provided network does not match the current range";
+        assert_eq!(said("10.0.1.1", false), refused("10.0.1.1", other));
+        assert_eq!(said("10.0.1.1", true), outside("10.0.1.1"));
+        let taken = "provided IP is already allocated";
+        assert_eq!(said("10.0.0.1", false), refused("10.0.0.1", taken));
+        assert_eq!(said("10.0.0.1", true), "");
+        assert_eq!(said("10.0.0.2", false), "");
     }
 
     #[test]
