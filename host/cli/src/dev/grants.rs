@@ -28,15 +28,20 @@ pub(crate) type Grants = BTreeMap<String, Granted>;
 /// configuration changed is its own to take away.
 #[derive(Default)]
 pub(crate) struct Granted {
-    /// The component and the configuration that ask.
+    /// The component and the configuration that ask, and have no answer yet.
     asking: Option<(Bytes, Bytes)>,
-    /// Digest and configuration of those that were answered.
+    /// Digest and configuration of those that were answered last.
     answered: Option<(Digest, Bytes)>,
     /// What was told last, a line for each rule.
     told: Vec<String>,
 }
 
 impl Granted {
+    fn ask(&mut self, component: Bytes, config: Bytes) {
+        let asking = (Digest::of(&component), config);
+        self.asking = (self.answered.as_ref() != Some(&asking)).then_some((component, asking.1));
+    }
+
     /// What is new of these lines.
     fn tell(&mut self, lines: Vec<String>) -> Vec<String> {
         let new = lines.iter().filter(|line| !self.told.contains(line));
@@ -81,7 +86,7 @@ impl Installer {
         let Ok(Ok(package)) = map.map(|map| delivery::unpack(name, &[map])) else {
             return;
         };
-        granted.asking = Some((package.component, package.config));
+        granted.ask(package.component, package.config);
         self.tell(name, granted).await;
     }
 
@@ -100,39 +105,35 @@ impl Installer {
 
     /// Grants what a plugin asks for with this configuration. Returns what was not told
     /// before, a line for each rule.
-    pub(crate) async fn authorize(
+    pub(super) async fn authorize(
         &self,
         name: &str,
         granted: &mut Granted,
         component: &Bytes,
         config: Bytes,
     ) -> Vec<String> {
-        granted.asking = Some((component.clone(), config));
+        granted.ask(component.clone(), config);
         self.answer(name, granted).await
     }
 
+    /// Answers what a plugin asks for and has no answer to. Returns what is new of it.
     async fn answer(&self, name: &str, granted: &mut Granted) -> Vec<String> {
         let Some((component, config)) = granted.asking.clone() else {
             return Vec::new();
         };
-        let asking = (Digest::of(&component), config.clone());
-        if granted.answered.as_ref() == Some(&asking) {
-            return Vec::new();
-        }
-        let lines = match self.manifest(&component, config).await {
-            Ok(manifest) => match self.grant(name, &manifest).await {
-                Ok(rules) => {
-                    granted.answered = Some(asking);
-                    rules
-                }
-                // It is tried again.
-                Err(error) => vec![nothing_granted(error.as_ref())],
-            },
-            // The agent says better what is wrong with it.
-            Err(error) => {
-                granted.answered = Some(asking);
-                vec![nothing_granted(error.as_ref())]
+        let granting = match self.manifest(&component, config.clone()).await {
+            Ok(manifest) => self.grant(name, &manifest).await,
+            // The agent says better what is wrong with it; it will be wrong again.
+            Err(error) => Ok(vec![nothing_granted(error.as_ref())]),
+        };
+        let lines = match granting {
+            Ok(lines) => {
+                granted.asking = None;
+                granted.answered = Some((Digest::of(&component), config));
+                lines
             }
+            // It is tried again.
+            Err(error) => vec![nothing_granted(error.as_ref())],
         };
         granted.tell(lines)
     }
