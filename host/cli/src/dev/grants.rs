@@ -52,8 +52,9 @@ impl Granted {
 }
 
 impl Installer {
-    /// Grants what installed plugins ask for when somebody configures them anew, and
-    /// tells of it, without end: what a plugin asks for may depend on its configuration.
+    /// Grants what plugins ask for when somebody configures them anew or delivers one
+    /// besides, and tells of it, without end: what a plugin asks for may depend on its
+    /// configuration.
     pub(crate) async fn follow(&self) -> anyhow::Result<()> {
         let config_maps = GroupVersionKind::new("", "v1", "ConfigMap");
         let (store, mut changes) = Store::new(self.cluster.clone());
@@ -78,14 +79,12 @@ impl Installer {
         let name = &change.reference.name;
         let Some(object) = &change.new else { return };
         let mut grants = self.grants.lock().await;
-        let Some(granted) = grants.get_mut(name) else {
-            return;
-        };
         let map = serde_json::from_value(object.value());
         // What is wrong with it is told by the agent.
         let Ok(Ok(package)) = map.map(|map| delivery::unpack(name, &[map])) else {
             return;
         };
+        let granted = grants.entry(name.clone()).or_default();
         granted.ask(package.component, package.config);
         self.tell(name, granted).await;
     }
@@ -222,7 +221,12 @@ mod tests {
     async fn rules(client: &kube::Client) -> String {
         let roles: Api<ClusterRole> = Api::all(client.clone());
         let mut roles = roles.list(&ListParams::default()).await.unwrap().items;
-        roles.retain(|role| role.metadata.name.as_deref().unwrap().contains("chameleon"));
+        roles.retain(|role| {
+            let name = role.metadata.name.as_deref().unwrap();
+            ["-chameleon-", "-other-"]
+                .iter()
+                .any(|part| name.contains(part))
+        });
         serde_json::to_string(&roles).unwrap()
     }
 
@@ -273,6 +277,17 @@ mod tests {
             configure("writes: [").await;
             configure("writes: [ConfigMap.v1, Secret.v1]").await;
             comes("secrets").await;
+            // Somebody may deliver one without the sources.
+            let delivered = json!({
+                "metadata": {"name": "other", "labels": {PLUGIN_CONFIG_MAP_LABEL: "true"}},
+                "binaryData": {"plugin.wasm": k8s_openapi::ByteString(component.to_vec())},
+                "data": {"config.yaml": "writes: [Service.v1]"},
+            });
+            let delivered = serde_json::from_value(delivered).unwrap();
+            maps.create(&kube::api::PostParams::default(), &delivered)
+                .await
+                .unwrap();
+            comes("services").await;
             let again = installer.install("chameleon", &component).await.unwrap();
             assert_eq!(again, Vec::<String>::new(), "nothing is new");
             assert!(
