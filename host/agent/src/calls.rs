@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// For how long a thread goes on with calls of one plugin before another may have it.
-/// Many calls take less than waking a thread does.
+/// For how long a thread goes on with calls of one plugin before another may have it, so
+/// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.

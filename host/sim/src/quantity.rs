@@ -98,6 +98,13 @@ impl Quantity {
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let parts = split(text)?;
         let (format, scale, shift) = interpret(parts.suffix)?;
+        let number = text.strip_suffix(parts.suffix).unwrap_or(text);
+        // Without any digit it is zero, as long as it is an integer for the server.
+        if !number.contains(|c: char| c.is_ascii_digit())
+            && milli::short(&parts, format, scale, shift).is_none()
+        {
+            return Err(QuantityError::Number);
+        }
         let digits = parts.whole.len() + parts.fraction.len();
         let places = i32::try_from(parts.fraction.len()).map_err(|_| QuantityError::Number)?;
         let scale = scale.saturating_sub(places);
@@ -490,6 +497,9 @@ mod tests {
         check("1K", QuantityError::Suffix);
         check("1Gi5", QuantityError::Suffix);
         check("1e", QuantityError::Suffix);
+        check("Pi", QuantityError::Number);
+        check("-.e-12", QuantityError::Number);
+        assert!(Quantity::parse("Ti").is_ok());
         check("1e18446744073709551616", QuantityError::Suffix);
     }
 

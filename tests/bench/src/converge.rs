@@ -35,22 +35,26 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     };
     let (mut bare, mut full, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut starts = Vec::new();
+    let bare_time = async || {
+        let begun = Instant::now();
+        let following = bare_loop.run(agent_client.clone()).await?;
+        let time = begun.elapsed().as_secs_f64();
+        drop(following);
+        world.clear(&applies).await?;
+        anyhow::Ok(time)
+    };
+    let full_times = async || {
+        let times = agent(&agent_client, &engine, world.units()).await?;
+        world.clear(&applies).await?;
+        anyhow::Ok(times)
+    };
     for round in 0..=ROUNDS {
         // Whoever is second finds the server as the first has left it.
-        let mut loop_time = None;
-        if round % 2 == 0 {
-            loop_time = Some(time(&bare_loop, &agent_client).await?);
-            world.clear(&applies).await?;
-        }
-        let (start, agent_time) = agent(&agent_client, &engine, world.units()).await?;
-        world.clear(&applies).await?;
-        let loop_time = match loop_time {
-            Some(loop_time) => loop_time,
-            None => {
-                let loop_time = time(&bare_loop, &agent_client).await?;
-                world.clear(&applies).await?;
-                loop_time
-            }
+        let (loop_time, (start, agent_time)) = if round % 2 == 0 {
+            (bare_time().await?, full_times().await?)
+        } else {
+            let times = full_times().await?;
+            (bare_time().await?, times)
         };
         // The first round warms the server up.
         if round > 0 {
@@ -84,15 +88,6 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     );
     tokio::task::spawn_blocking(move || drop(server)).await?;
     Ok(())
-}
-
-/// The loop, from its start to the last answer.
-async fn time(bare_loop: &BareLoop, client: &kube::Client) -> Result<f64> {
-    let begun = Instant::now();
-    let following = bare_loop.run(client.clone()).await?;
-    let time = begun.elapsed().as_secs_f64();
-    drop(following);
-    Ok(time)
 }
 
 /// The agent, from its start to the first unit that is ready, and to the last object in

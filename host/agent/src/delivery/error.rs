@@ -229,10 +229,12 @@ fn file(found: &[String]) -> String {
     };
     let lower = file.to_ascii_lowercase();
     let ends = |endings: [&str; 2]| endings.iter().any(|ending| lower.ends_with(ending));
-    let key = match () {
-        () if ends([".zst", ".zstd"]) => ZSTD,
-        () if ends([".gz", ".gzip"]) => GZIP,
-        () => PLAIN,
+    let key = if ends([".zst", ".zstd"]) {
+        ZSTD
+    } else if ends([".gz", ".gzip"]) {
+        GZIP
+    } else {
+        PLAIN
     };
     format!("{key}={file}")
 }

@@ -24,12 +24,20 @@ const RETRY: Duration = Duration::from_secs(2);
 /// What the plugins are granted, by their names.
 pub(crate) type Grants = BTreeMap<String, Granted>;
 
+/// Who asks for what its manifest says.
+#[derive(Clone)]
+struct Asking {
+    digest: Digest,
+    component: Bytes,
+    config: Bytes,
+}
+
 /// What a plugin is granted. It is never taken back: what it wrote before its
 /// configuration changed is its own to take away.
 #[derive(Default)]
 pub(crate) struct Granted {
     /// The component and the configuration that ask, and have no answer yet.
-    asking: Option<(Bytes, Bytes)>,
+    asking: Option<Asking>,
     /// Digest and configuration of those that were answered last.
     answered: Option<(Digest, Bytes)>,
     /// What was told last, a line for each rule.
@@ -37,13 +45,18 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    fn ask(&mut self, component: Bytes, config: Bytes) {
-        let asking = (Digest::of(&component), config);
-        self.asking = (self.answered.as_ref() != Some(&asking)).then_some((component, asking.1));
+    fn ask(&mut self, digest: Digest, component: Bytes, config: Bytes) {
+        let known = self.answered.as_ref();
+        let is_answered = known.is_some_and(|known| *known == (digest, config.clone()));
+        self.asking = (!is_answered).then_some(Asking {
+            digest,
+            component,
+            config,
+        });
     }
 
     /// What is new of these lines.
-    fn tell(&mut self, lines: Vec<String>) -> Vec<String> {
+    fn news(&mut self, lines: Vec<String>) -> Vec<String> {
         let new = lines.iter().filter(|line| !self.told.contains(line));
         let new = new.cloned().collect();
         self.told = lines;
@@ -77,28 +90,26 @@ impl Installer {
 
     async fn on_change(&self, change: &ObjectChange) {
         let name = &change.reference.name;
-        let Some(object) = &change.new else { return };
         let mut grants = self.grants.lock().await;
+        let Some(object) = &change.new else {
+            // Whoever delivers it again is told again.
+            grants.remove(name);
+            return;
+        };
         let map = serde_json::from_value(object.value());
         // What is wrong with it is told by the agent.
         let Ok(Ok(package)) = map.map(|map| delivery::unpack(name, &[map])) else {
             return;
         };
         let granted = grants.entry(name.clone()).or_default();
-        granted.ask(package.component, package.config);
-        self.tell(name, granted).await;
+        granted.ask(package.digest, package.component, package.config);
+        tell(name, self.answer(name, granted).await);
     }
 
     /// Tries once more what could not be granted.
     async fn retry(&self) {
         for (name, granted) in self.grants.lock().await.iter_mut() {
-            self.tell(name, granted).await;
-        }
-    }
-
-    async fn tell(&self, name: &str, granted: &mut Granted) {
-        for line in self.answer(name, granted).await {
-            output::tell(format_args!("{name}: {line}"));
+            tell(name, self.answer(name, granted).await);
         }
     }
 
@@ -111,16 +122,16 @@ impl Installer {
         component: &Bytes,
         config: Bytes,
     ) -> Vec<String> {
-        granted.ask(component.clone(), config);
+        granted.ask(Digest::of(component), component.clone(), config);
         self.answer(name, granted).await
     }
 
     /// Answers what a plugin asks for and has no answer to. Returns what is new of it.
     async fn answer(&self, name: &str, granted: &mut Granted) -> Vec<String> {
-        let Some((component, config)) = granted.asking.clone() else {
+        let Some(asking) = granted.asking.clone() else {
             return Vec::new();
         };
-        let granting = match self.manifest(&component, config.clone()).await {
+        let granting = match self.manifest(&asking).await {
             Ok(manifest) => self.grant(name, &manifest).await,
             // The agent says better what is wrong with it; it will be wrong again.
             Err(error) => Ok(vec![nothing_granted(error.as_ref())]),
@@ -128,20 +139,20 @@ impl Installer {
         let lines = match granting {
             Ok(lines) => {
                 granted.asking = None;
-                granted.answered = Some((Digest::of(&component), config));
+                granted.answered = Some((asking.digest, asking.config));
                 lines
             }
             // It is tried again.
             Err(error) => vec![nothing_granted(error.as_ref())],
         };
-        granted.tell(lines)
+        granted.news(lines)
     }
 
-    async fn manifest(&self, component: &Bytes, config: Bytes) -> anyhow::Result<Manifest> {
-        let component = self.engine.load(component.clone()).await?;
+    async fn manifest(&self, asking: &Asking) -> anyhow::Result<Manifest> {
+        let component = self.engine.load(asking.component.clone()).await?;
         let limits = Limits::default();
         let described = component
-            .describe(config, &limits)
+            .describe(asking.config.clone(), &limits)
             .await?
             .value
             .map_err(|error| anyhow!("{}: {}", error.path, error.message))?;
@@ -205,7 +216,14 @@ impl Installer {
     }
 }
 
-pub(crate) fn nothing_granted(error: &dyn std::error::Error) -> String {
+/// Tells what a plugin was granted.
+pub(super) fn tell(name: &str, lines: Vec<String>) {
+    for line in lines {
+        output::tell(format_args!("{name}: {line}"));
+    }
+}
+
+pub(super) fn nothing_granted(error: &dyn std::error::Error) -> String {
     format!("nothing granted: {}", chain(error))
 }
 

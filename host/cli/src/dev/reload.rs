@@ -1,7 +1,7 @@
 //! Rebuilds and swaps a plugin when its source is saved.
 
-use super::Source;
 use super::install::Installer;
+use super::{Source, grants};
 use crate::output;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -111,11 +111,7 @@ async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Inst
         return;
     }
     match installer.install(name, &component).await {
-        Ok(granted) => {
-            for line in granted {
-                output::tell(format_args!("{name}: {line}"));
-            }
-        }
+        Ok(granted) => grants::tell(name, granted),
         Err(error) => {
             let why = chain(error.as_ref());
             output::tell(format_args!("{name}: not installed: {why}"));

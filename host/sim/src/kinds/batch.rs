@@ -390,7 +390,7 @@ fn validate_template_kept(spec: &Value, old: &Value, errors: &mut Errors) {
 /// Whether two templates are the same, however their quantities are written.
 fn is_same_template(one: &Value, other: &Value) -> bool {
     let of = |template: &Value| json!({ "template": template });
-    quantities::is_same(("batch", "v1"), "Job", "spec", &of(one), &of(other))
+    quantities::is_same_spec(("batch", "v1"), "Job", &of(one), &of(other))
 }
 
 fn validate_cron_job(job: &Value, errors: &mut Errors) {

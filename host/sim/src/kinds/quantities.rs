@@ -44,16 +44,14 @@ pub(super) fn amounts((group, version): (&str, &str), kind: &str, object: &Value
     object
 }
 
-/// Whether two values of a field at the top of objects of a kind are the same, however
-/// their quantities are written.
-pub(super) fn is_same(
+/// Whether two specs of a kind are the same, however their quantities are written.
+pub(super) fn is_same_spec(
     group_version: (&str, &str),
     kind: &str,
-    field: &str,
     one: &Value,
     other: &Value,
 ) -> bool {
-    let of = |value: &Value| amounts(group_version, kind, &json!({field: value}));
+    let of = |spec: &Value| amounts(group_version, kind, &json!({"spec": spec}));
     one == other || of(one) == of(other)
 }
 

@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Kind] = &[
             let of = |object: &Value| object.get("spec").cloned().unwrap_or_default();
             let (spec, before) = (of(attachment), of(old));
             let group_version = ("storage.k8s.io", "v1");
-            if !quantities::is_same(group_version, "VolumeAttachment", "spec", &spec, &before) {
+            if !quantities::is_same_spec(group_version, "VolumeAttachment", &spec, &before) {
                 validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);
             }
         }),

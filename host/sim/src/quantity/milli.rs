@@ -37,7 +37,12 @@ pub fn milli_value(text: &str) -> Result<i64, QuantityError> {
 }
 
 /// A number that fits an integer, and its power of ten.
-fn short(parts: &Parts<'_>, format: Format, exponent: i32, shift: u32) -> Option<(i64, i32)> {
+pub(super) fn short(
+    parts: &Parts<'_>,
+    format: Format,
+    exponent: i32,
+    shift: u32,
+) -> Option<(i64, i32)> {
     let digits = parts.whole.len() + parts.fraction.len();
     let (room, factor, scale) = match format {
         Format::Decimal | Format::Exponent => (FAST_DIGITS, 1, exponent),

@@ -43,7 +43,7 @@ pub(in crate::kinds) fn validate(pod: &Value, old: &Value, errors: &mut Errors) 
     if present(before, "schedulingGates").is_some() {
         place(&mut spec, before, errors);
     }
-    if !quantities::is_same(("", "v1"), "Pod", "spec", &spec, before) {
+    if !quantities::is_same_spec(("", "v1"), "Pod", &spec, before) {
         errors.push(FieldError::forbidden(&SPEC, FORBIDDEN));
     }
 }
