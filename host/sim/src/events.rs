@@ -58,7 +58,7 @@ pub(crate) fn is_recorded(shared: &Shared, about: &Value, reason: &str, message:
     let prefix = format!("{}/", namespace(about));
     let inside = Range {
         prefix: &prefix,
-        after: "",
+        from: "",
     };
     let uid = meta::text(about, "uid");
     let page = shared.store.list(TABLE, &inside, None);

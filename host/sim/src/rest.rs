@@ -83,7 +83,7 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
         Verb::Update => update::update(call),
         Verb::Patch => patch::patch(call),
         Verb::Delete => delete::delete(call),
-        Verb::DeleteCollection => delete_collection::delete_collection(call),
+        Verb::DeleteCollection => delete_collection::delete_collection(call).await,
     }
     .unwrap_or_else(|error| response::refusal_in(call.accepted.encoding, &error));
     if let Some(warning) = call.resource.deprecation() {

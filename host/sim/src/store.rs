@@ -371,14 +371,17 @@ mod tests {
         assert_eq!(then.objects[1].value()["x"], 1);
         let one = Range {
             prefix: "ns/",
-            after: "",
+            from: "",
         };
         assert_eq!(names(&store.list("as", &one, None).unwrap()), ["ns/b"]);
-        let rest = Range {
-            prefix: "",
-            after: "ns-2/c",
-        };
-        assert_eq!(names(&store.list("as", &rest, None).unwrap()), ["ns/b"]);
+        for (from, expected) in [
+            ("ns-2/c", &["ns-2/c", "ns/b"][..]),
+            ("ns-2/c\0", &["ns/b"]),
+            ("ns/b", &["ns/b"]),
+        ] {
+            let rest = Range { prefix: "", from };
+            assert_eq!(names(&store.list("as", &rest, None).unwrap()), expected);
+        }
     }
 
     #[test]

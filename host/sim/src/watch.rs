@@ -133,7 +133,7 @@ impl Watch {
         }
         let range = Range {
             prefix: self.request.selection.prefix(),
-            after: "",
+            from: "",
         };
         match self.store.list(&self.request.table, &range, None) {
             Err(compacted) => self.fail(&expired(compacted, 0)),

@@ -261,7 +261,7 @@ pub(super) fn list(shared: &Shared, table: &str, namespace: &str) -> Vec<Value> 
     };
     let range = Range {
         prefix: &prefix,
-        after: "",
+        from: "",
     };
     let page = shared.store.list(table, &range, None);
     let objects = page.map(|page| page.objects).unwrap_or_default();

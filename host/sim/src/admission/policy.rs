@@ -282,7 +282,7 @@ fn params(request: &Request<'_>, spec: &Value, binding: &Value) -> Result<Vec<Va
             };
             let inside = Range {
                 prefix: &prefix,
-                after: "",
+                from: "",
             };
             let page = store.list(&resource.table, &inside, None);
             let objects = page.map(|page| page.objects).unwrap_or_default();

@@ -59,7 +59,7 @@ impl Ending {
             let prefix = format!("{name}/");
             let inside = Range {
                 prefix: &prefix,
-                after: "",
+                from: "",
             };
             for table in shared.store.tables() {
                 let page = shared.store.list(&table, &inside, None);

@@ -49,7 +49,7 @@ fn is_used(shared: &Shared, claim: &Object) -> bool {
     let prefix = format!("{}/", claim.namespace());
     let inside = Range {
         prefix: &prefix,
-        after: "",
+        from: "",
     };
     let page = shared.store.list(PODS, &inside, None);
     let pods = page.map(|page| page.objects).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! are not checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use k8s_openapi::jiff::civil::Date;
 use serde_json::Number;
@@ -30,16 +30,18 @@ const TIME: &str = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:
 /// Of the digits of a credit card.
 const CARD: &str = r"^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})$";
 
-/// Whether a text matches one of the patterns above.
+/// Whether a text matches one of the patterns above. Each is compiled when it is first
+/// needed: some take longer than all else that a small cluster does.
 fn is_like(pattern: &'static str, text: &str) -> bool {
-    static COMPILED: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| {
-        let patterns = PATTERNS.into_iter().map(|(_, pattern)| pattern);
-        let compiled = |pattern| Some((pattern, Pattern::compile(pattern).ok()?));
-        patterns.chain([TIME, CARD]).filter_map(compiled).collect()
-    });
-    let mut compiled = COMPILED.iter();
-    let found = compiled.find(|(known, _)| *known == pattern);
-    found.is_some_and(|(_, compiled)| compiled.matches(text))
+    static COMPILED: [OnceLock<Option<Pattern>>; PATTERNS.len() + 2] =
+        [const { OnceLock::new() }; PATTERNS.len() + 2];
+    let mut patterns = PATTERNS.into_iter().map(|(_, pattern)| pattern);
+    let place = patterns
+        .position(|known| known == pattern)
+        .unwrap_or(PATTERNS.len() + usize::from(pattern == CARD));
+    let compiled = COMPILED.get(place);
+    let compiled = compiled.map(|place| place.get_or_init(|| Pattern::compile(pattern).ok()));
+    compiled.is_some_and(|found| found.as_ref().is_some_and(|found| found.matches(text)))
 }
 
 /// Whether a text is of a format.

@@ -9,14 +9,14 @@ use crate::http::response::{self, Answer};
 use crate::status::ApiError;
 
 /// Deletes the selected objects and answers with the list of them.
-pub(super) fn delete_collection(call: &Call) -> Result<Answer, ApiError> {
+pub(super) async fn delete_collection(call: &Call) -> Result<Answer, ApiError> {
     let options = DeleteOptions::parse(call)?;
     let mut selected = ListOptions::parse(&call.query, false)?;
     // What is deleted is read in pages, and pages of a version are of that one.
     if selected.matching.is_none() && selected.version.is_some_and(|version| version > 0) {
         selected.matching = Some(VersionMatch::Exact);
     }
-    let listed = list::select(call, &selected)?;
+    let listed = list::select(call, &selected).await?;
     let writer = deleting(call, &options)?;
     for object in &listed.objects {
         match writer.delete(object.key(), &options) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::Call;
-use super::continuation::{decode, encode};
+use super::continuation::{behind, decode, encode};
 use super::options::{ListOptions, VersionMatch};
 use crate::http::negotiate::{Encoding, Form};
 use crate::http::response::{self, Answer};
@@ -30,10 +30,7 @@ pub(crate) struct Listed {
 /// Answers the selected objects, a page at a time where that is asked.
 pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
     let options = ListOptions::parse(&call.query, false)?;
-    if let Some(version) = options.version {
-        wait_for(call, version).await?;
-    }
-    let listed = select(call, &options)?;
+    let listed = select(call, &options).await?;
     let rendering = call.rendering();
     if call.accepted.encoding == Encoding::Json && call.accepted.form == Form::Object {
         let body = rendering.list_json(&listed);
@@ -47,11 +44,18 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
     ))
 }
 
-/// Reads the objects of one page.
-pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiError> {
+/// Reads the objects of one page, once the version has come that is asked for.
+pub(super) async fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiError> {
     let selection = selection(call, options)?;
     let token = options.token.as_deref().map(decode).transpose()?;
-    let (at, after) = match &token {
+    let asked = match &token {
+        Some(token) => token.version,
+        None => options.version,
+    };
+    if let Some(version) = asked {
+        wait_for(call, version).await?;
+    }
+    let (at, start) = match &token {
         Some(token) => (token.version, token.start.as_str()),
         None if options.matching == Some(VersionMatch::Exact) => (options.version, ""),
         // Pages of a version are of that one, though nobody says so.
@@ -63,14 +67,13 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
     // Who takes any version gets it whole, and one object has no second page.
     let whole = options.version == Some(0) || selection.is_of_one();
     let limit = options.limit.filter(|_| token.is_some() || !whole);
-    let after = if after.is_empty() {
-        String::new()
-    } else {
-        format!("{}{after}", selection.prefix())
+    let from = match start {
+        "" => String::new(),
+        start => format!("{}{start}", selection.prefix()),
     };
     let range = Range {
         prefix: selection.prefix(),
-        after: &after,
+        from: &from,
     };
     let page = call
         .server
@@ -100,7 +103,7 @@ pub(super) fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiEr
                 .key()
                 .get(selection.prefix().len()..)
                 .unwrap_or_default();
-            next = encode(Some(version), start);
+            next = behind(version, start);
             remaining = selection.is_whole().then_some(left);
         }
         break;

@@ -1,6 +1,8 @@
 //! One stored object: its JSON and the few fields that are asked for without
 //! parsing it.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -178,10 +180,28 @@ impl Object {
     }
 }
 
-/// The JSON of a value in as much memory as it needs: what text has grown into is
-/// up to twice that.
+thread_local! {
+    /// Where JSON is written before its size is known.
+    static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A draft that has grown larger is not kept.
+const LARGEST_DRAFT: usize = 64 << 10;
+
+/// The JSON of a value in just as much memory as it needs: what text grows in is up to
+/// twice that, and what is cut off of it leaves holes between objects.
 fn compact(value: &Value) -> Bytes {
-    Bytes::from(value.to_string().into_bytes().into_boxed_slice())
+    DRAFT.with_borrow_mut(|draft| {
+        draft.clear();
+        let json = match serde_json::to_writer(&mut *draft, value) {
+            Ok(()) => Bytes::copy_from_slice(draft),
+            Err(_) => Bytes::from(value.to_string()),
+        };
+        if draft.capacity() > LARGEST_DRAFT {
+            *draft = Vec::new();
+        }
+        json
+    })
 }
 
 fn boxed(value: Option<&Value>) -> Box<str> {

@@ -63,21 +63,20 @@ pub(crate) struct Page {
 pub(crate) struct Range<'a> {
     /// Only keys that start so: `namespace/`, or nothing.
     pub(crate) prefix: &'a str,
-    /// Only keys after this one; empty for all.
-    pub(crate) after: &'a str,
+    /// Only this key and those after it; empty for all.
+    pub(crate) from: &'a str,
 }
 
 impl Range<'_> {
     fn contains(&self, key: &str) -> bool {
-        key.starts_with(self.prefix) && (self.after.is_empty() || key > self.after)
+        key.starts_with(self.prefix) && key >= self.from
     }
 
     fn bounds(&self) -> (Bound<&str>, Bound<&str>) {
-        if self.after > self.prefix {
-            (Bound::Excluded(self.after), Bound::Unbounded)
-        } else {
-            (Bound::Included(self.prefix), Bound::Unbounded)
-        }
+        (
+            Bound::Included(self.prefix.max(self.from)),
+            Bound::Unbounded,
+        )
     }
 }
 
