@@ -1,5 +1,6 @@
 //! `reeve dev`.
 
+mod crates;
 mod grants;
 mod install;
 mod problems;
@@ -12,23 +13,22 @@ use crate::actors::ActorArgs;
 use crate::compile::CacheArgs;
 use crate::state::StateArgs;
 use crate::{output, signal};
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
 use clap::Args;
 use install::Installer;
 use progress::Progress;
 use reeve_agent::{Agent, AgentConfig, AgentStatus};
-use reeve_build::PluginCrate;
 use reeve_sim::Config;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Run the agent and your plugins on an embedded cluster
 ///
-/// Builds every plugin crate below --plugins, starts the embedded API server with
+/// Builds every plugin crate in --plugins, starts the embedded API server with
 /// a few sample Profiles, installs each plugin with the rights that its manifest
 /// asks for, and runs the agent on it. It then stays: save a plugin's source, and
 /// it is rebuilt and swapped; use the kubeconfig that it prints with kubectl.
@@ -37,7 +37,7 @@ pub(crate) struct DevArgs {
     /// Exit when everything has converged
     #[arg(long)]
     once: bool,
-    /// Folder whose subfolders are plugin crates
+    /// Folder of a plugin crate, or one whose subfolders are plugin crates
     #[arg(long, value_name = "FOLDER", default_value = "plugins")]
     plugins: PathBuf,
     /// Where to write the kubeconfig
@@ -68,7 +68,7 @@ const AGENT_USER: &str = "reeve:agent";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
-    let crates = find_crates(&args.plugins)?;
+    let crates = crates::find(&args.plugins)?;
     let progress = Progress::default();
     let step = progress.step(format!("building {} plugins", crates.len()));
     let sources = crates.iter().map(|plugin| plugin.source.clone()).collect();
@@ -181,41 +181,6 @@ fn guide(args: &DevArgs) -> String {
         kubeconfig.as_ref().unwrap_or(&args.kubeconfig).display(),
         args.plugins.display()
     )
-}
-
-/// A plugin crate and the name under which it is installed.
-#[derive(Clone)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) source: PluginCrate,
-}
-
-fn find_crates(folder: &Path) -> anyhow::Result<Vec<Source>> {
-    let entries = std::fs::read_dir(folder).with_context(|| {
-        format!(
-            "cannot read {}; run this in the root of the repository, or name the folder with --plugins",
-            folder.display()
-        )
-    })?;
-    let mut crates = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if !path.join("Cargo.toml").is_file() {
-            continue;
-        }
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            continue;
-        };
-        crates.push(Source {
-            name: name.to_owned(),
-            source: PluginCrate::open(&path)?,
-        });
-    }
-    crates.sort_by(|a, b| a.name.cmp(&b.name));
-    if crates.is_empty() {
-        bail!("{} holds no plugin crates", folder.display());
-    }
-    Ok(crates)
 }
 
 /// Waits until these plugins run and all of their units are ready. Returns whether

@@ -16,6 +16,16 @@ pub enum BuildError {
         /// The folder that was named.
         folder: PathBuf,
     },
+    /// The manifest is that of a workspace, and of no crate.
+    #[error(
+        "{} is the manifest of a workspace and has no [package]; name the folder of one of \
+         its members",
+        manifest.display()
+    )]
+    NoPackage {
+        /// The manifest.
+        manifest: PathBuf,
+    },
     /// A tool of the Rust toolchain could not be started.
     #[error("failed to start `{program}`; is the Rust toolchain on the PATH?")]
     Start {

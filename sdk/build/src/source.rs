@@ -53,7 +53,7 @@ impl PluginCrate {
             .packages
             .into_iter()
             .find(|package| package.manifest_path == manifest)
-            .ok_or_else(no_crate)?;
+            .ok_or(BuildError::NoPackage { manifest })?;
         Ok(Self {
             name: package.name,
             version: package.version,
@@ -76,6 +76,11 @@ impl PluginCrate {
     /// The folder with the crate's `Cargo.toml`, links resolved.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Where cargo puts what it makes of the crate; it may be in the crate's folder.
+    pub fn target(&self) -> &Path {
+        &self.target
     }
 
     pub(crate) fn manifest(&self) -> PathBuf {

@@ -98,4 +98,8 @@ fn a_folder_without_a_crate_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = PluginCrate::open(folder.path()).unwrap_err();
     assert!(matches!(error, BuildError::NoCrate { .. }), "{error}");
+    let workspace = folder.path().join("Cargo.toml");
+    std::fs::write(workspace, "[workspace]\nmembers = []\n").unwrap();
+    let error = PluginCrate::open(folder.path()).unwrap_err();
+    assert!(matches!(error, BuildError::NoPackage { .. }), "{error}");
 }

@@ -182,21 +182,9 @@ impl Installer {
             self.apply(object).await?;
         }
         self.approve(name, manifest).await?;
-        let mut lines: Vec<String> = Vec::new();
-        let mut last = String::new();
-        for rule in grant::account_rules(manifest, served) {
-            let place = rule.namespace.as_deref().unwrap_or("all namespaces");
-            let dot = if rule.group.is_empty() { "" } else { "." };
-            let subject = format!("{}{dot}{} in {place}", rule.resource, rule.group);
-            match lines.last_mut().filter(|_| last == subject) {
-                Some(line) => {
-                    line.insert_str(line.find(&subject).unwrap_or(0), &format!("{} ", rule.verb))
-                }
-                None => lines.push(format!("granted: {} {subject}", rule.verb)),
-            }
-            last = subject;
-        }
-        Ok(lines)
+        let rules = grant::account_rules(manifest, served).into_iter().collect();
+        let rules = grant::in_words(&rules).into_iter();
+        Ok(rules.map(|rule| format!("granted: {rule}")).collect())
     }
 
     /// Here the author is the operator: a new version may ask for more.
@@ -241,7 +229,7 @@ mod tests {
         let mut roles = roles.list(&ListParams::default()).await.unwrap().items;
         roles.retain(|role| {
             let name = role.metadata.name.as_deref().unwrap();
-            ["-chameleon-", "-other-"]
+            [".chameleon-", ".other-"]
                 .iter()
                 .any(|part| name.contains(part))
         });

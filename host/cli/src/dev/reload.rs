@@ -1,7 +1,8 @@
 //! Rebuilds and swaps a plugin when its source is saved.
 
+use super::crates::Source;
+use super::grants;
 use super::install::Installer;
-use super::{Source, grants};
 use crate::output;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -9,7 +10,6 @@ use notify::{RecursiveMode, Watcher as _};
 use reeve_agent::Agent;
 use reeve_build::{Builder, PluginCrate, Profile};
 use reeve_core::{Digest, chain};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -68,22 +68,13 @@ pub(crate) async fn watch(
         while let Ok(Some(path)) = tokio::time::timeout(QUIET, saved.recv()).await {
             paths.push(path);
         }
-        let names: BTreeSet<&str> = paths
-            .iter()
-            .filter(|path| is_source(path))
-            .filter_map(|path| path.strip_prefix(&folder).ok()?.components().next())
-            .filter_map(|first| first.as_os_str().to_str())
-            .collect();
-        for plugin in crates.iter().filter(|c| names.contains(c.name.as_str())) {
-            swap(plugin, installer, agent, since).await;
+        for plugin in &crates {
+            if paths.iter().any(|path| plugin.is_built_from(path)) {
+                swap(plugin, installer, agent, since).await;
+            }
         }
     }
     Ok(())
-}
-
-fn is_source(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "rs" || extension == "toml")
 }
 
 async fn swap(plugin: &Source, installer: &Installer, agent: &Agent, since: Instant) {

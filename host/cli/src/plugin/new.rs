@@ -114,14 +114,10 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<ExitCode> {
         std::fs::write(&path, written(text)).with_context(cannot)?;
     }
     let folder = folder.display();
-    let plugins = match place.parent() {
-        Some(_) if is_member => "plugins".to_owned(),
-        _ => format!("{folder}/.."),
-    };
     print(format_args!(
         "made {folder}\n\
         test it with: reeve test {folder}\n\
-        run it, and save src/lib.rs to swap it, with: reeve dev --plugins {plugins}\n"
+        run it, and save src/lib.rs to swap it, with: reeve dev --plugins {folder}\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -53,8 +53,8 @@ pub(crate) fn ends_when_converged(place: &Path) {
         "  ✓ building # plugins: # KB (#.# s)",
         "  ✓ starting the embedded cluster: https://#.#.#.#:# (#.# s)",
         "  ✓ installing greeting (#.# s)",
-        "      granted: create delete patch configmaps in all namespaces",
-        "      granted: get list watch profiles.kubeflow.org in all namespaces",
+        "      granted: create, delete, patch configmaps cluster-wide",
+        "      granted: get, list, watch profiles.kubeflow.org cluster-wide",
         "PLUGIN    PRIMARY            APPLIED",
         "greeting  Profile alice      ConfigMap alice/greeting",
         "greeting  Profile bob        ConfigMap bob/greeting",
@@ -174,7 +174,7 @@ impl Greeting {
 /// It says how to look at the cluster, puts a hand edit back, swaps what is saved, and
 /// keeps what ran where that does not build.
 pub(crate) fn stays(place: &Path) {
-    let dev = "dev --plugins plugins --kubeconfig kubeconfig";
+    let dev = "dev --plugins plugins/greeting --kubeconfig kubeconfig";
     let mut dev = Dev::start(crate::reeve_command(place, dev));
     dev.says("converged: 3 objects from 1 plugins in ");
     let kubeconfig = place.join("kubeconfig");
@@ -184,7 +184,7 @@ pub(crate) fn stays(place: &Path) {
         format!("export KUBECONFIG={}", kubeconfig.display())
     );
     dev.says("Try: kubectl get profiles,resourcequotas -A   or: kubectl get plugins");
-    dev.says("Save a source file below plugins to swap its plugin; Ctrl-C stops.");
+    dev.says("Save a source file below plugins/greeting to swap its plugin; Ctrl-C stops.");
 
     let greeting = Greeting::of(&kubeconfig);
     greeting.becomes("hello");

@@ -90,7 +90,7 @@ fn in_a_checkout_it_is_a_member_that_passes_everything() {
         &said,
         "made plugins/greeting\n\
          test it with: reeve test plugins/greeting\n\
-         run it, and save src/lib.rs to swap it, with: reeve dev --plugins plugins\n",
+         run it, and save src/lib.rs to swap it, with: reeve dev --plugins plugins/greeting\n",
     );
     succeeds(&cargo(&place, "fmt --all --check"), "");
     succeeds(
