@@ -1,7 +1,7 @@
 //! SHA-256 digests, written `sha256:<hex>` as OCI does.
 
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,18 +18,25 @@ pub struct ParseDigestError(String);
 impl Digest {
     /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self::from_ring(&ring::digest::digest(&SHA256, bytes))
     }
 
     /// The digest of several parts. Each part's length is hashed too, so that
     /// moving bytes from one part to the next changes the digest.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         for part in parts {
-            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        Self(hash.finalize().into())
+        Self::from_ring(&hash.finish())
+    }
+
+    fn from_ring(digest: &ring::digest::Digest) -> Self {
+        let mut bytes = [0; 32];
+        // As many as SHA-256 has.
+        bytes.copy_from_slice(digest.as_ref());
+        Self(bytes)
     }
 
     /// The digest itself.

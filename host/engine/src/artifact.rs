@@ -16,7 +16,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, PermissionsExt};
 use hmac::{Hmac, Mac};
 use reeve_core::Digest;
-use sha2::{Digest as _, Sha256};
+use ring::digest;
+use sha2::Sha256;
 use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
@@ -223,11 +224,16 @@ impl Cache {
         Some(contents)
     }
 
+    /// Over the digest of name and contents, in however many parts those come. Names all
+    /// have one length, so nothing can move from one to the other.
     fn mac(&self, name: &str, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
-        // Names all have one length, so nothing can move from one to the other.
+        let mut hash = digest::Context::new(&digest::SHA256);
+        hash.update(name.as_bytes());
+        for part in parts {
+            hash.update(part);
+        }
         let mac: Hmac<Sha256> = Hmac::new_from_slice(&self.key).ok()?;
-        let add = |mac: Hmac<Sha256>, part: &&[u8]| mac.chain_update(part);
-        Some(parts.iter().fold(mac.chain_update(name), add))
+        Some(mac.chain_update(hash.finish()))
     }
 
     /// Removes the entries of a sort that were used longest ago, until so much
@@ -344,7 +350,7 @@ fn kept_name(key: Digest) -> String {
 /// component is one that this version of the engine lets in: what is in the cache
 /// is not looked at again.
 fn settings(engine: &Engine) -> String {
-    struct Bytes(Sha256);
+    struct Bytes(digest::Context);
 
     impl Hasher for Bytes {
         fn write(&mut self, bytes: &[u8]) {
@@ -357,13 +363,12 @@ fn settings(engine: &Engine) -> String {
         }
     }
 
-    let mut bytes = Bytes(Sha256::new());
+    let mut bytes = Bytes(digest::Context::new(&digest::SHA256));
     engine.precompile_compatibility_hash().hash(&mut bytes);
     bytes.write(env!("CARGO_PKG_VERSION").as_bytes());
-    bytes.0.finalize()[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let digest = bytes.0.finish();
+    let start = digest.as_ref().iter().take(8);
+    start.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn open_folder(path: &Path) -> io::Result<Dir> {

@@ -13,7 +13,7 @@ use crate::state::State;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use reeve_core::Digest;
-use sha2::{Digest as _, Sha256};
+use ring::digest;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -111,8 +111,16 @@ impl Wasi {
             .stderr(stderr)
             .wall_clock(StillClock)
             .monotonic_clock(StillClock)
-            .secure_random(Deterministic::new(stream(seed, b"secure")))
-            .insecure_random(Deterministic::new(stream(seed, b"insecure")))
+            .secure_random(Deterministic::new(stream(
+                seed,
+                b"secure",
+                RANDOM_PERIOD_BYTES,
+            )))
+            .insecure_random(Deterministic::new(stream(
+                seed,
+                b"insecure",
+                RANDOM_PERIOD_BYTES,
+            )))
             .insecure_random_seed(insecure_seed(seed))
             .max_random_size(MAX_RANDOM_BYTES)
             .allow_tcp(false)
@@ -128,20 +136,23 @@ impl Wasi {
     }
 }
 
-/// Bytes that look random and depend on nothing but the seed and the purpose.
-fn stream(seed: Digest, purpose: &[u8]) -> Vec<u8> {
-    let start = Sha256::new_with_prefix(seed.hex()).chain_update(purpose);
-    (0u32..)
-        .flat_map(|block| start.clone().chain_update(block.to_le_bytes()).finalize())
-        .take(RANDOM_PERIOD_BYTES)
-        .collect()
+/// So many bytes that look random and depend on nothing but the seed and the purpose.
+fn stream(seed: Digest, purpose: &[u8], length: usize) -> Vec<u8> {
+    let mut start = digest::Context::new(&digest::SHA256);
+    start.update(seed.hex().as_bytes());
+    start.update(purpose);
+    let blocks = (0u32..).map(|block| {
+        let mut whole = start.clone();
+        whole.update(&block.to_le_bytes());
+        whole.finish()
+    });
+    let bytes = blocks.flat_map(|block| block.as_ref().to_vec());
+    bytes.take(length).collect()
 }
 
 fn insecure_seed(seed: Digest) -> u128 {
-    stream(seed, b"seed")
-        .iter()
-        .take(16)
-        .fold(0, |number, byte| number << 8 | u128::from(*byte))
+    let bytes = stream(seed, b"seed", 16).into_iter();
+    bytes.fold(0, |number, byte| number << 8 | u128::from(byte))
 }
 
 /// A clock that stands at zero. Waiting for a later time is over at once: a

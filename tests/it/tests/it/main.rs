@@ -4,6 +4,7 @@
 
 mod absent;
 mod adoption;
+mod amounts;
 mod apply;
 mod artifacts;
 mod bad_delivery;
