@@ -21,7 +21,7 @@ primaries, or with `cluster` everywhere.
 {{- $agent := .agent -}}
 {{- $chart := .labels -}}
 {{- $rules := .rules -}}
-{{- $name := printf "reeve-plugin-%s-%s" $here $plugin -}}
+{{- $name := printf "reeve-plugin-%s.%s" $here $plugin -}}
 {{- $labels := printf "%s\nreeve.dev/granted-in: %s\nreeve.dev/granted-to: %s" $chart $here $plugin -}}
 {{- $looks := list "get" "list" "watch" -}}
 {{- $account := list -}}
@@ -158,7 +158,7 @@ subjects:
 {{- $written := false -}}
 {{- range .rules.writes }}{{ if and (eq .group $primary.group) (eq .resource $primary.resource) }}{{ $written = true }}{{ end }}{{ end -}}
 {{- if not $written -}}
-{{- $name := printf "reeve-primaries-%s-%s" .here .plugin -}}
+{{- $name := printf "reeve-primaries-%s.%s" .here .plugin -}}
 {{- $patch := list (dict "apiGroups" (list $primary.group) "resources" (list $primary.resource) "verbs" (list "patch")) -}}
 {{- include "grants.role" (dict "here" .here "name" $name "namespace" "" "labels" .labels "rules" $patch "account" .plugin) -}}
 {{- $own := printf "reeve.dev/%s" .plugin -}}

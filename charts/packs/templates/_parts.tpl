@@ -165,7 +165,7 @@ writes:
 {{- $rules = append $rules (dict "apiGroups" $group "resources" (list "clusterroles") "resourceNames" (sortAlpha .) "verbs" (list "bind")) -}}
 {{- end -}}
 {{- if $rules -}}
-{{- include "grants.role" (dict "here" .here "name" (printf "reeve-plugin-%s-%s-escalates" .here .of.plugin) "namespace" "" "labels" (include "packs.labels" .root) "rules" $rules "account" .of.plugin) -}}
+{{- include "grants.role" (dict "here" .here "name" (printf "reeve-plugin-%s.%s-escalates" .here .of.plugin) "namespace" "" "labels" (include "packs.labels" .root) "rules" $rules "account" .of.plugin) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

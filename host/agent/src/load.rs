@@ -31,7 +31,6 @@ use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, Resource, Store, WatchHandle, WatchScope, WatchState,
 };
-use reeve_core::grant;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
 use reeve_core::prune;
@@ -76,6 +75,8 @@ pub(crate) struct Loader {
 pub(crate) struct Standing {
     /// Rules that are not granted everywhere, but may be where they are needed.
     pub(crate) ungranted: Vec<String>,
+    /// Why nothing can be written for it at all.
+    pub(crate) powerless: Option<String>,
     /// Whether primaries can be made to wait for the end of their units.
     pub(crate) may_hold: bool,
     /// Whether a kind that it works with is defined otherwise than when it was loaded.
@@ -157,6 +158,7 @@ impl Loader {
         let active = self.open(plugin, prepared).await?;
         let standing = Standing {
             ungranted,
+            powerless: self.powerless(plugin, &active.account).await?,
             may_hold: self.may_hold(&active).await?,
             outdated: false,
             left: self.left(plugin, &active, places).await,
@@ -283,6 +285,7 @@ impl Loader {
         let ungranted = self.check_rules(plugin, asks).await?;
         Ok(Standing {
             ungranted,
+            powerless: self.powerless(plugin, &active.account).await?,
             may_hold: self.may_hold(active).await?,
             outdated: active.unserved.has_come(&self.cluster).await
                 || self.has_other_schemas(active).await,
@@ -405,7 +408,7 @@ impl Loader {
             let synced = self.synced(handle, &spec.resource).await;
             synced.map_err(|mut problem| {
                 if problem.reason == Reason::Forbidden {
-                    let command = grant::command(plugin, &self.namespace);
+                    let command = self.grant_command(plugin);
                     problem.message = format!("{}; grant it with {command}", problem.message);
                 }
                 problem

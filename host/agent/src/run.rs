@@ -239,7 +239,8 @@ impl Runner {
         ran.sources = sources;
         let refused = ran.problems.iter_mut();
         for problem in refused.filter(|problem| problem.reason == Reason::Forbidden) {
-            let command = grant::command(&unit.plugin, &self.namespace);
+            let agent = self.executor.cluster.known_own_user();
+            let command = grant::command(&unit.plugin, &self.namespace, agent.as_deref());
             problem.message.push_str("; see ");
             problem.message.push_str(&command);
         }

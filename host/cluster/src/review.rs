@@ -5,6 +5,7 @@ use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
 use parking_lot::Mutex;
+use reeve_core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashMap;
@@ -23,6 +24,9 @@ const OWN_USER_TTL: Duration = Duration::from_secs(600);
 /// Answers that are kept. Questions are per kind and namespace, not per object;
 /// a thousand plugins with four questions each fit.
 const MAX_REVIEWS: usize = 4096;
+
+/// What the agent is called where it asks about itself.
+const ITSELF: &str = "the agent itself";
 
 /// A question of access: may this verb be used on that?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +87,8 @@ pub(crate) struct ReviewCache {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Question {
-    identity: Identity,
+    /// None: the agent itself.
+    identity: Option<Identity>,
     verb: String,
     resource: Resource,
     subresource: Option<String>,
@@ -92,9 +97,9 @@ struct Question {
 }
 
 impl Question {
-    fn new(identity: &Identity, check: &AccessCheck<'_>) -> Self {
+    fn new(identity: Option<&Identity>, check: &AccessCheck<'_>) -> Self {
         Self {
-            identity: identity.clone(),
+            identity: identity.cloned(),
             verb: check.verb.to_owned(),
             resource: check.resource.clone(),
             subresource: check.subresource.map(str::to_owned),
@@ -145,6 +150,47 @@ impl Cluster {
         identity: &Identity,
         check: AccessCheck<'_>,
     ) -> Result<bool, ReviewError> {
+        self.may(Some(identity), check).await
+    }
+
+    /// Whether the agent itself may act as a ServiceAccount, in the sense in which every
+    /// API server knows it, or in that of constrained impersonation (Kubernetes 1.36).
+    ///
+    /// Answers are as old as those of [`Cluster::allowed`] may be.
+    pub async fn may_impersonate(
+        &self,
+        namespace: &str,
+        account: &str,
+    ) -> Result<bool, ReviewError> {
+        for (group, verb) in [
+            ("", "impersonate"),
+            ("authentication.k8s.io", "impersonate:serviceaccount"),
+        ] {
+            let resource = Resource {
+                kind: GroupVersionKind::new(group, "v1", "ServiceAccount"),
+                plural: "serviceaccounts".to_owned(),
+                namespaced: true,
+            };
+            let check = AccessCheck {
+                verb,
+                resource: &resource,
+                subresource: None,
+                namespace: Some(namespace),
+                name: Some(account),
+            };
+            if self.may(None, check).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Of whom it is asked: an account, or the agent itself.
+    async fn may(
+        &self,
+        identity: Option<&Identity>,
+        check: AccessCheck<'_>,
+    ) -> Result<bool, ReviewError> {
         let asked = Instant::now();
         let question = Question::new(identity, &check);
         if let Some(allowed) = self.reviews.recent(&question, asked) {
@@ -153,6 +199,15 @@ impl Cluster {
         let allowed = self.review(identity, &check).await?;
         self.reviews.keep(question, asked, allowed);
         Ok(allowed)
+    }
+
+    /// As whom the cluster is reached, where [`Cluster::own_user`] was told that once.
+    pub fn known_own_user(&self) -> Option<String> {
+        self.reviews
+            .own
+            .lock()
+            .as_ref()
+            .map(|(_, user)| user.clone())
     }
 
     /// The name of the user as whom the cluster is reached.
@@ -175,7 +230,7 @@ impl Cluster {
         let call = Call::new(http::Method::POST, path.to_owned())
             .json(&body)
             .unfenced();
-        let identity = "the agent itself".to_owned();
+        let identity = ITSELF.to_owned();
         let user = match self.call(call).await {
             Ok(body) => match serde_json::from_slice::<serde_json::Value>(&body) {
                 Ok(review) => review.pointer("/status/userInfo/username").cloned(),
@@ -205,32 +260,33 @@ impl Cluster {
 
     async fn review(
         &self,
-        identity: &Identity,
+        identity: Option<&Identity>,
         check: &AccessCheck<'_>,
     ) -> Result<bool, ReviewError> {
-        let body = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": identity.user,
-                "groups": identity.groups,
-                "resourceAttributes": {
-                    "verb": check.verb,
-                    "group": check.resource.kind.group,
-                    "version": check.resource.kind.version,
-                    "resource": check.resource.plural,
-                    "subresource": check.subresource.unwrap_or_default(),
-                    "namespace": check.namespace.unwrap_or_default(),
-                    "name": check.name.unwrap_or_default(),
-                },
-            },
+        let attributes = json!({
+            "verb": check.verb,
+            "group": check.resource.kind.group,
+            "version": check.resource.kind.version,
+            "resource": check.resource.plural,
+            "subresource": check.subresource.unwrap_or_default(),
+            "namespace": check.namespace.unwrap_or_default(),
+            "name": check.name.unwrap_or_default(),
         });
-        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let mut spec = json!({"resourceAttributes": attributes});
+        let (kind, path) = match identity {
+            Some(identity) => {
+                spec["user"] = json!(identity.user);
+                spec["groups"] = json!(identity.groups);
+                ("SubjectAccessReview", "subjectaccessreviews")
+            }
+            // Every authenticated user may ask this.
+            None => ("SelfSubjectAccessReview", "selfsubjectaccessreviews"),
+        };
+        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+        let path = format!("/apis/authorization.k8s.io/v1/{path}");
         // A question, in spite of its verb.
-        let call = Call::new(http::Method::POST, path.to_owned())
-            .json(&body)
-            .unfenced();
-        let identity = identity.to_string();
+        let call = Call::new(http::Method::POST, path).json(&body).unfenced();
+        let identity = identity.map_or_else(|| ITSELF.to_owned(), Identity::to_string);
         match self.call(call).await {
             Ok(body) => match serde_json::from_slice::<Review>(&body) {
                 Ok(review) => Ok(review.status.allowed),

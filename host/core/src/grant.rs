@@ -63,17 +63,17 @@ impl Grantee<'_> {
     }
 
     /// Start of the names of all that is granted. Cluster-wide objects of agents in
-    /// different namespaces must not meet.
+    /// different namespaces must not meet: there is no dot in the name of a namespace.
     pub fn role_name(&self) -> String {
         let plugin = plugin_label(self.plugin).to_lowercase();
-        format!("reeve-plugin-{}-{plugin}", self.namespace)
+        format!("reeve-plugin-{}.{plugin}", self.namespace)
     }
 
     /// Name of what lets its primaries wait. Not the name above and a suffix: that could
     /// be another plugin's.
     fn holding_name(&self) -> String {
         let plugin = plugin_label(self.plugin).to_lowercase();
-        format!("reeve-primaries-{}-{plugin}", self.namespace)
+        format!("reeve-primaries-{}.{plugin}", self.namespace)
     }
 
     /// Whether something of this name may have been granted to it. Labels say so as
@@ -115,7 +115,80 @@ impl Subject<'_> {
     }
 }
 
-/// The command that grants a plugin what its manifest asks for.
-pub fn command(plugin: &str, namespace: &str) -> String {
-    format!("`reeve plugin grant {plugin} --namespace {namespace} --apply`")
+/// ServiceAccount of the agent where nobody says another: that of the chart.
+pub const AGENT_SERVICE_ACCOUNT: &str = "reeve";
+
+/// The command that grants a plugin what its manifest asks for, to be pasted into a shell.
+/// `agent` is the user that the agent is for the API server, where that is known.
+pub fn command(plugin: &str, namespace: &str, agent: Option<&str>) -> String {
+    let own = format!("system:serviceaccount:{namespace}:");
+    let who = match agent.map(|user| (user, user.strip_prefix(&own))) {
+        None | Some((_, Some(AGENT_SERVICE_ACCOUNT))) => String::new(),
+        Some((_, Some(account))) => format!(" --agent-service-account {account}"),
+        Some((user, None)) => format!(" --agent-user {}", quoted(user)),
+    };
+    format!("`reeve plugin grant {plugin} --namespace {namespace}{who} --apply`")
+}
+
+/// A word for a shell: names of users are whatever a certificate or an identity provider
+/// says.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@/".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both are cluster-wide: one would take the other's place.
+    #[test]
+    fn names_of_different_agents_do_not_meet() {
+        let names = |namespace, plugin| {
+            let grantee = Grantee {
+                plugin,
+                namespace,
+                service_account: plugin,
+                agent: Subject::ServiceAccount("reeve"),
+            };
+            [grantee.role_name(), grantee.holding_name()]
+        };
+        let (one, other) = (
+            names("reeve", "system-quotas"),
+            names("reeve-system", "quotas"),
+        );
+        assert!(
+            one.iter().all(|name| !other.contains(name)),
+            "{one:?} {other:?}"
+        );
+    }
+
+    #[test]
+    fn the_command_names_the_agent_where_it_is_not_the_usual_one() {
+        let grant = |agent| command("quotas", "reeve-system", agent);
+        let plain = "`reeve plugin grant quotas --namespace reeve-system --apply`";
+        assert_eq!(grant(None), plain);
+        assert_eq!(
+            grant(Some("system:serviceaccount:reeve-system:reeve")),
+            plain
+        );
+        for (agent, flag) in [
+            (
+                "system:serviceaccount:reeve-system:mine",
+                "--agent-service-account mine",
+            ),
+            (
+                "system:serviceaccount:other:reeve",
+                "--agent-user system:serviceaccount:other:reeve",
+            ),
+            ("kubernetes-admin", "--agent-user kubernetes-admin"),
+            ("Ann O'Hara", r"--agent-user 'Ann O'\''Hara'"),
+        ] {
+            let command = grant(Some(agent));
+            assert!(command.contains(&format!(" {flag} --apply`")), "{command}");
+        }
+    }
 }

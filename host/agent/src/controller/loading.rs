@@ -469,13 +469,16 @@ impl Controller {
                     return;
                 };
                 if let Some(rights) = &mut plugin.rights
-                    && (!standing.left.is_empty() || !active.unserved.is_empty())
+                    && (standing.powerless.is_some()
+                        || !standing.left.is_empty()
+                        || !active.unserved.is_empty())
                 {
                     rights.ask_soon();
                 }
                 let may_hold_alike = plugin.standing.may_hold == standing.may_hold;
-                let granted_alike =
-                    plugin.standing.ungranted == standing.ungranted && may_hold_alike;
+                let granted_alike = plugin.standing.ungranted == standing.ungranted
+                    && plugin.standing.powerless == standing.powerless
+                    && may_hold_alike;
                 if granted_alike && plugin.standing.left == standing.left {
                     return;
                 }

@@ -57,7 +57,7 @@ impl Loader {
         let Some(found) = found else {
             return Err(problem(format!(
                 "ServiceAccount {namespace}/{account} does not exist; create it with the annotation {ACCOUNT_ANNOTATION}: {plugin}, for example with {}, or name another in Plugin spec.serviceAccountName",
-                grant::command(plugin, namespace)
+                self.grant_command(plugin)
             )));
         };
         match found.annotation(ACCOUNT_ANNOTATION) {
@@ -169,9 +169,33 @@ impl Loader {
             format!(
                 "{identity} is not granted: {}; grant it with {}",
                 grant::in_words(&missing).join("; "),
-                grant::command(plugin, &self.namespace)
+                self.grant_command(plugin)
             ),
         ))
+    }
+
+    /// Why nothing can be written for a plugin, whatever its account is granted: the agent
+    /// may not act as that.
+    pub(super) async fn powerless(
+        &self,
+        plugin: &str,
+        account: &str,
+    ) -> Result<Option<String>, Problem> {
+        let namespace = &*self.namespace;
+        let may = self.cluster.may_impersonate(namespace, account).await;
+        let may = may.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))?;
+        Ok((!may).then(|| {
+            format!(
+                "the agent may not impersonate ServiceAccount {namespace}/{account}, as which it writes for the plugin; grant it with {}",
+                self.grant_command(plugin)
+            )
+        }))
+    }
+
+    /// What grants a plugin everything that it asks for.
+    pub(super) fn grant_command(&self, plugin: &str) -> String {
+        let agent = self.cluster.known_own_user();
+        grant::command(plugin, &self.namespace, agent.as_deref())
     }
 }
 

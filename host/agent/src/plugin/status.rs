@@ -101,6 +101,10 @@ impl PluginState {
         });
         match (blocked, &self.active) {
             (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
+            (None, Some(_)) if self.standing.powerless.is_some() => {
+                let why = self.standing.powerless.clone();
+                set(granted, "False", Reason::Forbidden, why.unwrap_or_default());
+            }
             (None, Some(_)) if self.standing.ungranted.is_empty() => {
                 set(granted, "True", Reason::AllGranted, self.all_granted());
             }

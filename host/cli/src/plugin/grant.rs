@@ -47,7 +47,7 @@ pub(crate) struct GrantArgs {
     #[arg(long, value_name = "NAME")]
     service_account: Option<String>,
     /// ServiceAccount of the agent, in its namespace
-    #[arg(long, value_name = "NAME", default_value = "reeve")]
+    #[arg(long, value_name = "NAME", default_value = grant::AGENT_SERVICE_ACCOUNT)]
     agent_service_account: String,
     /// The agent as a user, where it has no ServiceAccount
     #[arg(long, value_name = "USER", conflicts_with = "agent_service_account")]

@@ -160,7 +160,7 @@ async fn what_a_plugin_needs_of_the_outside_is_shown_with_its_grants() {
         "granted to the agent: get secrets/admin in namespace databases\n",
         "outside: action database: use database main: granted by sql: main as Secret \
          databases/admin says\n",
-        "applied: Role databases/reeve-plugin-reeve-system-envoy-outside\n",
+        "applied: Role databases/reeve-plugin-reeve-system.envoy-outside\n",
     ] {
         assert!(said.out.contains(part), "{part}\n{}", said.out);
     }
@@ -169,6 +169,6 @@ async fn what_a_plugin_needs_of_the_outside_is_shown_with_its_grants() {
         .edit(&plugin, json!({"spec": {"capabilities": {"sql": null}}}))
         .await;
     let said = desk.reeve("plugin grant envoy --apply").await;
-    let gone = "deleted: Role databases/reeve-plugin-reeve-system-envoy-outside, which is no longer asked for\n";
+    let gone = "deleted: Role databases/reeve-plugin-reeve-system.envoy-outside, which is no longer asked for\n";
     assert!(said.out.contains(gone), "{}", said.out);
 }

@@ -174,7 +174,7 @@ mod tests {
             (&json!("ClusterRole"), &rules)
         );
         assert_eq!(binding["subjects"][0]["name"], "account");
-        let name = "reeve-primaries-reeve-system-quotas";
+        let name = "reeve-primaries-reeve-system.quotas";
         let [policy, binding] = holding_policy(&GRANTEE, &manifest, served)
             .try_into()
             .unwrap();

@@ -202,7 +202,7 @@ mod tests {
                 .find(|o| {
                     o["kind"] == "Role"
                         && o["metadata"]["namespace"] == namespace
-                        && o["metadata"]["name"] == "reeve-plugin-reeve-system-quotas-account"
+                        && o["metadata"]["name"] == "reeve-plugin-reeve-system.quotas-account"
                 })
                 .unwrap();
             assert_eq!(

@@ -150,6 +150,36 @@ async fn without_impersonation_nothing_is_written() {
     let ready = world.unit_condition("quotas", "alice", "Ready").await;
     assert_eq!(ready.reason, "Forbidden", "{ready:?}");
     assert!(ready.message.contains("impersonate"), "{ready:?}");
+    let granted = world.plugin_condition("quotas", "Granted").await;
+    assert_eq!(
+        (granted.status.as_str(), granted.reason.as_str()),
+        ("False", "Forbidden"),
+        "{granted:?}"
+    );
+    for text in [
+        "may not impersonate ServiceAccount reeve-system/quotas",
+        &format!(
+            "`reeve plugin grant quotas --namespace reeve-system --agent-user {AGENT} --apply`"
+        ),
+    ] {
+        assert!(
+            granted.message.contains(text),
+            "`{text}` is not in {granted:?}"
+        );
+    }
+
+    // The right to act as others by the rules of 1.36 is one, too.
+    let constrained = json!([
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["serviceaccounts"],
+         "resourceNames": ["quotas"], "verbs": ["impersonate:serviceaccount"]},
+        {"apiGroups": [""], "resources": ["resourcequotas"],
+         "verbs": ["impersonate-on:serviceaccount:patch"]},
+    ]);
+    world.role("quotas-constrained", &constrained, &agent).await;
+    world.wait(Duration::from_secs(60)).await;
+    let granted = world.plugin_condition("quotas", "Granted").await;
+    assert_eq!(granted.status, "True", "{granted:?}");
+    assert!(world.get(&quota()).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]

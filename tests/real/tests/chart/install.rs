@@ -415,7 +415,7 @@ fn a_narrower_grant_takes_the_place_of_a_wider_one(stage: &Stage) -> Result<()> 
     let left = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {
-            "name": "reeve-plugin-reeve-system-quotas-old",
+            "name": "reeve-plugin-reeve-system.quotas-old",
             "labels": {
                 "reeve.dev/granted-to": "quotas", "reeve.dev/granted-in": NAMESPACE,
             },
@@ -432,7 +432,7 @@ fn a_narrower_grant_takes_the_place_of_a_wider_one(stage: &Stage) -> Result<()> 
         "--apply",
     ])?;
     ensure!(done.contains("deleted: ClusterRole"), "{done}");
-    let old = "reeve-plugin-reeve-system-quotas-old";
+    let old = "reeve-plugin-reeve-system.quotas-old";
     ensure!(stage.get("clusterrole", "", old)?.is_none(), "{old} stays");
     let ours = json!({"reeve.dev/plugin": "quotas"});
     let mut number = 0;

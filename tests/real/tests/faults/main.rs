@@ -163,7 +163,7 @@ fn a_namespace_that_goes_is_waited_for(stage: &mut Stage) -> Result<()> {
 }
 
 fn rights_that_are_taken_and_given_back(stage: &mut Stage) -> Result<()> {
-    let binding = |whose: &str| format!("reeve-plugin-{NAMESPACE}-{PLUGIN}-{whose}");
+    let binding = |whose: &str| format!("reeve-plugin-{NAMESPACE}.{PLUGIN}-{whose}");
     // What the plugin's account may do. The plugin is put aside without it, and what it
     // watches is listed once more when it is back.
     let most = Cost {

@@ -28,7 +28,7 @@ fn config_of(objects: &[Value]) -> Result<Value> {
 fn secrets_of(objects: &[Value]) -> Value {
     let role = objects.iter().find(|object| {
         object["kind"] == "Role"
-            && object["metadata"]["name"] == "reeve-plugin-reeve-system-models-account"
+            && object["metadata"]["name"] == "reeve-plugin-reeve-system.models-account"
     });
     let rules = role.and_then(|role| role["rules"].as_array());
     let secrets = rules

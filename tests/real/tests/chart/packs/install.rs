@@ -137,7 +137,7 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
             "{kind} {name} went with the chart"
         );
     }
-    let role = "reeve-plugin-reeve-system-packs-flux-escalates";
+    let role = "reeve-plugin-reeve-system.packs-flux-escalates";
     ensure!(
         stage.get("clusterrole", "", role)?.is_none(),
         "its rights stay"

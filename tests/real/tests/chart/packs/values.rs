@@ -37,7 +37,7 @@ fn cases() -> Vec<Case> {
         (
             &[r#"agent.serviceAccountName="x""#],
             "RoleBinding",
-            "reeve-plugin-reeve-system-packs-impersonate",
+            "reeve-plugin-reeve-system.packs-impersonate",
             "/subjects/0/name",
             json!("x"),
         ),
@@ -168,7 +168,7 @@ fn cases() -> Vec<Case> {
         (
             &[r#"flux.manifests.configMap="flux""#],
             "ClusterRole",
-            "reeve-plugin-reeve-system-packs-flux-escalates",
+            "reeve-plugin-reeve-system.packs-flux-escalates",
             "/rules",
             json!([
                 {
@@ -425,7 +425,7 @@ fn only_the_part_of_flux_escalates() -> Result<()> {
     ensure!(wide(&[])? == Vec::<String>::new());
     let with = wide(&[r#"flux.manifests.configMap="flux""#])?;
     ensure!(
-        with == [r#""reeve-plugin-reeve-system-packs-flux-escalates""#],
+        with == [r#""reeve-plugin-reeve-system.packs-flux-escalates""#],
         "{with:?}"
     );
     Ok(())

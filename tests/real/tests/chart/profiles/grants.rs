@@ -88,7 +88,7 @@ fn rbac_may_bind_what_it_binds_and_hold_what_it_hands_on() -> Result<()> {
         let objects = rendered(home.path(), settings)?;
         let role = objects.iter().find(|object| {
             object["kind"] == "ClusterRole"
-                && object["metadata"]["name"] == "reeve-plugin-reeve-system-rbac-binds"
+                && object["metadata"]["name"] == "reeve-plugin-reeve-system.rbac-binds"
         });
         let rules = role.map_or(Value::Null, |role| role["rules"].clone());
         ensure!(rules == expected, "{settings:?}: {rules}");

@@ -241,7 +241,7 @@ fn plugins_are_told_what_they_may_reach() -> Result<()> {
     let objects = rendered(home.path(), &blobcsi)?;
     let role = objects.iter().find(|object| {
         object["kind"] == "Role"
-            && object["metadata"]["name"] == "reeve-plugin-reeve-system-blobcsi-outside"
+            && object["metadata"]["name"] == "reeve-plugin-reeve-system.blobcsi-outside"
     });
     let rules = json!([{
         "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["acct-key"], "verbs": ["get"],
