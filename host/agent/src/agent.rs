@@ -23,7 +23,7 @@ use reeve_engine::Engine;
 use reeve_outside::signature::VerifyingKey;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 /// Settings of an agent.
@@ -38,7 +38,8 @@ pub struct AgentConfig {
     pub namespace: String,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Units that run at once.
+    /// Units that are written at once. Half as many more may run meanwhile, of which the
+    /// plugins are asked and plans are made.
     pub concurrency: usize,
     /// The most that a plugin may be given by its `Plugin`.
     pub limits: LimitBounds,
@@ -60,7 +61,7 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// Units that run at once: enough to hide the latency of the API server, few
+    /// Units that are written at once: enough to hide the latency of the API server, few
     /// enough to leave it to others.
     pub const CONCURRENCY: usize = 16;
 
@@ -174,6 +175,7 @@ impl Agent {
                     metrics: metrics.clone(),
                     claims: Claims::default(),
                     recent: Recent::default(),
+                    room: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
                     lost: Lost::default(),
                 },
                 store,

@@ -57,16 +57,22 @@ struct Turn {
 }
 
 impl Default for GuestThreads {
-    /// Four for each processor, so that those which wait for one do not keep others
-    /// from it; for each plugin half as many as there are processors, and one at
-    /// least: whatever one plugin does, another finds a processor.
     fn default() -> Self {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        Self::new(processors * 4, processors / 2)
+        let (all, for_each) = Self::usual();
+        Self::new(all, for_each)
     }
 }
 
 impl GuestThreads {
+    /// How many there are in all where nobody says, and for each plugin. Four for each
+    /// processor, so that those which wait for one do not keep others from it; for each
+    /// plugin half as many as there are processors, and one at least: whatever one plugin
+    /// does, another finds a processor.
+    pub fn usual() -> (usize, usize) {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        (processors * 4, (processors / 2).max(1))
+    }
+
     /// So many threads in all, and so many for each plugin; one of each at least.
     pub fn new(all: usize, for_each: usize) -> Self {
         Self {

@@ -4,11 +4,12 @@
 //! take of time, stack and memory is bounded before it begins.
 
 mod effort;
+mod words;
 
 use bytes::Bytes;
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError};
+use jsonschema::PatternOptions;
 use serde_json::Value;
+use words::in_words;
 
 /// Why configuration does not reach the plugin.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,20 +109,6 @@ fn check(schema: &[u8], config: &[u8]) -> Result<(), SchemaError> {
         }
     };
     Err(SchemaError::Config(errors.join("; ")))
-}
-
-/// What does not fit, with the JSON Pointer of it.
-fn in_words(error: &ValidationError<'_>) -> String {
-    let path = error.instance_path().to_string();
-    if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
-        let named = unexpected.iter().take(MAX_LISTED).map(|name| {
-            let name = name.replace('~', "~0").replace('/', "~1");
-            format!("{path}/{name}: there is no such setting")
-        });
-        return named.collect::<Vec<_>>().join("; ");
-    }
-    let path = if path.is_empty() { "/" } else { &path };
-    format!("{path}: {error}")
 }
 
 /// How many regular expressions a schema has, at most.

@@ -1,5 +1,5 @@
 //! Carries out a plan: the only place from which the cluster is changed for a
-//! plugin.
+//! plugin's units.
 
 mod apply;
 mod beforehand;
@@ -33,6 +33,8 @@ use reeve_core::ownership::{
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
 use reeve_core::waves::Propagation;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Writes of one unit that are under way at once.
@@ -92,6 +94,8 @@ pub(crate) struct Executor {
     pub(crate) metrics: Metrics,
     pub(crate) claims: Claims,
     pub(crate) recent: Recent,
+    /// For plans that are carried out at once.
+    pub(crate) room: Arc<Semaphore>,
     /// Of the unit that is run.
     pub(crate) lost: Lost,
 }
@@ -102,6 +106,11 @@ impl Executor {
     /// what replaces the deleted may be what failed.
     pub(crate) async fn execute(&self, work: Work<'_>, wanted: &[Wanted], plan: Plan) -> Executed {
         let mut executed = Executed::default();
+        if plan.stages.is_empty() {
+            return executed;
+        }
+        // Never closed: without a place is only who outlives the agent.
+        let _place = self.room.acquire().await;
         for stage in plan.stages {
             let failed = !executed.problems.is_empty();
             let mut steps = Vec::with_capacity(stage.len());

@@ -43,6 +43,7 @@ use reeve_cluster::{Cluster, Fence, Store, WatchHandle};
 use reeve_core::selector::Selector;
 use reeve_engine::Engine;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Settings of a planner.
 #[derive(Clone)]
@@ -170,6 +171,7 @@ impl Planner {
                     metrics: metrics.clone(),
                     claims: Claims::default(),
                     recent: Recent::default(),
+                    room: Arc::new(Semaphore::new(1)),
                     lost: Lost::default(),
                 },
                 store,

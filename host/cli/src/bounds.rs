@@ -5,6 +5,7 @@ use clap::Args;
 use reeve_agent::{GuestThreads, LimitBounds};
 use reeve_engine::{CompileLimits, EngineConfig};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,22 +53,12 @@ pub(crate) struct BoundArgs {
     #[arg(long, env = "REEVE_COMPILERS", default_value_t = CompileLimits::AT_ONCE, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     compilers: u32,
     /// Threads on which plugins run; by default four for each processor
-    #[arg(
-        long,
-        env = "REEVE_GUEST_THREADS",
-        value_name = "NUMBER",
-        requires = "guest_threads_per_plugin"
-    )]
-    guest_threads: Option<usize>,
+    #[arg(long, env = "REEVE_GUEST_THREADS", value_name = "NUMBER")]
+    guest_threads: Option<NonZeroUsize>,
     /// Threads on which one plugin runs; by default half as many as there are
     /// processors
-    #[arg(
-        long,
-        env = "REEVE_GUEST_THREADS_PER_PLUGIN",
-        value_name = "NUMBER",
-        requires = "guest_threads"
-    )]
-    guest_threads_per_plugin: Option<usize>,
+    #[arg(long, env = "REEVE_GUEST_THREADS_PER_PLUGIN", value_name = "NUMBER")]
+    guest_threads_per_plugin: Option<NonZeroUsize>,
 }
 
 impl BoundArgs {
@@ -90,10 +81,12 @@ impl BoundArgs {
     }
 
     pub(crate) fn threads(&self) -> GuestThreads {
-        match (self.guest_threads, self.guest_threads_per_plugin) {
-            (Some(all), Some(each)) => GuestThreads::new(all, each),
-            _ => GuestThreads::default(),
-        }
+        let (all, each) = GuestThreads::usual();
+        GuestThreads::new(
+            self.guest_threads.map_or(all, NonZeroUsize::get),
+            self.guest_threads_per_plugin
+                .map_or(each, NonZeroUsize::get),
+        )
     }
 }
 

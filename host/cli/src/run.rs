@@ -62,7 +62,7 @@ pub(crate) struct RunArgs {
     /// are loaded, whatever their Plugins say
     #[arg(long, env = "REEVE_SIGNATURE_KEYS", value_name = "FILE")]
     signature_keys: Option<PathBuf>,
-    /// Units that run at once
+    /// Units that are written at once; half as many more run meanwhile
     #[arg(long, env = "REEVE_CONCURRENCY", default_value_t = AgentConfig::CONCURRENCY)]
     concurrency: usize,
     /// Form of the logs

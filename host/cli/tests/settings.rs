@@ -89,6 +89,48 @@ fn what_nobody_sets_is_as_documented() {
     }
 }
 
+/// The chart refuses what it does not know, so it has to know them all.
+#[test]
+fn the_chart_takes_every_setting_that_is_not_its_own() {
+    /// What the chart itself decides.
+    const OWN: [&str; 6] = [
+        "kubeconfig",
+        "context",
+        "namespace",
+        "health-address",
+        "cache",
+        "lease-namespace",
+    ];
+    let output = run("", &["--print-config"], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = text.lines().filter_map(|line| {
+        let (name, _) = line.trim_start_matches("# ").split_once(':')?;
+        Some(name.to_owned())
+    });
+    let mut names: Vec<String> = names.filter(|name| !OWN.contains(&&**name)).collect();
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/reeve");
+    let schema = fs::read_to_string(chart.join("values.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let known = schema["properties"]["config"]["properties"].as_object();
+    let mut known: Vec<String> = known.unwrap().keys().cloned().collect();
+    names.sort();
+    known.sort();
+    assert_eq!(known, names);
+}
+
+#[test]
+fn one_of_two_settings_may_come_alone() {
+    for (file, arguments) in [
+        ("guest-threads: 8\n", &["--guest-threads-per-plugin=2"][..]),
+        ("guest-threads-per-plugin: 2\n", &["--guest-threads=8"][..]),
+        ("guest-threads: 8\n", &[][..]),
+    ] {
+        let arguments = [&["--print-config", "--config", "reeve.yaml"], arguments].concat();
+        let output = run(file, &arguments, &[]);
+        assert_eq!(output.status.code(), Some(0), "{file}: {output:?}");
+    }
+}
+
 #[test]
 fn what_is_no_setting_says_which_and_why() {
     let file = &["--config", "reeve.yaml"][..];
@@ -129,6 +171,11 @@ fn what_is_no_setting_says_which_and_why() {
             "",
             &["--config", "none.yaml"][..],
             "cannot read none.yaml: ",
+        ),
+        (
+            "guest-threads: 0\n",
+            file,
+            "reeve.yaml: guest-threads: `0` is not valid: ",
         ),
         (
             "concurrency: 0\n",

@@ -161,6 +161,7 @@ impl Controller {
 
     pub(super) fn on_config_map(&mut self, new: Option<&Arc<Object>>, reference: &ObjectReference) {
         let name: Arc<str> = reference.name.as_str().into();
+        let runs_at_once = self.runs_at_once();
         let plugins = &mut self.state.plugins;
         let plugin = plugins
             .entry(name.clone())
@@ -177,7 +178,7 @@ impl Controller {
         if new.is_some() {
             plugin.is_installed_again();
             self.metrics
-                .installed(&name, self.concurrency, plugin.running().as_ref());
+                .installed(&name, runs_at_once, plugin.running().as_ref());
             self.start_load(&name);
         } else if plugin.is_installed() {
             self.start_load(&name);

@@ -165,7 +165,7 @@ impl Controller {
         for plugin in installed.filter(|plugin| plugin.is_installed()) {
             let running = plugin.running();
             self.metrics
-                .installed(&plugin.name, self.concurrency, running.as_ref());
+                .installed(&plugin.name, self.runs_at_once(), running.as_ref());
             let counts = leads.then(|| plugin.counts());
             self.metrics.units(&plugin.name, counts.as_ref());
         }

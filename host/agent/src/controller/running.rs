@@ -34,14 +34,20 @@ impl Controller {
     /// ends what it has begun when it is back.
     pub(super) fn has_room(&self) -> bool {
         let outside = self.loader.outside.outside();
-        self.state.runs.saturating_sub(outside) < self.concurrency
+        self.state.runs.saturating_sub(outside) < self.runs_at_once()
+    }
+
+    /// Units that may run at once: more than may write, so that those which write never
+    /// wait for plugins and plans.
+    pub(super) fn runs_at_once(&self) -> usize {
+        self.concurrency + self.concurrency / 2
     }
 
     pub(super) fn start_runs(&mut self) {
         while self.has_room() && self.may_run() {
-            // Room that one plugin leaves to the others, if there are others.
+            // If there are others, one plugin leaves room to them: to run, and to write.
             let share = match self.state.plugins.len() {
-                0 | 1 => self.concurrency,
+                0 | 1 => self.runs_at_once(),
                 _ => (self.concurrency * 3).div_ceil(4),
             };
             let now = Instant::now();
