@@ -34,7 +34,7 @@ pub use adoption::{CLIENT_SIDE_APPLY, Claim, Whose, adopted, judge};
 pub use contribute::{Contributions, Target};
 pub use difference::ApplyReason;
 pub use ending::{EndNeeds, end};
-pub use handover::handover;
+pub use handover::{handover, replaced};
 pub use hooks::is_of_phase;
 pub use mark::mark_hooks;
 pub use observed::Observed;

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use reeve_cluster::{Apply, Object, Resource, SetManagers, WriteError};
 use reeve_core::ObjectReference;
 use reeve_core::ownership::APPLIED_ANNOTATION;
-use reeve_core::plan::{ApplyReason, Wanted, handover, taken};
+use reeve_core::plan::{ApplyReason, Wanted, handover, replaced, taken};
 use reeve_core::waves::{ApplyMode, Options};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -108,7 +108,8 @@ impl Executor {
             let whole = live.whole();
             let fields = taken(&whole, &one.stamped.body, manager);
             takes = !fields.is_empty();
-            self.note_overwrite(work, live, &fields).await?;
+            let gone = replaced(one, &whole, manager);
+            self.note_overwrite(work, live, &fields, &gone).await?;
             if let Some(entries) = handover(one, &whole, manager) {
                 handed_over = Some(self.hand_over(work, live, &entries).await?);
             }

@@ -32,7 +32,7 @@ impl Executor {
         };
         let manager = contributor(&work.owner.unit);
         let fields = taken(&live.whole(), &one.stamped.body, &manager);
-        self.note_overwrite(work, &live, &fields).await?;
+        self.note_overwrite(work, &live, &fields, &[]).await?;
         let force = fields.iter().any(|field| field.overwrites);
         let mut body = one.stamped.body.clone();
         if let Some(metadata) = body["metadata"].as_object_mut() {

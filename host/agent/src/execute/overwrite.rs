@@ -48,32 +48,40 @@ impl Recent {
 }
 
 impl Executor {
-    /// Writes an object down before fields of it that others set are overwritten.
-    /// Only when this has succeeded may they be.
+    /// Writes an object down before fields of it that others set are overwritten, or
+    /// removed with what of it is `replaced`. Only when this has succeeded may they be.
     pub(super) async fn note_overwrite(
         &self,
         work: &Work<'_>,
         live: &Object,
         taken: &[Taken],
+        replaced: &[Taken],
     ) -> Result<(), Problem> {
-        let lost: Vec<String> = taken
-            .iter()
-            .filter(|one| one.overwrites)
-            .map(ToString::to_string)
-            .collect();
-        if lost.is_empty() {
+        let words = |fields: &[Taken]| -> Vec<String> {
+            let lost = fields.iter().filter(|one| one.overwrites);
+            lost.map(ToString::to_string).collect()
+        };
+        let (lost, removed) = (words(taken), words(replaced));
+        if lost.is_empty() && removed.is_empty() {
             return Ok(());
         }
-        let parts = std::iter::once(live.uid()).chain(lost.iter().map(String::as_str));
+        let fields = lost.iter().chain(&removed).map(String::as_str);
+        let parts = std::iter::once(live.uid()).chain(fields);
         let overwrite = Digest::of_parts(parts.map(str::as_bytes));
         let now = Instant::now();
         if self.recent.is_known(overwrite, now) {
             return Ok(());
         }
-        let reason = format!(
-            "set by others and wanted by the plugin: {}",
-            lost.join(", ")
-        );
+        let said = [
+            ("set by others and wanted by the plugin", lost),
+            (
+                "set by others and not wanted by the plugin, which replaces the object",
+                removed,
+            ),
+        ];
+        let said = said.iter().filter(|(_, fields)| !fields.is_empty());
+        let said = said.map(|(what, fields)| format!("{what}: {}", fields.join(", ")));
+        let reason = said.collect::<Vec<_>>().join("; ");
         self.journal
             .write(&Deed {
                 operation: Operation::Overwrite,

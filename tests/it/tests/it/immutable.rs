@@ -158,6 +158,17 @@ async fn a_replaced_object_is_what_is_returned_and_no_more() {
     assert_eq!(after["data"], json!({"a": "2"}));
     assert_eq!(after["metadata"]["labels"].get("x"), None);
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    let entries = journal(&world).await;
+    let [(operation, name, reason)] = &entries[..] else {
+        panic!("{entries:?}");
+    };
+    assert_eq!((&**operation, &**name), ("Overwrite", "c"));
+    for field in [
+        ".data.b by \"kubectl-edit\"",
+        ".metadata.labels.x by \"kubectl-edit\"",
+    ] {
+        assert!(reason.contains(field), "{field}: {reason}");
+    }
 }
 
 /// API servers answer the deletion of a Service with the Service, though it is gone.
