@@ -217,29 +217,39 @@ impl Executor {
             && live.label(PLUGIN_LABEL) == Some(plugin_label(&unit.plugin).as_str())
             && live.label(UNIT_LABEL) == Some(unit_label(unit).as_str())
             && live.manager_fields(&active.field_manager).is_some();
-        if ours && !live.is_deleting() {
-            let deed = Deed {
-                operation: Operation::Delete,
-                unit,
-                object: &live,
-                reason: match reason {
-                    Withdrawal::Unwanted => WITHDRAWN,
-                    Withdrawal::UnitEnded => "its primary is gone",
-                    Withdrawal::Deselected => DESELECTED,
-                    Withdrawal::EarlierHook => "the hook of this sync takes its place",
-                    Withdrawal::HookEnded => "the hook has ended, and its policy says so",
-                },
-            };
-            let propagation = match reason {
-                Withdrawal::Unwanted | Withdrawal::UnitEnded | Withdrawal::Deselected => {
-                    Propagation::of(&live.value())
-                }
-                // The next one of its name is waited for.
-                Withdrawal::EarlierHook | Withdrawal::HookEnded => Propagation::Background,
-            };
-            self.delete_live(active, &deed, propagation).await?;
+        if !ours || live.is_deleting() {
+            self.take_note(reference, uid, live);
+            return Ok(());
         }
-        Ok(())
+        let deed = Deed {
+            operation: Operation::Delete,
+            unit,
+            object: &live,
+            reason: match reason {
+                Withdrawal::Unwanted => WITHDRAWN,
+                Withdrawal::UnitEnded => "its primary is gone",
+                Withdrawal::Deselected => DESELECTED,
+                Withdrawal::EarlierHook => "the hook of this sync takes its place",
+                Withdrawal::HookEnded => "the hook has ended, and its policy says so",
+            },
+        };
+        let propagation = match reason {
+            Withdrawal::Unwanted | Withdrawal::UnitEnded | Withdrawal::Deselected => {
+                Propagation::of(&live.value())
+            }
+            // The next one of its name is waited for.
+            Withdrawal::EarlierHook | Withdrawal::HookEnded => Propagation::Background,
+        };
+        self.delete_live(active, &deed, propagation).await
+    }
+
+    /// Takes in an object as it was just read, where nothing is to be done about it: the
+    /// next plan must not be made from what the watches have yet to tell.
+    pub(crate) fn take_note(&self, reference: &ObjectReference, uid: &str, live: Object) {
+        if live.uid() != uid {
+            self.store.observe_deleted(reference, uid);
+        }
+        self.store.observe_read(live);
     }
 
     /// An object of a kind of the manifest as the API server has it now.
@@ -302,11 +312,10 @@ impl Executor {
             Deletion::Gone | Deletion::Absent => {
                 self.store.observe_deleted(reference, live.uid());
             }
-            Deletion::Pending => match self.live(active, reference).await {
-                Ok(Some(marked)) => self.store.observe(marked),
-                Ok(None) => self.store.observe_deleted(reference, live.uid()),
-                // The watch will tell.
-                Err(problem) => tracing::debug!(%problem, "not read after its deletion"),
+            // Whoever may not know that looks again, after a while.
+            Deletion::Pending => match self.live(active, reference).await? {
+                Some(marked) => self.store.observe(marked),
+                None => self.store.observe_deleted(reference, live.uid()),
             },
         }
         tracing::info!(object = %reference, reason = deed.reason, "deleted");

@@ -106,7 +106,13 @@ impl Store {
     /// The watch itself brings it later; until then nobody acts on a state older
     /// than our own last write.
     pub fn observe(&self, object: Object) {
-        self.shared.observe(&Arc::new(object));
+        self.shared.observe(&Arc::new(object), true);
+    }
+
+    /// Takes in the answer to a read, as [`Store::observe`] does. What has changed is
+    /// told as somebody's change.
+    pub fn observe_read(&self, object: Object) {
+        self.shared.observe(&Arc::new(object), false);
     }
 
     /// Takes in that an object with this uid is gone for good (a

@@ -66,10 +66,14 @@ impl Executor {
         manager: &str,
     ) -> Result<(), Problem> {
         let Some(live) = self.live(active, reference).await? else {
+            if let Some(uid) = uid {
+                self.store.observe_deleted(reference, uid);
+            }
             return Ok(());
         };
-        let same = uid.is_none_or(|uid| live.uid() == uid);
-        if !same || live.manager_fields(manager).is_none() {
+        let uid = uid.unwrap_or(live.uid()).to_owned();
+        if live.uid() != uid || live.manager_fields(manager).is_none() {
+            self.take_note(reference, &uid, live);
             return Ok(());
         }
         let released = self.release(active, &live, manager).await?;

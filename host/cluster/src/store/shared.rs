@@ -309,7 +309,7 @@ impl Shared {
         inner.tell(&self.changes, news);
     }
 
-    pub(super) fn observe(&self, object: &Arc<Object>) {
+    pub(super) fn observe(&self, object: &Arc<Object>, own_write: bool) {
         let mut inner = self.inner.lock();
         for spec in inner.specs_of(|spec| spec.resource == *object.resource()) {
             let going = object.is_deleting();
@@ -325,7 +325,8 @@ impl Shared {
                 // It may have been selected before this write.
                 view.take(object)
             };
-            inner.tell(&self.changes, change.map(own));
+            let told = |change| if own_write { own(change) } else { change };
+            inner.tell(&self.changes, change.map(told));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the agent cannot see for a while: it is not taken for gone.
 
 use reeve_it::NAMESPACE;
+use reeve_sim::Verb;
 use serde_json::{Value, json};
 
 use crate::stage::{OTHER, Stage, bundle, config_map, widget};
@@ -99,4 +100,23 @@ async fn a_primary_that_waits_is_not_let_go_before_all_is_seen() {
     see(&stage, &rules).await;
     assert!(!stage.exists(&bundle("one")).await);
     assert!(!stage.exists(&far("far")).await);
+}
+
+/// No watch has told that somebody has marked what the primary left: one look at it is
+/// enough.
+#[tokio::test(start_paused = true)]
+async fn what_was_marked_unheard_is_looked_at_once() {
+    let stage = Stage::new().await;
+    let mut held = far("far");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    stage.bundle("one", &[held.clone()]).await;
+    stage.pass(20).await;
+    let fault = "silent-watch: resource=configmaps".parse().unwrap();
+    stage.world.server.set_faults(vec![fault]);
+    stage.world.delete(&held).await;
+    stage.world.server.reset_requests();
+    stage.world.delete(&bundle("one")).await;
+    stage.pass(5).await;
+    let gets = stage.world.server.requests().count(Verb::Get, "configmaps");
+    assert_eq!(gets, 1);
 }
