@@ -115,6 +115,14 @@ impl Effects {
         self.0.is_empty()
     }
 
+    /// What is asked for now, and not by these.
+    pub(crate) fn wanted_beyond(&self, actions: &[Action]) -> Vec<Action> {
+        let asked: BTreeSet<&String> = actions.iter().map(|action| &action.key).collect();
+        let wanted = self.0.iter().filter(|(_, effect)| effect.wanted);
+        let beyond = wanted.filter(|(key, _)| !asked.contains(key));
+        beyond.map(|(_, effect)| effect.action.clone()).collect()
+    }
+
     /// Takes in what is asked for now. Returns what is asked for no more and stays.
     ///
     /// What there is no room for is left out, see [`Effects::refused`]: more than can be

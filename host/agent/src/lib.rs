@@ -55,6 +55,7 @@ mod sources;
 mod status;
 mod strangers;
 mod sync_status;
+mod unanswered;
 mod unserved;
 mod version;
 mod view;

@@ -7,6 +7,7 @@
 use crate::active::LoadKey;
 use crate::asked;
 use crate::reads::Read;
+use crate::unanswered::Unanswered;
 use parking_lot::Mutex;
 use reeve_core::outcome::Precondition;
 use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
@@ -44,6 +45,8 @@ pub(crate) struct Remembered {
     pub(crate) reads: Answers,
     /// What it answered, checked.
     pub(crate) desired: Desired,
+    /// What of that could not be shown.
+    pub(crate) unanswered: Option<Unanswered>,
     bytes: usize,
 }
 
@@ -132,7 +135,13 @@ impl Memo {
 
     /// Remembers the answer of a unit, in the place of an earlier one. An answer
     /// that depends on the time is not remembered: no two instants are equal.
-    pub(crate) fn remember(&self, unit: &UnitKey, given: Digest, reads: Answers, desired: Desired) {
+    pub(crate) fn remember(
+        &self,
+        unit: &UnitKey,
+        given: Digest,
+        reads: Answers,
+        (desired, unanswered): (Desired, Option<Unanswered>),
+    ) {
         if reads.contains_key(&Read::Clock) {
             self.answers.lock().remove(unit);
             return;
@@ -140,11 +149,13 @@ impl Memo {
         let asked = reads
             .keys()
             .map(|read| ENTRY_BYTES / 4 + asked::weight(read));
-        let bytes = ENTRY_BYTES + weight(&desired) + asked.sum::<usize>();
+        let told = unanswered.as_ref().map_or(0, Unanswered::bytes);
+        let bytes = ENTRY_BYTES + weight(&desired) + told + asked.sum::<usize>();
         let remembered = Arc::new(Remembered {
             given,
             reads,
             desired,
+            unanswered,
             bytes,
         });
         let mut answers = self.answers.lock();
@@ -264,7 +275,7 @@ mod tests {
         let (primary, other) = (Digest::of(b"1"), Digest::of(b"2"));
         let told = Digest::of(b"told");
         let reads: Answers = [(read("x"), told)].into();
-        memo.remember(&unit("p", "a"), primary, reads, desired("1"));
+        memo.remember(&unit("p", "a"), primary, reads, (desired("1"), None));
         let recall = |unit: &UnitKey, given, told| memo.recall(unit, &given, |_| told).is_some();
         assert!(recall(&unit("p", "a"), primary, told));
         assert!(!recall(&unit("p", "a"), other, told), "another primary");
@@ -276,9 +287,9 @@ mod tests {
     fn the_time_is_never_the_same() {
         let memo = Memo::new();
         let given = Digest::of(b"1");
-        memo.remember(&unit("p", "a"), given, Answers::new(), desired("1"));
+        memo.remember(&unit("p", "a"), given, Answers::new(), (desired("1"), None));
         let reads: Answers = [(Read::Clock, Digest::of(b""))].into();
-        memo.remember(&unit("p", "a"), given, reads, desired("2"));
+        memo.remember(&unit("p", "a"), given, reads, (desired("2"), None));
         let recalled = memo.recall(&unit("p", "a"), &given, |_| Digest::of(b""));
         assert!(recalled.is_none());
     }
@@ -289,7 +300,12 @@ mod tests {
         let given = Digest::of(b"1");
         for number in 0..1000 {
             let unit = unit("p", &number.to_string());
-            memo.remember(&unit, given, Answers::new(), desired(&"x".repeat(1024)));
+            memo.remember(
+                &unit,
+                given,
+                Answers::new(),
+                (desired(&"x".repeat(1024)), None),
+            );
         }
         let answers = memo.answers.lock();
         assert!(answers.bytes <= 64 * 1024);
@@ -344,7 +360,12 @@ mod tests {
             let memo = Memo::with_capacity(150_000);
             let given = Digest::of(b"1");
             for name in ["a", "b"] {
-                memo.remember(&unit("p", name), given, reads.clone(), desired.clone());
+                memo.remember(
+                    &unit("p", name),
+                    given,
+                    reads.clone(),
+                    (desired.clone(), None),
+                );
             }
             let there = |name| memo.answers.lock().by_unit.contains_key(&unit("p", name));
             assert_eq!((there("a"), there("b")), (false, true));
@@ -356,7 +377,12 @@ mod tests {
         let memo = Memo::new();
         let given = Digest::of(b"1");
         for plugin in ["p", "q"] {
-            memo.remember(&unit(plugin, "a"), given, Answers::new(), desired("1"));
+            memo.remember(
+                &unit(plugin, "a"),
+                given,
+                Answers::new(),
+                (desired("1"), None),
+            );
         }
         memo.forget_plugin("p");
         let there = |plugin| memo.recall(&unit(plugin, "a"), &given, |_| given).is_some();

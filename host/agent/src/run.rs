@@ -36,6 +36,7 @@ use crate::problem::Problem;
 use crate::reads::Read;
 use crate::reporter::Reports;
 use crate::request::Attempt;
+use crate::unanswered::Unanswered;
 use effects::unapproved;
 use guarded::Doubt;
 use parking_lot::Mutex;
@@ -115,6 +116,8 @@ pub(crate) struct Ran {
     pub(crate) conditions: Vec<Condition>,
     /// What it wants recorded.
     pub(crate) events: Vec<Event>,
+    /// What the call asked for and could not be shown.
+    pub(crate) unanswered: Option<Unanswered>,
     /// Objects that are desired; none when there is no answer.
     pub(crate) desired: Option<Vec<ObjectReference>>,
     /// Version of the store that the run saw.
@@ -155,6 +158,7 @@ impl Ran {
             next: Next::OnChange,
             conditions: Vec::new(),
             events: Vec::new(),
+            unanswered: None,
             desired: None,
             version: 0,
             sources: 0,
@@ -255,13 +259,19 @@ impl Runner {
         };
         let facts = run.effects.facts();
         let asked = self.ask(unit, active, snapshot, primary, facts, &mut ran);
-        let desired = match asked.await {
+        let mut desired = match asked.await {
             Ok(desired) => desired,
             Err(problem) => {
                 ran.problems.push(problem);
                 return ran;
             }
         };
+        let unanswered = ran.unanswered.clone();
+        let mut kept = Vec::new();
+        if unanswered.is_some() {
+            kept = run.effects.wanted_beyond(&desired.actions);
+            desired.actions.extend(kept.iter().cloned());
+        }
         ran.next = desired.next;
         ran.conditions.clone_from(&desired.conditions);
         ran.events.clone_from(&desired.events);
@@ -270,6 +280,14 @@ impl Runner {
         let absent = desired.absent.clone();
         let actions = desired.actions.clone();
         self.bring_about(run, primary, desired, &mut ran).await;
+        if let Some(unanswered) = unanswered.filter(|_| !kept.is_empty()) {
+            let kept = kept
+                .iter()
+                .map(|one| format!("action {} ({})", one.name, one.key));
+            let kept: Vec<String> = kept.collect();
+            let problem = unanswered.keeps(unit, &self.namespace, &kept);
+            ran.problems.push(problem);
+        }
         // What replaces the unwanted may be what failed.
         if ran.problems.is_empty() {
             self.bring_to_an_end(run, &absent, &mut ran).await;
@@ -284,7 +302,7 @@ impl Runner {
         }
         // Nobody watches what should not be there.
         if !absent.is_empty() {
-            ran.next = ran.next.at_the_latest(ABSENCE_RECHECK);
+            ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
         }
         ran
     }
@@ -356,7 +374,7 @@ impl Runner {
             return ran;
         }
         let unguarded = plan.clone();
-        let (plan, holds) = match self.guarded(run, plan, doubt).await {
+        let (plan, held) = match self.guarded(run, plan, doubt).await {
             Ok(guarded) => guarded,
             Err(problem) => {
                 ran.absent = false;
@@ -366,12 +384,10 @@ impl Runner {
         };
         ran.problems
             .extend(plan.refusals.iter().map(sync::refusal_problem));
-        let held = !holds.is_empty();
-        let holds = holds.iter().map(|hold| guarded::hold_problem(unit, hold));
-        ran.problems.extend(holds);
         // What is still going is told of by its watch, and the rest goes then. What is
         // held keeps the unit, and with it the finalizer and the outside effects.
-        ran.absent = !held && plan.is_empty() && plan.progress == Progress::Complete;
+        ran.absent = held.is_empty() && plan.is_empty() && plan.progress == Progress::Complete;
+        ran.problems.extend(held);
         if let Some(rehearsal) = &self.rehearsal {
             rehearsal.take_down_end(&unguarded, plan);
             return ran;
@@ -432,5 +448,6 @@ fn suspended(primary: &ObjectReference) -> Problem {
     )
 }
 
-/// An object that must not exist is looked for this often.
-const ABSENCE_RECHECK: Duration = Duration::from_secs(60);
+/// An object of which no watch tells is looked for this often: one that must not exist,
+/// and one that is left alone as it is.
+const UNWATCHED_RECHECK: Duration = Duration::from_secs(60);

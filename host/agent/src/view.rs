@@ -7,6 +7,7 @@ use crate::memo::Answers;
 use crate::problem::Problem;
 use crate::reads::Read;
 use crate::sources::{self, SourcesView};
+use crate::unanswered::Unanswered;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -30,6 +31,7 @@ pub(crate) struct CallView {
     /// Outside documents as they were when the call began.
     sources: SourcesView,
     reads: Mutex<Asked>,
+    unanswered: Mutex<Option<Unanswered>>,
 }
 
 impl CallView {
@@ -46,6 +48,7 @@ impl CallView {
             primary: unit.primary.clone(),
             now,
             reads: Mutex::default(),
+            unanswered: Mutex::default(),
         }
     }
 
@@ -56,6 +59,29 @@ impl CallView {
     /// When it was more than is kept; see [`Asked::all`].
     pub(crate) fn reads(&self) -> Result<Answers, Problem> {
         self.reads.lock().all()
+    }
+
+    /// What has been asked so far and could not be shown, if anything: the first of it.
+    pub(crate) fn unanswered(&self) -> Option<Unanswered> {
+        self.unanswered.lock().clone()
+    }
+
+    /// Notes whether this is an answer.
+    fn noting<T>(&self, answer: Result<T, ReadError>) -> Result<T, ReadError> {
+        self.note_unanswered(answer.as_ref().err().and_then(Unanswered::read));
+        answer
+    }
+
+    /// As [`CallView::noting`], of an outside document.
+    fn noting_source<T>(&self, answer: Result<T, SourceError>) -> Result<T, SourceError> {
+        self.note_unanswered(answer.as_ref().err().and_then(Unanswered::source));
+        answer
+    }
+
+    fn note_unanswered(&self, new: Option<Unanswered>) {
+        if let Some(new) = new {
+            self.unanswered.lock().get_or_insert(new);
+        }
     }
 
     /// Digest of what a read is told in this view.
@@ -226,7 +252,7 @@ impl View for CallView {
         // can.
         let told = digest_object(&answer);
         self.record(Read::Object(object.clone(), projection), told);
-        answer
+        self.noting(answer)
     }
 
     fn list(&self, query: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
@@ -241,7 +267,7 @@ impl View for CallView {
             projection: Some(projection),
         };
         self.record(read, digest_list(&answer));
-        answer
+        self.noting(answer)
     }
 
     fn list_keys(&self, query: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
@@ -254,7 +280,7 @@ impl View for CallView {
             projection: None,
         };
         self.record(read, digest_keys(&answer));
-        answer
+        self.noting(answer)
     }
 
     fn now(&self) -> u64 {
@@ -263,7 +289,7 @@ impl View for CallView {
     }
 
     fn source(&self, name: &str) -> Result<Document, SourceError> {
-        match self.active.manifest.source(name).map(|rule| &rule.origin) {
+        let answer = match self.active.manifest.source(name).map(|rule| &rule.origin) {
             None => Err(sources::undeclared(name)),
             Some(Origin::ConfigMap(entry)) => self.entry(name, entry),
             Some(Origin::Url(_) | Origin::File(_)) => {
@@ -271,11 +297,12 @@ impl View for CallView {
                 self.record(Read::Source(name.to_owned()), sources::digest(&answer));
                 answer
             }
-        }
+        };
+        self.noting_source(answer)
     }
 
     fn source_age(&self, name: &str) -> Result<u64, SourceError> {
-        match self.active.manifest.source(name).map(|rule| &rule.origin) {
+        let answer = match self.active.manifest.source(name).map(|rule| &rule.origin) {
             None => Err(sources::undeclared(name)),
             // It is watched, and so never old.
             Some(Origin::ConfigMap(entry)) => self.entry(name, entry).map(|_| 0),
@@ -284,7 +311,8 @@ impl View for CallView {
                 self.record(Read::SourceAge(name.to_owned()), digest_age(&answer));
                 answer
             }
-        }
+        };
+        self.noting_source(answer)
     }
 }
 

@@ -99,6 +99,12 @@ pub struct Situation<'a> {
     pub contributions: Contributions<'a>,
     /// Kinds that the API server does not serve yet: their objects wait.
     pub unserved: &'a BTreeSet<GroupVersionKind>,
+    /// Objects that are made only where there is nothing of their name, and of whose
+    /// name there is something that does not carry the unit's labels.
+    pub left_alone: &'a BTreeSet<ObjectReference>,
+    /// Whether what is not desired stays all the same: the desired set may lack something
+    /// only because the plugin was not shown all that it asked for.
+    pub keeps: bool,
     /// Whether the sync has failed without a hook that did: an object was refused, or
     /// a wave takes too long.
     pub failing: bool,
@@ -130,6 +136,8 @@ pub struct Plan {
     /// All that is to be deleted since it is no longer wanted, of which the steps
     /// hold what goes now. Whether so much may go is decided about the whole.
     pub surplus: Vec<Candidate>,
+    /// What stays though it is not desired; see [`Situation::keeps`].
+    pub kept: Vec<ObjectReference>,
 }
 
 /// One write.
@@ -215,7 +223,7 @@ pub fn plan(situation: &Situation<'_>) -> Plan {
         .map(|(index, one)| (observed::identity(&one.stamped.reference), index))
         .collect();
     sync::advance(situation, &live, &wanted, &mut plan);
-    surplus::withdraw(&live, &wanted, &mut plan);
+    surplus::withdraw(situation, &live, &wanted, &mut plan);
     contribute::release(situation, &mut plan);
     if !plan.is_empty() {
         plan.progress = plan.progress.min(Progress::Applying);

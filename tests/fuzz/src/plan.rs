@@ -75,7 +75,9 @@ fn check(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) 
         .map(|object| (object.reference.to_string(), object))
         .collect();
     let wanted: BTreeSet<String> = desired
+        left_alone: &BTreeSet::new(),
         .iter()
+        keeps: false,
         .map(|one| one.stamped.reference.to_string())
         .collect();
     let mut touched = BTreeSet::new();

@@ -10,6 +10,7 @@ use reeve_cluster::{Create, Object, Resource, WriteError};
 use reeve_core::ownership::PRIMARY_ANNOTATION;
 use reeve_core::plan::{Claim, Refusal, Wanted, Whose, adopted, judge};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use reeve_core::waves::ApplyMode;
 use serde_json::{Value, json};
 
 impl Executor {
@@ -41,6 +42,10 @@ impl Executor {
         };
         match self.judge(work, reference, &live)? {
             Whose::Ours => self.change(work, resource, one, &live).await,
+        if one.member.options.apply == ApplyMode::IfNotPresent && !live.is_deleting() {
+            let message = format!("{reference} has come since it was looked at");
+            return Err(Problem::passing(Reason::ApplyFailed, message));
+        }
             _ => self.adopt(work, resource, one, &live).await,
         }
     }

@@ -33,6 +33,13 @@ impl Runner {
                 Err(problem) => ran.problems.push(problem),
             }
         }
+        if let Some(unanswered) = ran.unanswered.as_ref().filter(|_| !found.is_empty()) {
+            let kept = found.iter().map(|live| live.reference().to_string());
+            let kept: Vec<String> = kept.collect();
+            let problem = unanswered.keeps(unit, &self.namespace, &kept);
+            ran.problems.push(problem);
+            return;
+        }
         let candidates = found.iter().map(|live| Candidate {
             reference: live.reference(),
             uid: live.uid().to_owned(),

@@ -35,6 +35,7 @@ impl Runner {
         if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
             self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());
+            ran.unanswered.clone_from(&answer.unanswered);
             return Ok(answer.desired.clone());
         }
         let request = Request {
@@ -77,7 +78,9 @@ impl Runner {
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
         self.check_places(&desired)?;
         texts::cut_remarks(&mut desired);
-        self.memo.remember(unit, given, reads, desired.clone());
+        ran.unanswered = view.unanswered();
+        let answer = (desired.clone(), ran.unanswered.clone());
+        self.memo.remember(unit, given, reads, answer);
         Ok(desired)
     }
 

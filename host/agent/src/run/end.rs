@@ -6,7 +6,6 @@
 //! the primary is gone.
 
 use super::effects::unapproved;
-use super::guarded::hold_problem;
 use super::sync::refusal_problem;
 use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
@@ -247,10 +246,10 @@ impl Runner {
                 return Ok(false);
             }
             let unguarded = plan.clone();
-            let (plan, holds) = self.guarded(run, plan, None).await?;
+            let (plan, held) = self.guarded(run, plan, None).await?;
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
-            ran.problems
-                .extend(holds.iter().map(|hold| hold_problem(unit, hold)));
+            let holds = !held.is_empty();
+            ran.problems.extend(held);
             if let Some(after) = plan.recheck_after {
                 ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
             }
@@ -259,7 +258,7 @@ impl Runner {
                 return Ok(false);
             }
             if plan.is_empty() {
-                let done = sync.progress == Progress::Complete && holds.is_empty();
+                let done = sync.progress == Progress::Complete && !holds;
                 ran.problems.extend(still_ending(&sync, primary));
                 ran.sync = Some(sync);
                 return Ok(done);

@@ -2,6 +2,7 @@
 
 use super::{Run, Runner};
 use crate::problem::Problem;
+use crate::unanswered::Unanswered;
 use reeve_api::Reason;
 use reeve_core::plan::{Plan, Progress, Step, Withdrawal};
 use reeve_core::prune::{Candidate, Cause, Hold, Request, Token};
@@ -10,21 +11,31 @@ use reeve_core::{ObjectReference, UnitKey};
 
 /// Why a plan may follow from a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum Doubt<'a> {
     /// The plugin returned nothing, and did not say that nothing is meant.
     Empty,
     /// The primary lives and is no longer selected.
     Deselected,
+    /// The plugin was not shown all that it asked for, and answered all the same: the plan
+    /// keeps what is not wanted, and nobody can approve anything else.
+    Unanswered(&'a Unanswered),
 }
 
 impl Runner {
-    /// Takes out of a plan the deletions that are held.
+    /// Takes out of a plan the deletions that are held, and says so.
     pub(super) async fn guarded(
         &self,
         run: &Run,
         mut plan: Plan,
-        doubt: Option<Doubt>,
-    ) -> Result<(Plan, Vec<Hold>), Problem> {
+        doubt: Option<Doubt<'_>>,
+    ) -> Result<(Plan, Vec<Problem>), Problem> {
+        // It is not known what the unit will want, as while it is under way.
+        if let Some(Doubt::Unanswered(unanswered)) = doubt {
+            let kept: Vec<String> = plan.kept.iter().map(ToString::to_string).collect();
+            let problem = || unanswered.keeps(&run.unit, &self.namespace, &kept);
+            let problems = (!kept.is_empty()).then(problem);
+            return Ok((plan, problems.into_iter().collect()));
+        }
         let of = |wanted: Withdrawal| {
             let mut steps = plan.steps();
             steps.any(|step| matches!(step, Step::Delete { reason, .. } if *reason == wanted))
@@ -90,7 +101,9 @@ impl Runner {
             });
         }
         plan.stages.retain(|stage| !stage.is_empty());
-        Ok((plan, verdict.holds))
+        let holds = verdict.holds.iter();
+        let holds = holds.map(|hold| hold_problem(&run.unit, hold));
+        Ok((plan, holds.collect()))
     }
 
     /// Tells the guard once what the plugin has withdrawn before this agent led:

@@ -30,6 +30,10 @@ pub(super) struct Observation {
     manager: String,
     /// Kinds that are not served yet.
     pub(super) unserved: BTreeSet<GroupVersionKind>,
+    /// Objects that are somebody's and left alone.
+    pub(super) left_alone: BTreeSet<ObjectReference>,
+    /// Whether what is not wanted stays.
+    pub(super) keeps: bool,
     /// StorageClasses, as the same version of the store has them.
     classes: Classes,
 }
@@ -85,8 +89,17 @@ impl Observation {
             now,
             manager: active.field_manager.clone(),
             unserved: active.unserved.kinds().clone(),
+            left_alone: BTreeSet::new(),
+            keeps: false,
             classes: Classes::of(active, snapshot),
         }
+    }
+
+    /// This, with what is left alone, and whether what is not wanted stays.
+    pub(super) fn sparing(mut self, left_alone: &BTreeSet<ObjectReference>, keeps: bool) -> Self {
+        self.left_alone.clone_from(left_alone);
+        self.keeps = keeps;
+        self
     }
 
     /// Notes which of the desired objects are as they were sent, and differ from what

@@ -1,6 +1,7 @@
 //! Bringing the cluster to what a plugin wants, as far as it may go now.
 
 mod beforehand;
+mod left_alone;
 mod state;
 
 pub(crate) use state::Sync;
@@ -10,7 +11,7 @@ use beforehand::only_for_failure;
 use super::effects::unapproved;
 use super::guarded::{Doubt, hold_problem};
 use super::observe::{self, Observation};
-use super::{Approved, Ran, Recreations, Run, Runner, recreations_of, unseen};
+use super::{Approved, Ran, Recreations, Run, Runner, UNWATCHED_RECHECK, recreations_of, unseen};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
@@ -119,15 +120,31 @@ impl Runner {
             ran.sync = Some(sync);
             return;
         }
-        let doubt = (wanted.is_empty() && !desired.empty_is_meant).then_some(Doubt::Empty);
+        let unanswered = ran.unanswered.clone();
+        let empty = wanted.is_empty() && !desired.empty_is_meant;
+        let doubt = match &unanswered {
+            Some(unanswered) => Some(Doubt::Unanswered(unanswered)),
+            None => empty.then_some(Doubt::Empty),
+        };
         let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
         candidates.extend(run.contributed.iter().cloned());
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
+        let left_alone = match self.left_alone(run, &wanted).await {
+            Ok(left_alone) => left_alone,
+            Err(problem) => {
+                ran.problems = vec![problem];
+                ran.sync = Some(sync);
+                return;
+            }
+        };
+        if !left_alone.is_empty() {
+            ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
+        }
         let mut sent: BTreeSet<usize> = BTreeSet::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
             let looked = match self.look(active, unit, &candidates).await {
-                Ok(looked) => looked,
+                Ok(looked) => looked.sparing(&left_alone, unanswered.is_some()),
                 Err(problem) => {
                     ran.problems = vec![problem];
                     ran.sync = Some(sync);
@@ -159,7 +176,7 @@ impl Runner {
                 ran.sync = Some(sync);
                 return;
             }
-            let (mut plan, holds) = match self.guarded(run, plan, doubt).await {
+            let (mut plan, held) = match self.guarded(run, plan, doubt).await {
                 Ok(guarded) => guarded,
                 Err(problem) => {
                     ran.problems = vec![problem];
@@ -173,8 +190,7 @@ impl Runner {
                 continue;
             }
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
-            ran.problems
-                .extend(holds.iter().map(|hold| hold_problem(unit, hold)));
+            ran.problems.extend(held);
             if let Some(after) = plan.recheck_after {
                 ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
             }
@@ -192,12 +208,14 @@ impl Runner {
                 ran.problems
                     .extend(self.waiting(&sync, &wanted, &mut ran.next));
                 let complete = sync.progress == Progress::Complete;
+                // What is kept may be what the primary waits for.
+                let lets_go = complete && plan.kept.is_empty();
                 let approved = run.mode == SyncMode::OnRequest && sync.approved.is_some();
                 let may = run.mode == SyncMode::Auto || approved;
                 // What it does here makes it another version.
                 if may
                     && !holds_primary
-                    && let Err(problem) = self.hold(run, primary, needs, complete).await
+                    && let Err(problem) = self.hold(run, primary, needs, lets_go).await
                 {
                     ran.problems.push(problem);
                 }
@@ -367,6 +385,8 @@ impl Observation {
             stubborn: &sync.stubborn,
             contributions: self.contributions(&sync.sent),
             unserved: &self.unserved,
+            left_alone: &self.left_alone,
+            keeps: self.keeps,
             failing: sync.failing,
             settled: sync.settled,
         })

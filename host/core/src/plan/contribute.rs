@@ -124,6 +124,14 @@ pub(super) fn release(situation: &Situation<'_>, plan: &mut Plan) {
         })
     };
     let steps = situation.contributions.releases(wanted);
+    if situation.keeps {
+        plan.kept
+            .extend(steps.into_iter().filter_map(|step| match step {
+                Step::Release { object, .. } => Some(object),
+                _ => None,
+            }));
+        return;
+    }
     if !steps.is_empty() {
         plan.stages.push(steps);
     }

@@ -129,6 +129,9 @@ impl Preview {
             .collect();
         let mut unwanted = live.all();
         unwanted.retain(|object| !wanted.contains(&identity(&object.reference)));
+        if situation.keeps {
+            unwanted.clear();
+        }
         let withdrawn = surplus::withdrawn(&unwanted);
         let going = withdrawn.iter().filter(|one| one.removal != Removal::Never);
         steps.extend(going.map(|one| PreviewStep::delete(&one.reference, &one.uid)));

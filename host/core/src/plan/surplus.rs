@@ -2,7 +2,7 @@
 //! somebody says so.
 
 use super::observed::{Identity, Live, identity};
-use super::{Observed, Plan, Progress, Step};
+use super::{Observed, Plan, Progress, Situation, Step};
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::PRUNE_ANNOTATION;
 use crate::prune::Candidate;
@@ -40,13 +40,23 @@ pub fn is_precious(kind: &GroupVersionKind) -> bool {
 /// Adds the deletion of what is no longer wanted. Nothing goes before what may
 /// take its place is applied, and nothing when a hook has failed. Whether so much
 /// may go is for [`crate::prune::Guard`] to say.
-pub(super) fn withdraw(live: &Live<'_>, wanted: &HashMap<Identity<'_>, usize>, plan: &mut Plan) {
+pub(super) fn withdraw(
+    situation: &Situation<'_>,
+    live: &Live<'_>,
+    wanted: &HashMap<Identity<'_>, usize>,
+    plan: &mut Plan,
+) {
     let surplus: Vec<&Observed> = live
         .all()
         .into_iter()
         .filter(|object| !wanted.contains_key(&identity(&object.reference)))
         .collect();
     if surplus.is_empty() || plan.progress == Progress::Failed {
+        return;
+    }
+    if situation.keeps {
+        let kept = candidates(&surplus, Withdrawal::Unwanted).into_iter();
+        plan.kept.extend(kept.map(|one| one.reference));
         return;
     }
     // While a sync waits in a step, what belongs to later ones may still be

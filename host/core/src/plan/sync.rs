@@ -7,6 +7,7 @@ use super::observed::{Identity, Live};
 use super::{Observed, Plan, Refusal, Situation, Step, Wanted};
 use crate::health::{Applied, Gate, HealthStatus};
 use crate::kind::ObjectReference;
+use crate::ownership::APPLIED_ANNOTATION;
 use crate::waves::{ApplyMode, HookState, Open, Phase, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -297,14 +298,18 @@ impl Walk<'_, '_> {
         if options.apply == ApplyMode::Contribute {
             return self.contribution(index, one);
         }
+        let left_alone = options.apply == ApplyMode::IfNotPresent;
         let Some(live) = self.live.get(&one.stamped.reference) else {
+            // It is there, and whose it is does not matter.
+            if left_alone && self.situation.left_alone.contains(&one.stamped.reference) {
+                return State::Done;
+            }
             return State::Do(apply(index, ApplyReason::Absent, None));
         };
         if live.deleting {
             let reason = "it is being deleted, and made anew when it is gone";
             return State::Wait(HealthStatus::Terminating, reason.to_owned(), None);
         }
-        let left_alone = options.apply == ApplyMode::IfNotPresent;
         let stubborn = || {
             let known = self.situation.stubborn.get(&live.reference);
             known.is_some_and(|known| *known == live.fingerprint())
@@ -315,7 +320,10 @@ impl Walk<'_, '_> {
         {
             return State::Do(apply(index, reason, Some(live.uid.clone())));
         }
-        match (self.situation.gate)(live, Some(applied(one, live))) {
+        // What is left alone is judged as what it is: what is wanted now was never sent.
+        let sent = live.annotations.get(APPLIED_ANNOTATION) == Some(&one.stamped.applied);
+        let applied = (sent || !left_alone).then(|| applied(one, live));
+        match (self.situation.gate)(live, applied) {
             Gate::Pass => State::Done,
             Gate::Wait {
                 status,

@@ -102,6 +102,8 @@ struct World {
     settled: bool,
     stubborn: Stubborn,
     unserved: BTreeSet<GroupVersionKind>,
+    left_alone: BTreeSet<ObjectReference>,
+    keeps: bool,
     failing: bool,
     mode: Mode,
 }
@@ -116,6 +118,8 @@ impl World {
             settled: false,
             stubborn: Stubborn::new(),
             unserved: BTreeSet::new(),
+            left_alone: BTreeSet::new(),
+            keeps: false,
             failing: false,
             mode: Mode::Waves,
         }
@@ -163,6 +167,8 @@ impl World {
             stubborn: &self.stubborn,
             contributions: Contributions::default(),
             unserved: &self.unserved,
+            left_alone: &self.left_alone,
+            keeps: self.keeps,
             failing: self.failing,
             settled: self.settled,
         })
@@ -227,6 +233,31 @@ fn a_converged_unit_needs_nothing() {
     let plan = world.plan();
     assert!(plan.is_empty() && plan.refusals.is_empty(), "{plan:?}");
     assert_eq!((plan.unchanged, plan.progress), (1, Progress::Complete));
+}
+
+#[test]
+fn what_is_left_alone_holds_nothing_up() {
+    let one = wanted("ConfigMap", "a", &[("reeve.dev/apply", "IfNotPresent")]);
+    let mut world = World::new(vec![one.clone(), at_wave("b", 1)]);
+    world.left_alone.insert(one.stamped.reference);
+    assert_eq!(world.run(), ["+b"]);
+    world.left_alone.clear();
+    assert_eq!(world.run(), ["+a"]);
+}
+
+#[test]
+fn what_may_be_missing_by_mistake_stays_and_is_told() {
+    let mut world = World::with_all_applied(vec![at_wave("a", 0), at_wave("b", 1)]);
+    world.wanted = vec![at_wave("b", 1), at_wave("c", 1)];
+    world.keeps = true;
+    assert_eq!(world.run(), ["+c"]);
+    let plan = world.plan();
+    let kept: Vec<&str> = plan.kept.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!((kept, plan.progress), (vec!["a"], Progress::Complete));
+    let preview = world.decide(|situation| Preview::of(situation, &revision(&world.wanted)));
+    assert_eq!(preview.steps, []);
+    world.keeps = false;
+    assert_eq!(world.run(), ["-a"]);
 }
 
 #[test]

@@ -166,6 +166,11 @@ pub(crate) enum Deed {
     },
     /// Returns an outside document.
     ReadSource { name: String },
+    /// Does the second where the first fails.
+    Catch {
+        first: Box<Self>,
+        instead: Box<Self>,
+    },
     /// Returns the order of a hash map's entries, which depends on its seed.
     HashSeed,
     /// Returns the bits of what is no number, from several operations.

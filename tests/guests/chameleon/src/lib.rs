@@ -190,6 +190,8 @@ fn carry_out(
         Deed::ReadSource { name } => {
             reads::source(&name).map(|found| answers::texts(&place, vec![found]))
         }
+        Deed::Catch { first, instead } => carry_out(*first, primary, config, request)
+            .or_else(|_| carry_out(*instead, primary, config, request)),
         Deed::HashSeed => Ok(answers::texts(&place, vec![reads::hash_order()])),
         Deed::NanBits => Ok(answers::texts(&place, chance::nan_bits())),
         Deed::CountCalls => Ok(answers::number(&place, chance::count())),

@@ -2,7 +2,8 @@
 //!
 //! For each Profile it makes a ConfigMap `report` in the namespace of its name, with
 //! what it was told: the document `notes` if its configuration names one, its age if
-//! that is asked for, and the facts of its effects.
+//! that is asked for, and the facts of its effects. Told so, it wants nothing at all while it
+//! cannot read that document.
 //!
 //! Its effects, each if it is configured: `service`, a resource `<profile>` below a
 //! URL, made with PUT, looked for with GET and taken away with DELETE (with a query, it
@@ -29,6 +30,8 @@ struct Config {
     config_map: Option<String>,
     /// Seconds between two looks at it.
     seconds: Option<u32>,
+    /// Whether nothing is wanted without it.
+    needs_notes: bool,
     /// Whether its age is asked for.
     age: bool,
     /// URL of the service, with a slash at its end.
@@ -99,6 +102,7 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
     if config.source().is_some() {
         data["notes"] = match cx.source("notes") {
             Ok(document) => String::from_utf8_lossy(&document.body).into(),
+            Err(_) if config.needs_notes => return Ok(Outcome::nothing()),
             Err(error) => format!("none: {error}").into(),
         };
         if config.age {

@@ -334,3 +334,38 @@ async fn credentials_are_seen_nowhere() {
         assert!(!all.contains(part));
     }
 }
+
+/// A plugin that wants nothing while it cannot read a document may not mean it.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_taken_away_for_want_of_a_document() {
+    let (world, service, url) =
+        world(json!({"configMap": "notes", "needsNotes": true, "retire": true})).await;
+    let shared = reeve_test_support::samples::namespace("shared");
+    world.apply(&shared).await;
+    let mut notes = core_reference("ConfigMap", "shared", "notes");
+    notes["data"] = json!({"notes": "first"});
+    world.apply(&notes).await;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    let report = core_reference("ConfigMap", "alice", "report");
+    assert!(world.get(&report).await.is_some());
+    world.delete(&notes).await;
+    world.wait(Duration::from_secs(60)).await;
+    let ready = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(ready.reason, "DeletionHeld", "{ready:?}");
+    for part in [
+        "ConfigMap shared/notes does not exist",
+        "ConfigMap alice/report",
+    ] {
+        assert!(ready.message.contains(part), "{part}: {ready:?}");
+    }
+    assert!(world.get(&report).await.is_some());
+    world.wait(Duration::from_secs(700)).await;
+    assert_eq!(service.asked(), ["GET alice"], "it is looked after");
+    world.apply(&notes).await;
+    world.wait(Duration::from_secs(60)).await;
+    let ready = world.unit_condition("envoy", "alice", "Ready").await;
+    assert_eq!(ready.status, "True", "{ready:?}");
+    assert!(world.get(&report).await.is_some());
+}

@@ -330,3 +330,53 @@ async fn what_nobody_serves_is_not_absent() {
     assert!(unserved.message.contains(expected), "{unserved:?}");
     assert_ne!(unserved.message, absent.message);
 }
+
+/// What a plugin does not return since it was not shown all that it asked for stays,
+/// though it has caught that.
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_for_what_could_not_be_seen() {
+    let get = json!({"do": "get", "kind": "Service.v1", "namespace": "alice", "name": "none"});
+    let instead = json!({"do": "objects", "count": 1});
+    let catch = json!({"do": "catch", "first": get, "instead": instead});
+    let world = world(catch, &["Service.v1"]).await;
+    let object = |name: &str| core_reference("ConfigMap", "alice", name);
+    let (whole, poor) = (object("chameleon-alice"), object("chameleon-alice-0"));
+    assert!(world.get(&whole).await.is_some() && world.get(&poor).await.is_none());
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "chameleon-agent"},
+    });
+    let before = world.get(&role).await.unwrap();
+    let mut rules = before["rules"].clone();
+    let resources = rules[0]["resources"].as_array_mut().unwrap();
+    resources.retain(|resource| resource != "services");
+    world.edit(&role, json!({"rules": rules})).await;
+    world.server.faults().drop_watches();
+    world.wait(Duration::from_secs(5)).await;
+    let patch = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "1"}}});
+    world.edit(&profile_reference("alice"), patch).await;
+    world.settle().await;
+    let told = async || {
+        let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+        assert_eq!(ready.reason, "DeletionHeld", "{ready:?}");
+        for part in [
+            "forbidden: the agent may not list and watch Service.v1",
+            "stays until it can be shown that: ConfigMap alice/chameleon-alice",
+            "reeve plugin grant chameleon",
+        ] {
+            assert!(ready.message.contains(part), "{part}: {ready:?}");
+        }
+    };
+    // What is new is made, and nothing goes for it.
+    assert!(world.get(&whole).await.is_some() && world.get(&poor).await.is_some());
+    told().await;
+    // The answer is remembered with that.
+    world.delete(&poor).await;
+    world.settle().await;
+    assert!(world.get(&whole).await.is_some() && world.get(&poor).await.is_some());
+    told().await;
+    world.edit(&role, json!({"rules": before["rules"]})).await;
+    world.wait(Duration::from_secs(120)).await;
+    assert!(world.get(&whole).await.is_some() && world.get(&poor).await.is_none());
+    assert_eq!(world.unit("chameleon", "alice").await, None);
+}

@@ -11,6 +11,7 @@ mod deletions;
 mod endings;
 mod failures;
 mod hooks;
+mod left_alone;
 mod modes;
 mod pace;
 mod platform;

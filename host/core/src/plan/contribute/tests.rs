@@ -78,7 +78,9 @@ fn words(wanted: &[Wanted], targets: &[Target], sent: &[(ObjectReference, String
         hooks: &Hooks::new(),
         settled: false,
         unserved: &std::collections::BTreeSet::new(),
+        left_alone: &std::collections::BTreeSet::new(),
         failing: false,
+        keeps: false,
         schemas: &Schemas::default(),
         stubborn: &Stubborn::new(),
         contributions: Contributions {
