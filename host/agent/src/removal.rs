@@ -7,13 +7,14 @@
 use crate::execute::write_problem;
 use crate::journal::{Deed, Journal};
 use crate::left::Place;
+use crate::metrics::{Metrics, Verb, WriteResult};
 use crate::problem::{Problem, chain};
 use crate::run::FINALIZER_MANAGER;
 use crate::secrets;
 use reeve_api::{DeletionPolicy, Operation, Reason};
 use reeve_cluster::{
     Apply, Cluster, Delete, Identity, List, ListError, Object, ReadError, ResolveError, Resource,
-    SetFinalizers,
+    SetFinalizers, WriteError,
 };
 use reeve_core::ownership::{
     Owner, PLUGIN_LABEL, PRIMARY_ANNOTATION, contributor_prefix, field_manager, finalizers,
@@ -25,6 +26,7 @@ use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Objects asked for at once, as many as client-go's pager asks for.
 const PAGE: u32 = 500;
@@ -37,6 +39,7 @@ const MAX_NAMED: usize = 5;
 pub(crate) struct Remover {
     pub(crate) cluster: Cluster,
     pub(crate) journal: Journal,
+    pub(crate) metrics: Metrics,
     pub(crate) plugin: Arc<str>,
     /// As whom it wrote.
     pub(crate) identity: Identity,
@@ -202,7 +205,9 @@ impl Remover {
             })
             .await?;
         let propagation = Propagation::of(&live.value());
-        self.cluster
+        let began = Instant::now();
+        let deleted = self
+            .cluster
             .delete(Delete {
                 resource,
                 namespace,
@@ -213,10 +218,17 @@ impl Remover {
                 dry_run: false,
                 identity: Some(&self.identity),
             })
-            .await
-            .map_err(|error| write_problem(reference, &error))?;
+            .await;
+        self.count(Verb::Delete, began, deleted.as_ref().err());
+        deleted.map_err(|error| write_problem(reference, &error))?;
         tracing::info!(plugin = %self.plugin, object = %reference, "deleted, its plugin was removed");
         Ok(())
+    }
+
+    fn count(&self, verb: Verb, began: Instant, error: Option<&WriteError>) {
+        let result = error.map_or(WriteResult::Success, WriteResult::of);
+        self.metrics
+            .wrote(&self.plugin, verb, result, began.elapsed());
     }
 
     /// Labels can be forged; only an apply of the plugin makes an object its own.
@@ -311,6 +323,7 @@ impl Remover {
             "kind": reference.kind.kind,
             "metadata": metadata,
         });
+        let began = Instant::now();
         let applied = self
             .cluster
             .apply(Apply {
@@ -325,6 +338,7 @@ impl Remover {
                 identity: Some(&self.identity),
             })
             .await;
+        self.count(Verb::Apply, began, applied.as_ref().err());
         applied
             .map(drop)
             .map_err(|error| write_problem(&reference, &error))

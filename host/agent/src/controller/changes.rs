@@ -363,6 +363,7 @@ impl Controller {
             let plugin = self.state.plugins.get(name);
             if !ran || plugin.is_some_and(|plugin| plugin.removing.is_none()) {
                 self.state.plugins.remove(name);
+                self.metrics.removed(name);
                 self.reports
                     .forget_names(|object| is_unit_object_of(name, object));
                 self.drop_unit_objects(name, &BTreeSet::new());

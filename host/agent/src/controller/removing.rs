@@ -105,6 +105,9 @@ impl Controller {
         let deletes = plugin.deletion_policy() == DeletionPolicy::Delete;
         let forbidden = plugin.is_suspended() || plugin.mode() == SyncMode::PlanOnly;
         if forbidden || !(deletes || holding) {
+            if plugin.removing.is_some() && !plugin.is_installed() {
+                self.metrics.removed(name);
+            }
             plugin.is_installed_again();
             return;
         }
@@ -144,6 +147,7 @@ impl Controller {
         let remover = Remover {
             cluster: self.loader.cluster.clone(),
             journal: self.runner.executor.journal.clone(),
+            metrics: self.runner.metrics.clone(),
             plugin: name.clone(),
             identity: Identity::service_account(&self.loader.namespace, account.unwrap_or(name)),
             policy: plugin.deletion_policy(),
@@ -176,6 +180,8 @@ impl Controller {
             removing.at = None;
             removing.job = Some(handle);
         }
+        // What is written for it counts as long as it goes on.
+        self.metrics.installed(name, self.runs_at_once(), None);
     }
 
     /// Takes in how far a removal is.
@@ -229,6 +235,7 @@ impl Controller {
         }
         plugin.problem = Some(plugin.without_config_map());
         if ended {
+            self.metrics.removed(name);
             // No sync has hooks any more; what is outside is still there.
             if let Some(written) = self.written(name) {
                 let keep = written.names(has_effects);

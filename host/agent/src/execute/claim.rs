@@ -4,14 +4,16 @@ use super::apply::Onto;
 use super::{Executor, Work, write_problem};
 use crate::active::Active;
 use crate::journal::Deed;
+use crate::metrics::Verb;
 use crate::problem::Problem;
 use reeve_api::{Operation, Reason};
 use reeve_cluster::{Create, Object, Resource, WriteError};
 use reeve_core::ownership::PRIMARY_ANNOTATION;
 use reeve_core::plan::{Claim, Refusal, Wanted, Whose, adopted, judge};
-use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use reeve_core::waves::ApplyMode;
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 impl Executor {
     /// Makes an object where nothing carries our labels. What is there all the same
@@ -40,12 +42,12 @@ impl Executor {
             let message = format!("{reference} has gone since it was looked at");
             return Err(Problem::passing(Reason::ApplyFailed, message));
         };
-        match self.judge(work, reference, &live)? {
-            Whose::Ours => self.change(work, resource, one, &live).await,
         if one.member.options.apply == ApplyMode::IfNotPresent && !live.is_deleting() {
             let message = format!("{reference} has come since it was looked at");
             return Err(Problem::passing(Reason::ApplyFailed, message));
         }
+        match self.judge(work, reference, &live)? {
+            Whose::Ours => self.change(work, resource, one, &live).await,
             _ => self.adopt(work, resource, one, &live).await,
         }
     }
@@ -93,6 +95,7 @@ impl Executor {
             ));
         };
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let began = Instant::now();
         let created = self
             .cluster
             .create(Create {
@@ -104,6 +107,7 @@ impl Executor {
                 identity: Some(&work.active.identity),
             })
             .await;
+        self.count(work.active, Verb::Create, began, created.as_ref().err());
         match created {
             // Somebody was faster.
             Ok(_) | Err(WriteError::Precondition { .. }) => Ok(()),

@@ -4,6 +4,7 @@ use super::apply::Onto;
 use super::apply::is_strict;
 use super::{Executor, Mark, Work, write_problem};
 use crate::journal::Deed;
+use crate::metrics::Verb;
 use crate::problem::{Problem, chain};
 use reeve_api::{Operation, Reason};
 use reeve_cluster::{Apply, Delete, Deletion, Object, Resource, WriteError};
@@ -11,6 +12,7 @@ use reeve_core::Digest;
 use reeve_core::plan::{Recreation, Wanted, recreation};
 use reeve_core::waves::Propagation;
 use serde_json::json;
+use tokio::time::Instant;
 
 /// Names of objects are at most this long, of some kinds.
 const MAX_NAME: usize = 63;
@@ -75,6 +77,7 @@ impl Executor {
                 reason: &reason,
             })
             .await?;
+        let began = Instant::now();
         let deletion = self
             .cluster
             .delete(Delete {
@@ -87,12 +90,13 @@ impl Executor {
                 dry_run: false,
                 identity: Some(&active.identity),
             })
-            .await
-            .map_err(|error| {
-                let uid = live.uid().to_owned();
-                self.lost.note(resource, &error, Mark::Deleted { uid });
-                write_problem(reference, &error)
-            })?;
+            .await;
+        self.count(active, Verb::Delete, began, deletion.as_ref().err());
+        let deletion = deletion.map_err(|error| {
+            let uid = live.uid().to_owned();
+            self.lost.note(resource, &error, Mark::Deleted { uid });
+            write_problem(reference, &error)
+        })?;
         tracing::info!(object = %reference, reason, "deleted to be made anew");
         // Marked as it went, as a Pod without a grace period is.
         let pending =

@@ -33,16 +33,19 @@ impl RunResult {
 pub(crate) enum Verb {
     /// A server-side apply.
     Apply,
+    /// A creation, of a namespace for what is to be in it.
+    Create,
     /// A deletion.
     Delete,
 }
 
 impl Verb {
-    pub(super) const ALL: [Self; 2] = [Self::Apply, Self::Delete];
+    pub(super) const ALL: [Self; 3] = [Self::Apply, Self::Create, Self::Delete];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "apply",
+            Self::Create => "create",
             Self::Delete => "delete",
         }
     }

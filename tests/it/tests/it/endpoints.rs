@@ -1,9 +1,11 @@
 //! What the agent's endpoints say, asked over a socket as the kubelet asks.
 
+use crate::told::{PLUGIN, annotated, config_map, install, tell, world};
 use reeve_agent::HealthServer;
-use reeve_it::{World, config_map_reference, plugin, profile_reference};
+use reeve_it::{AGENT, NAMESPACE, World, config_map_reference, plugin, profile_reference};
 use reeve_sim::Outage;
 use reeve_test_support::eventually;
+use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -82,8 +84,7 @@ async fn they_follow_a_plugin_through_its_life() {
         counts(address, sample, true).await;
     }
     // Asked again for nothing, it remembers.
-    let ask_again =
-        serde_json::json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "now"}}});
+    let ask_again = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": "now"}}});
     world.edit(&profile_reference("alice"), ask_again).await;
     for sample in [
         r#"reeve_memo_hits_total{plugin="quotas"}"#,
@@ -125,6 +126,61 @@ async fn they_follow_a_plugin_through_its_life() {
         ask(address, "/livez").await,
         (503, "the agent has stopped\n".to_owned())
     );
+}
+
+/// The namespace of an object, and the old one where it is made anew, are writes, too.
+#[tokio::test]
+async fn every_write_for_a_plugin_counts() {
+    let mut world = World::new().await;
+    let rules = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]}]);
+    let account = json!({"kind": "ServiceAccount", "name": PLUGIN, "namespace": NAMESPACE});
+    world.role("more-account", &rules, &account).await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    world.role("more-agent", &rules, &agent).await;
+    install(&world, PLUGIN, "ConfigMap.v1,Namespace.v1").await;
+    world.start();
+    let address = serve(&world).await;
+    world.tenant("alice", &[]).await;
+    let sealed = |value: &str| {
+        let mut object = config_map("later", "c", &json!({"a": value}));
+        object["immutable"] = json!(true);
+        let options = "CreateNamespace=true,Force=true";
+        annotated(object, "reeve.dev/sync-options", options)
+    };
+    let wrote = |verb: &str, count: u32| {
+        format!(
+            "reeve_writes_total{{plugin=\"{PLUGIN}\",verb=\"{verb}\",result=\"success\"}} {count}\n"
+        )
+    };
+    tell(&world, "alice", &sealed("1")).await;
+    counts(address, &wrote("create", 1), true).await;
+    counts(address, &wrote("apply", 1), true).await;
+    tell(&world, "alice", &sealed("2")).await;
+    counts(address, &wrote("delete", 1), true).await;
+    counts(address, &wrote("apply", 2), true).await;
+}
+
+/// What is written for a plugin that was removed counts as long as that goes on.
+#[tokio::test(start_paused = true)]
+async fn writes_of_a_removal_count() {
+    let world = world("ConfigMap.v1", &json!({"deletionPolicy": "Delete"})).await;
+    let address = serve(&world).await;
+    world.tenant("alice", &[]).await;
+    let mut object = config_map("alice", "c", &json!({"a": "1"}));
+    object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    tell(&world, "alice", &object).await;
+    world.delete(&config_map_reference(PLUGIN)).await;
+    world.wait(Duration::from_secs(40)).await;
+    let deleted =
+        format!("reeve_writes_total{{plugin=\"{PLUGIN}\",verb=\"delete\",result=\"success\"}} 1\n");
+    let (_, metrics) = ask(address, "/metrics").await;
+    assert!(metrics.contains(&deleted), "{metrics}");
+    let patch = json!({"metadata": {"finalizers": null}});
+    world.edit(&object, patch).await;
+    world.wait(Duration::from_secs(10)).await;
+    assert_eq!(world.get(&object).await, None);
+    let (_, metrics) = ask(address, "/metrics").await;
+    assert!(!metrics.contains(&format!("\"{PLUGIN}\"")), "{metrics}");
 }
 
 #[tokio::test]
