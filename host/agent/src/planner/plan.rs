@@ -30,6 +30,8 @@ pub struct UnitPlan {
     pub effects: Vec<EffectPlan>,
     /// Desired objects that are as they should be.
     pub unchanged: usize,
+    /// What of the order of the objects is not as it looks.
+    pub notices: Vec<String>,
     /// What keeps the unit from being ready, the worst first.
     pub problems: Vec<ProblemReport>,
     /// What approves just this plan, where the mode of the plugin asks for that.
@@ -209,6 +211,7 @@ impl Opened<'_> {
             primary: primary.clone(),
             planned: taken.planned || ran.problems.is_empty(),
             unchanged: taken.plan.unchanged,
+            notices: taken.notices,
             approval: taken
                 .approval
                 .filter(|_| !changes.is_empty() || effects.iter().any(EffectPlan::is_due)),

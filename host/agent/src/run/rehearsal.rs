@@ -35,6 +35,8 @@ pub(crate) struct Rehearsed {
     pub(crate) wanted: Vec<Wanted>,
     /// In which order they are applied.
     pub(crate) order: Vec<Place>,
+    /// What of that order is not as it looks.
+    pub(crate) notices: Vec<String>,
     /// All that the sync would do; none where what comes next was looked at.
     pub(crate) whole: Option<Preview>,
     /// What would be done now.
@@ -143,6 +145,8 @@ impl Rehearsal {
                 })
             })
             .collect();
+        let notices = sequence.notices.iter();
+        taken.notices = notices.map(ToString::to_string).collect();
         taken.held = held(&unguarded, &plan);
         taken.waiting = waiting;
         taken.plan = plan;

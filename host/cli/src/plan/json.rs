@@ -53,6 +53,7 @@ fn unit(unit: &UnitPlan) -> Value {
         "planned": unit.planned,
         "unchanged": unit.unchanged,
         "approval": unit.approval,
+        "notices": unit.notices,
         "problems": problems,
         "changes": changes,
         "effects": effects,

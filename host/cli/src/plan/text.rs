@@ -101,6 +101,9 @@ impl Text {
             );
         }
         self.line(2, Some(Style::Heading), &heading);
+        for notice in &unit.notices {
+            self.line(4, Some(Style::Faint), &format!("note: {notice}"));
+        }
         for change in &unit.changes {
             self.change(change);
         }

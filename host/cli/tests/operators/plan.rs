@@ -130,7 +130,8 @@ async fn a_plan_is_what_the_agent_then_does() {
                         "apiVersion": "kubeflow.org/v1", "kind": "Profile",
                         "namespace": null, "name": "alice",
                     },
-                    "planned": true, "unchanged": 0, "approval": null, "problems": [],
+                    "planned": true, "unchanged": 0, "approval": null, "notices": [],
+                    "problems": [],
                     "changes": [{
                         "object": {
                             "apiVersion": "v1", "kind": "ResourceQuota",
@@ -279,6 +280,42 @@ async fn values_of_secrets_are_not_shown() {
         assert!(said.out.contains("hidden"), "{}", said.out);
         assert!(!said.out.contains("correct-horse"), "{}", said.out);
     }
+}
+
+/// A dependency within a wave is none that waves keep.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_is_not_as_it_looks_is_told() {
+    let desk = Desk::new().await;
+    let definition = reeve_test_support::samples::open_crd("Widget", "widgets");
+    desk.world.apply(&definition).await;
+    let config = json!({
+        "primary": "Widget.v1.example.com", "writes": {"ConfigMap.v1": ["alice"]},
+    });
+    let data = [("plugin.wasm", guest("courier"))];
+    desk.world.install("courier", &data, Some(config)).await;
+    desk.world.tenant("alice", &[]).await;
+    let object = |name: &str, annotations: Value| {
+        let mut object = core_reference("ConfigMap", "alice", name);
+        object["metadata"]["annotations"] = annotations;
+        object
+    };
+    let second = json!({"reeve.dev/wave": "1", "reeve.dev/depends-on": "ConfigMap/first"});
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "alice"},
+        "spec": {"objects": [
+            object("first", json!({"reeve.dev/wave": "1"})), object("second", second),
+        ]},
+    });
+    desk.world.apply(&widget).await;
+    let notice = "ConfigMap alice/second depends on ConfigMap alice/first, and both are in Sync \
+                  wave 1: the wave is divided";
+    let said = desk.reeve("plan courier").await;
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let line = format!("\n    note: {notice}\n");
+    assert!(said.out.contains(&line), "{}", said.out);
+    let (_, plan) = desk.json("plan courier").await;
+    assert_eq!(plan["plugins"][0]["units"][0]["notices"], json!([notice]));
 }
 
 /// What is wrong with one plugin or unit does not hide the others.
