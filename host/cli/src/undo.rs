@@ -185,7 +185,15 @@ async fn restore(
             let live = serde_json::to_value(live)?;
             let object: DynamicObject =
                 serde_json::from_value(put_back(&live, &content, &spec.omitted))?;
-            api.replace(&reference.name, &params, &object).await?;
+            let replaced = api.replace(&reference.name, &params, &object).await;
+            if spec.operation == Operation::Recreate && is_invalid(&replaced) {
+                replaced.context(
+                    "it was made anew since it cannot be changed, and cannot be changed back \
+                     either; delete it, and this makes it as it was",
+                )?;
+            } else {
+                replaced?;
+            }
             Ok(if dry_run {
                 "would be put back"
             } else {
@@ -193,6 +201,11 @@ async fn restore(
             })
         }
     }
+}
+
+/// Whether the API server refuses what was sent as such.
+fn is_invalid<T>(answer: &Result<T, kube::Error>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
 }
 
 fn content(entry: &JournalEntry) -> anyhow::Result<Value> {
