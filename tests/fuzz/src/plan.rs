@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use reeve_core::health::Gate;
 use reeve_core::kind::{GroupVersionKind, ObjectReference};
-use reeve_core::ownership::{Owner, PRIMARY_ANNOTATION, PRUNE_ANNOTATION, Stamped};
+use reeve_core::ownership::{
+    APPLIED_ANNOTATION, Owner, PRIMARY_ANNOTATION, PRUNE_ANNOTATION, Stamped,
+};
 use reeve_core::plan::{Hooks, Observed, Plan, Situation, Step, Wanted, plan as decide};
 use reeve_core::unit::UnitKey;
-use reeve_core::waves::{Member, Mode, order};
+use reeve_core::waves::{Member, Mode, Sequence, order};
 use reeve_ssa::Schema;
 use reeve_ssa::typed::field_set;
 use serde_json::{Value, json};
@@ -35,6 +37,9 @@ pub fn plan(input: &[u8]) {
     for _ in 0..ROUNDS {
         let plan = next(&owner, &desired, &observed, settled);
         check(&owner, &desired, &observed, &plan);
+        if !settled {
+            check_order(&owner, &desired, &observed, &plan);
+        }
         // What was being deleted is gone at the next look.
         observed.retain(|object| !object.deleting);
         if plan.is_empty() {
@@ -48,11 +53,16 @@ pub fn plan(input: &[u8]) {
     panic!("{ROUNDS} plans have not come to an end");
 }
 
-fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool) -> Plan {
+fn sequence(desired: &[Wanted]) -> Sequence {
     let members: Vec<Member> = desired.iter().map(|one| one.member.clone()).collect();
     let Ok(sequence) = order(&members, Mode::Waves) else {
         panic!("waves alone always have an order");
     };
+    sequence
+}
+
+fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool) -> Plan {
+    let sequence = sequence(desired);
     decide(&Situation {
         schemas: &reeve_core::plan::Schemas::default(),
         stubborn: &reeve_core::plan::Stubborn::new(),
@@ -65,7 +75,9 @@ fn next(owner: &Owner, desired: &[Wanted], observed: &[Observed], settled: bool)
         hooks: &Hooks::new(),
         settled,
         unserved: &BTreeSet::new(),
+        left_alone: &BTreeSet::new(),
         failing: false,
+        keeps: false,
     })
 }
 
@@ -75,9 +87,7 @@ fn check(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) 
         .map(|object| (object.reference.to_string(), object))
         .collect();
     let wanted: BTreeSet<String> = desired
-        left_alone: &BTreeSet::new(),
         .iter()
-        keeps: false,
         .map(|one| one.stamped.reference.to_string())
         .collect();
     let mut touched = BTreeSet::new();
@@ -98,6 +108,37 @@ fn check(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) 
                 assert!(found.is_some_and(|o| may_go(o, owner, uid)), "{name}");
                 assert!(touched.insert(name.clone()), "{name} twice");
             }
+        }
+    }
+}
+
+/// Whatever comes before what is applied is there, ours, and as it was sent.
+fn check_order(owner: &Owner, desired: &[Wanted], observed: &[Observed], plan: &Plan) {
+    let in_place = |reference: &ObjectReference| {
+        let wanted = desired
+            .iter()
+            .find(|one| one.stamped.reference == *reference);
+        let found = observed.iter().find(|one| one.reference == *reference);
+        wanted.zip(found).is_some_and(|(wanted, found)| {
+            let applied = found.annotations.get(APPLIED_ANNOTATION);
+            may_go(found, owner, &found.uid) && applied == Some(&wanted.stamped.applied)
+        })
+    };
+    let applied: BTreeSet<&ObjectReference> = plan
+        .steps()
+        .filter_map(|step| match step {
+            Step::Apply { wanted, .. } => Some(&desired[*wanted].stamped.reference),
+            _ => None,
+        })
+        .collect();
+    let sequence = sequence(desired);
+    let last = sequence
+        .steps
+        .iter()
+        .rposition(|step| step.objects().any(|object| applied.contains(object)));
+    for step in sequence.steps.iter().take(last.unwrap_or_default()) {
+        for object in step.objects() {
+            assert!(in_place(object), "{object} is not in place yet: {plan:?}");
         }
     }
 }

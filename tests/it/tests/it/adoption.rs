@@ -1,6 +1,6 @@
 //! Objects that were there before the plugin wanted them.
 
-use crate::told::{self, PLUGIN, config_map, journal, managers, tell, world};
+use crate::told::{self, PLUGIN, annotated, config_map, journal, managers, tell, world};
 use kube::api::PostParams;
 use reeve_it::World;
 use reeve_sim::Verb;
@@ -245,5 +245,33 @@ async fn a_failure_on_the_way_takes_nothing_over() {
         assert_eq!(after["data"], theirs()["data"], "{fault}");
         assert_eq!(after["metadata"].get("ownerReferences"), None, "{fault}");
         assert_eq!(managers(&after), ["kubectl-create Update"], "{fault}");
+    }
+}
+
+/// What kubectl applied from the client goes over to the plugin where the object says so.
+#[tokio::test(start_paused = true)]
+async fn what_was_applied_from_the_client_is_taken_over_where_that_is_asked_for() {
+    for migrates in [false, true] {
+        let world = world("ConfigMap.v1", &json!({"adoption": "Always"})).await;
+        tenant(&world, "alice").await;
+        create(&world, &theirs(), "kubectl-client-side-apply").await;
+        let mut ours = config_map("alice", "c", &json!({"a": "ours"}));
+        if migrates {
+            let option = "ClientSideApplyMigration=true";
+            ours = annotated(ours, "reeve.dev/sync-options", option);
+        }
+        tell(&world, "alice", &ours).await;
+        let after = world.get(&ours).await.unwrap();
+        let (data, owners) = match migrates {
+            true => (json!({"a": "ours"}), vec!["reeve/told Apply"]),
+            false => (
+                json!({"a": "ours", "b": "theirs"}),
+                vec!["kubectl-client-side-apply Update", "reeve/told Apply"],
+            ),
+        };
+        assert_eq!(after["data"], data);
+        let mut found = managers(&after);
+        found.sort();
+        assert_eq!(found, owners);
     }
 }

@@ -1,5 +1,6 @@
 //! Objects that are somebody else's.
 
+use crate::told::{PLUGIN, annotated, config_map, tell, world};
 use reeve_it::{World, core_reference, plugin};
 use serde_json::json;
 
@@ -83,4 +84,55 @@ async fn forged_labels_delete_nothing() {
         None,
         "nor trouble anybody"
     );
+}
+
+/// The API server is asked to look for fields that it does not know, unless the object
+/// says otherwise; an apply of one is refused all the same, in other words.
+#[tokio::test(start_paused = true)]
+async fn unknown_fields_are_looked_for_unless_the_object_says_otherwise() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let mut strict = config_map("alice", "c", &json!({"a": "1"}));
+    strict["unknown"] = json!("x");
+    let lax = annotated(strict.clone(), "reeve.dev/sync-options", "Validate=false");
+    for (object, says) in [
+        (strict, "strict decoding error"),
+        (lax, "field not declared in schema"),
+    ] {
+        tell(&world, "alice", &object).await;
+        let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+        assert_eq!(ready.reason, "ApplyFailed", "{ready:?}");
+        assert!(ready.message.contains(says), "{says}: {ready:?}");
+    }
+}
+
+/// What is to be left alone is neither made, nor changed, nor pruned.
+#[tokio::test(start_paused = true)]
+async fn what_says_so_is_left_alone() {
+    for (key, value) in [
+        ("reeve.dev/apply", "Ignore"),
+        ("kustomize.toolkit.fluxcd.io/ssa", "Ignore"),
+        ("kustomize.toolkit.fluxcd.io/reconcile", "disabled"),
+        ("reeve.dev/skip-reconcile", "true"),
+        ("argocd.argoproj.io/skip-reconcile", "true"),
+    ] {
+        let world = world("ConfigMap.v1", &json!({})).await;
+        world.tenant("alice", &[]).await;
+        let object = |value: &str| config_map("alice", "c", &json!({"a": value}));
+        let left = |text: &str| annotated(object(text), key, value);
+        tell(&world, "alice", &left("1")).await;
+        assert_eq!(world.get(&object("")).await, None, "{key}");
+        tell(&world, "alice", &object("2")).await;
+        let data = async || world.get(&object("")).await.unwrap()["data"]["a"].clone();
+        assert_eq!(data().await, "2", "{key}");
+        tell(&world, "alice", &left("3")).await;
+        assert_eq!(data().await, "2", "{key}");
+        let theirs = json!({"data": {"a": "theirs"}});
+        world.edit(&object(""), theirs).await;
+        world.settle().await;
+        assert_eq!(data().await, "theirs", "{key}");
+        assert_eq!(world.unit(PLUGIN, "alice").await, None, "{key}");
+        tell(&world, "alice", &object("4")).await;
+        assert_eq!(data().await, "4", "{key}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Fields of objects that are somebody else's, and stay so.
 
-use crate::told::{PLUGIN, annotated, config_map, journal, managers, tell, world};
-use reeve_it::{World, plugin_reference, profile_reference};
+use crate::told::{PLUGIN, annotated, config_map, install, journal, managers, tell, world};
+use reeve_it::{AGENT, NAMESPACE, World, plugin_reference, profile_reference};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -177,4 +177,62 @@ async fn a_restart_finds_all_contributions_again() {
     world.start();
     world.settle().await;
     assert_eq!(data(&world).await, json!({"theirs": "x"}));
+}
+
+/// Of somebody's Deployment an item of a list, known by its key, and an item within that.
+#[tokio::test(start_paused = true)]
+async fn items_of_lists_are_shared_by_their_keys() {
+    let mut world = World::new().await;
+    let rules = json!([{"apiGroups": ["apps"], "resources": ["deployments"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"]}]);
+    let account = json!({"kind": "ServiceAccount", "name": PLUGIN, "namespace": NAMESPACE});
+    world.role("more-account", &rules, &account).await;
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    world.role("more-agent", &rules, &agent).await;
+    install(&world, PLUGIN, "Deployment.v1.apps").await;
+    world.start();
+    world.tenant("alice", &[]).await;
+    let deployment = |containers: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "alice"},
+            "spec": {"template": {"spec": {"containers": containers}}}})
+    };
+    let mut theirs = deployment(json!([
+        {"name": "main", "image": "main:1", "env": [{"name": "THEIRS", "value": "1"}]},
+        {"name": "side", "image": "side:1"},
+    ]));
+    theirs["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+    theirs["spec"]["template"]["metadata"] = json!({"labels": {"app": "web"}});
+    world.apply(&theirs).await;
+    let containers = async || {
+        let live = world.get(&theirs).await.unwrap();
+        let all = live["spec"]["template"]["spec"]["containers"].clone();
+        let all = all.as_array().unwrap().iter();
+        all.map(|one| (one["image"].clone(), one["env"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let before = containers().await;
+    let env = json!([{"name": "OURS", "value": "2"}]);
+    let ours = deployment(json!([{"name": "main", "env": env}]));
+    let ours = annotated(ours, "reeve.dev/apply", "Contribute");
+    tell(&world, "alice", &ours).await;
+    world.wait(Duration::from_secs(5)).await;
+    let both = json!([{"name": "THEIRS", "value": "1"}, {"name": "OURS", "value": "2"}]);
+    let found = containers().await;
+    assert_eq!(found[0], (json!("main:1"), both));
+    assert_eq!(found[1], before[1]);
+    // What its owner changes stays, and so does what is ours.
+    let patch = &mut theirs.clone();
+    patch["spec"]["template"]["spec"]["containers"][0]["image"] = json!("main:2");
+    world.apply(patch).await;
+    world.settle().await;
+    let found = containers().await;
+    assert_eq!(found[0].0, "main:2");
+    assert_eq!(found[0].1.as_array().unwrap().len(), 2);
+    tell(&world, "alice", &Value::Null).await;
+    assert_eq!(
+        containers().await,
+        [(json!("main:2"), before[0].1.clone()), before[1].clone()]
+    );
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
 }

@@ -3,6 +3,7 @@
 use crate::told::{PLUGIN, annotated, config_map, plugin_object, tell, world};
 use reeve_it::plugin_reference;
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn an_ignored_field_is_never_ours() {
@@ -91,4 +92,30 @@ async fn fields_of_a_named_manager_are_left_to_it() {
     .await;
     let data = world.get(&object).await.unwrap()["data"].clone();
     assert_eq!(data, json!({"a": "theirs", "b": "3"}));
+}
+
+/// What somebody has set since the watch told of it last is left to them, too.
+#[tokio::test(start_paused = true)]
+async fn what_leaves_fields_to_others_takes_none_unseen() {
+    let world = world("ConfigMap.v1", &json!({})).await;
+    world.tenant("alice", &[]).await;
+    let object = |a: &str, b: &str| {
+        let object = config_map("alice", "c", &json!({"a": a, "b": b}));
+        annotated(object, "reeve.dev/apply", "Merge")
+    };
+    tell(&world, "alice", &object("1", "1")).await;
+    let fault = "silent-watch: resource=configmaps".parse().unwrap();
+    world.server.set_faults(vec![fault]);
+    let theirs = json!({"data": {"b": "theirs"}});
+    world.edit(&object("", ""), theirs).await;
+    tell(&world, "alice", &object("2", "2")).await;
+    let data = async || world.get(&object("", "")).await.unwrap()["data"].clone();
+    assert_eq!(data().await, json!({"a": "1", "b": "theirs"}));
+    let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
+    assert_eq!(ready.reason, "Conflict", "{ready:?}");
+    world.server.set_faults(Vec::new());
+    world.server.faults().drop_watches();
+    world.wait(Duration::from_secs(400)).await;
+    assert_eq!(data().await, json!({"a": "2", "b": "theirs"}));
+    assert_eq!(world.unit(PLUGIN, "alice").await, None);
 }

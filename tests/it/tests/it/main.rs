@@ -18,6 +18,7 @@ mod effects;
 mod endpoints;
 mod escapes;
 mod fights;
+mod first;
 mod freshness;
 mod held;
 mod hostile;

@@ -121,3 +121,37 @@ async fn a_restart_carries_out_no_request_again() {
         assert_eq!(version(&after), version(&before), "{slow}: {after}");
     }
 }
+
+/// Whoever waits for something that was changed compares generations.
+#[tokio::test(start_paused = true)]
+async fn conditions_say_of_which_generation_they_are() {
+    let world = World::started().await;
+    let mut plugin = plugin_reference("chameleon");
+    plugin["spec"] = json!({});
+    world.apply(&plugin).await;
+    install(&world).await;
+    let profile = reeve_test_support::samples::profile("alice");
+    // Its namespace is not there, and so its unit is in trouble.
+    world.apply(&profile).await;
+    world.settle().await;
+    let check = |object: &Value, generation: i64| {
+        assert_eq!(object["metadata"]["generation"], generation, "{object}");
+        let conditions = object["status"]["conditions"].as_array().unwrap();
+        assert!(conditions.len() > 1, "{object}");
+        for one in conditions {
+            assert_eq!(one["observedGeneration"], generation, "{one}");
+        }
+    };
+    let plugin = async || world.get(&plugin_reference("chameleon")).await;
+    let before = plugin().await.unwrap();
+    check(&before, 1);
+    assert_eq!(before["status"]["observedGeneration"], 1);
+    let unit = world.unit("chameleon", "alice").await.unwrap();
+    check(&unit, unit["metadata"]["generation"].as_i64().unwrap());
+    let other = json!({"spec": {"adoption": "Always"}});
+    world.edit(&plugin_reference("chameleon"), other).await;
+    world.wait(Duration::from_secs(60)).await;
+    let after = plugin().await.unwrap();
+    check(&after, 2);
+    assert_eq!(after["status"]["observedGeneration"], 2);
+}

@@ -231,3 +231,36 @@ async fn what_goes_last_waits_for_the_rest() {
     assert!(!stage.exists(&config_map("old", 0)).await);
     assert_eq!(stage.unit("one").await, None);
 }
+
+/// What is withdrawn goes with what it owns, before or after it, or without.
+#[tokio::test(start_paused = true)]
+async fn what_is_withdrawn_goes_as_it_says() {
+    for (says, owner_waits, child_goes) in [
+        (None, true, true),
+        (Some("background"), false, true),
+        (Some("orphan"), false, false),
+    ] {
+        let stage = Stage::new().await;
+        let mut owner = widget("a", 0);
+        if let Some(says) = says {
+            let option = format!("PrunePropagationPolicy={says}");
+            owner = with(owner, &[("reeve.dev/sync-options", &*option)]);
+        }
+        stage.bundle("one", &[owner.clone(), widget("b", 0)]).await;
+        stage.pass(10).await;
+        let live = stage.world.get(&owner).await.unwrap();
+        let mut child = config_map("child", 0);
+        child["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        child["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "example.com/v1", "kind": "Widget", "name": "a",
+            "uid": live["metadata"]["uid"], "blockOwnerDeletion": true,
+        }]);
+        stage.world.apply(&child).await;
+        stage.bundle("one", &[widget("b", 0)]).await;
+        stage.pass(30).await;
+        assert_eq!(stage.exists(&owner).await, owner_waits, "{says:?}");
+        let child = stage.world.get(&child).await.unwrap();
+        let going = child["metadata"]["deletionTimestamp"].is_string();
+        assert_eq!(going, child_goes, "{says:?}");
+    }
+}

@@ -285,3 +285,28 @@ async fn the_end_of_a_unit_waits_for_a_word_in_the_mode_that_asks_for_it() {
         assert!(!stage.exists(&object).await, "{object}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_fails_after_the_end_leaves_the_primary_waiting() {
+    let stage = stage().await;
+    let fails = with(
+        hook("after", "PostDelete"),
+        &[("actor.reeve.dev/fail", "exit")],
+    );
+    stage.bundle("one", &[fails, widget("a", 0)]).await;
+    stage.pass(10).await;
+    stage.world.delete(&bundle("one")).await;
+    stage.pass(120).await;
+    assert!(!stage.exists(&widget("a", 0)).await);
+    assert_eq!(finalizers(&stage).await, json!([HOOKS]));
+    let (reason, message) = stage.said("one", "Ready").await;
+    assert_eq!(reason, "HookFailed", "{message}");
+    for part in ["PostDelete Job apps/after is Degraded", "reeve.dev/release"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    stage
+        .annotate(&bundle("one"), "reeve.dev/release", json!("true"))
+        .await;
+    stage.pass(10).await;
+    assert!(!stage.exists(&bundle("one")).await);
+}
