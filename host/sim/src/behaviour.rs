@@ -150,7 +150,19 @@ impl Resource {
             Nature::Custom(custom) => custom.store(object),
             Nature::Builtin(_) if AS_JSON.contains(&self.group.as_str()) => {}
             Nature::Builtin(_) if self.kind == FREE_FORM => {}
-            Nature::Builtin(_) => empty_lists_are_none(object),
+            Nature::Builtin(kind) => {
+                kind.store(object);
+                empty_lists_are_none(object);
+            }
+        }
+    }
+
+    /// An object as the server itself has it: of that, it shows the metadata and the
+    /// columns, in whatever version they are asked for.
+    pub(crate) fn internal(&self, object: &Value) -> Option<Value> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.internal(object),
+            Nature::Custom(_) => None,
         }
     }
 

@@ -2,12 +2,13 @@
 //!
 //! Objects are brought into the version that is asked for when they are read. Custom
 //! resources are stored in the storage version of their definition, others in the version
-//! that they were written in. Versions of custom resources differ in their fields, most
-//! others in nothing but their name.
+//! that they were written in, or in that which their kind names. Versions of custom
+//! resources differ in their fields, most others in nothing but their name.
 
+use reeve_ssa::Conversion;
 use serde_json::{Value, json};
 
-use crate::kinds;
+use crate::kinds::{self, Kind};
 use crate::resource::{Nature, Resource};
 
 /// Makes `value` an object of the version that `resource` is.
@@ -22,18 +23,40 @@ pub(crate) fn convert(value: Value, resource: &Resource) -> Value {
     value
 }
 
-/// Gives `value` another version, and what fields have other names in it.
-fn rename(value: Value, api_version: &str) -> Value {
+/// Gives `value` another version, and what has other fields in it.
+fn rename(mut value: Value, api_version: &str) -> Value {
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let of = |api_version: &str| {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        kinds::by_kind(group, version, kind)
+    };
     let from = value["apiVersion"].as_str().unwrap_or_default();
-    match (from, api_version, value["kind"].as_str()) {
-        ("v1", "events.k8s.io/v1", Some("Event")) => kinds::to_events_group(&value),
-        ("events.k8s.io/v1", "v1", Some("Event")) => kinds::to_core_group(&value),
-        _ => {
-            let mut value = value;
-            value["apiVersion"] = json!(api_version);
-            value
-        }
+    if let (Some(from), Some(to)) = (of(from), of(api_version))
+        && let Some(conversion) = between_kinds(from, to)
+    {
+        return (conversion.there)(&value);
     }
+    value["apiVersion"] = json!(api_version);
+    value
+}
+
+/// How objects of one version become those of another one, and back, where the two
+/// differ in their fields.
+pub(crate) fn between(from: &Resource, to: &Resource) -> Option<Conversion> {
+    match (&from.nature, &to.nature) {
+        (Nature::Builtin(from), Nature::Builtin(to)) => between_kinds(from, to),
+        _ => None,
+    }
+}
+
+fn between_kinds(from: &Kind, to: &Kind) -> Option<Conversion> {
+    let (there, back): (fn(&Value) -> Value, fn(&Value) -> Value) =
+        match (from.kind, from.group, to.group) {
+            ("Event", "", "events.k8s.io") => (kinds::to_events_group, kinds::to_core_group),
+            ("Event", "events.k8s.io", "") => (kinds::to_core_group, kinds::to_events_group),
+            _ => return from.conversion(to),
+        };
+    Some(Conversion { there, back })
 }
 
 #[cfg(test)]

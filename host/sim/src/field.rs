@@ -382,15 +382,28 @@ pub(crate) fn escaped_json(value: &Value) -> String {
     escape_html(&value.to_string())
 }
 
-/// Go's JSON encoder escapes what could end a script element, and so does the
-/// server inside messages.
+/// A struct as JSON, as Go encodes it: fields in their order, not sorted.
+pub(crate) fn go_json(value: &impl serde::Serialize) -> String {
+    // Nothing that is written so can fail to be.
+    escape_html(&serde_json::to_string(value).unwrap_or_default())
+}
+
+/// Go's JSON encoder escapes what could end a script element or a line of one, and so
+/// does the server inside messages.
 fn escape_html(text: &str) -> String {
-    if !text.contains(['<', '>', '&']) {
+    const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    if !text.contains(ESCAPED) {
         return text.to_owned();
     }
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if ESCAPED.contains(&letter) {
+            out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }
 
 /// A text in double quotes, escaped as Go's `%q` does.

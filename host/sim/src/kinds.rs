@@ -57,6 +57,7 @@ mod selectors;
 mod service;
 mod statuses;
 mod storage;
+mod stored;
 mod strategy;
 mod system;
 pub(crate) mod token_lifetime;

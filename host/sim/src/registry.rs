@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::kinds::{self, Kind};
 use crate::resource::{Nature, Resource};
 use crate::status::qualified;
+use crate::store::TableName;
 
 /// The resources of one server.
 #[derive(Debug, Default)]
@@ -57,6 +58,8 @@ impl Service {
 struct Builtins {
     all: Vec<Arc<Resource>>,
     index: HashMap<(&'static str, &'static str, &'static str), Arc<Resource>>,
+    /// Of each table that has objects of several versions, all of these.
+    versions: HashMap<TableName, Vec<Arc<Resource>>>,
 }
 
 static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
@@ -65,7 +68,17 @@ static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
         .zip(&all)
         .map(|(kind, resource)| ((kind.group, kind.version, kind.plural), resource.clone()))
         .collect();
-    Builtins { all, index }
+    let mut versions: HashMap<TableName, Vec<Arc<Resource>>> = HashMap::new();
+    for resource in all.iter().filter(|resource| resource.is_stored()) {
+        let table = versions.entry(resource.table.clone()).or_default();
+        table.push(resource.clone());
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    Builtins {
+        all,
+        index,
+        versions,
+    }
 });
 
 impl Registry {
@@ -114,6 +127,18 @@ impl Registry {
         let mut all = BUILTINS.all.clone();
         all.extend(self.customs());
         all
+    }
+
+    /// The other versions of a resource.
+    pub(crate) fn siblings(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+        let mut siblings = if resource.is_custom() {
+            self.defined(&resource.table)
+        } else {
+            let versions = BUILTINS.versions.get(&*resource.table);
+            versions.cloned().unwrap_or_default()
+        };
+        siblings.retain(|sibling| sibling.api_version != resource.api_version);
+        siblings
     }
 
     /// The custom resources.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::http::negotiate::Form;
 use crate::http::query::Query;
+use crate::kinds::edit::items_mut;
 use crate::resource::{Nature, Resource};
 use crate::rest::Listed;
 use crate::store::Object;
@@ -48,7 +49,7 @@ impl Rendering {
         let value = object.value_as(&self.resource);
         match self.form {
             Form::Object => value,
-            Form::Metadata => partial(value),
+            Form::Metadata => self.metadata(value),
             Form::Table => self.table(&[value], version_metadata(object.version())),
         }
     }
@@ -113,7 +114,7 @@ impl Rendering {
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": list_metadata(listed),
-                "items": values.map(partial).collect::<Vec<_>>(),
+                "items": values.map(|value| self.metadata(value)).collect::<Vec<_>>(),
             }),
             Form::Table => self.table(&values.collect::<Vec<_>>(), list_metadata(listed)),
         }
@@ -181,7 +182,23 @@ impl Rendering {
             Nature::Builtin(kind) => Table::of_kind(kind),
             Nature::Custom(custom) => Table::of_columns(&custom.columns),
         };
-        table.render(objects, metadata, self.include, self.clock.now())
+        let now = self.clock.now();
+        let internal = objects.iter().map(|object| self.resource.internal(object));
+        let Some(internal) = internal.collect::<Option<Vec<Value>>>() else {
+            return table.render(objects, metadata, self.include, now);
+        };
+        let mut table = table.render(&internal, metadata, self.include, now);
+        if self.include == Include::Object {
+            for (row, object) in items_mut(&mut table, "rows").zip(objects) {
+                row["object"] = object.clone();
+            }
+        }
+        table
+    }
+
+    /// The metadata of an object, as an object of its own.
+    fn metadata(&self, object: Value) -> Value {
+        partial(self.resource.internal(&object).unwrap_or(object))
     }
 }
 

@@ -23,7 +23,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 pub struct Apply<'a> {
     /// The type of both objects.
     pub schema: &'a Schema,
-    /// Other versions of the same resource; empty for built-in kinds.
+    /// Other versions of the same resource.
     pub versions: &'a [Version<'a>],
     /// The object as it is stored, in the version of `config`; none when it
     /// is to be created.
@@ -248,6 +248,7 @@ fn describe(object: &Value) -> String {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::ownership::Conversion;
 
     const NOW: &str = "2026-01-01T00:00:09Z";
 
@@ -456,6 +457,7 @@ mod tests {
         let versions = [Version {
             api_version: "test/v1",
             schema: &before,
+            conversion: None,
         }];
         let fine = thing(json!(["a"]));
         let first = Apply {
@@ -515,6 +517,7 @@ mod tests {
         let versions = [Version {
             api_version: "test/v1",
             schema: &before,
+            conversion: None,
         }];
         let error = apply(Apply {
             schema: &now,
@@ -525,5 +528,84 @@ mod tests {
             error.unwrap_err().to_string(),
             ".set: element 0: associative list without keys has an element that's an explicit null"
         );
+    }
+
+    /// Owners in a version with other fields lose what changes there, and what is given
+    /// up is found there.
+    #[test]
+    fn owners_in_a_version_with_other_fields_are_understood() {
+        fn renamed(object: &Value, from: &str, to: &str, version: &str) -> Value {
+            let mut object = object.clone();
+            let fields = object.as_object_mut().unwrap();
+            if let Some(value) = fields.remove(from) {
+                fields.insert(to.to_owned(), value);
+            }
+            object["apiVersion"] = version.into();
+            object
+        }
+        let schema = |field: &str| {
+            Schema::from_crd(&json!({"type": "object", "properties": {
+                field: {"type": "integer"}, "other": {"type": "integer"},
+            }}))
+            .unwrap()
+        };
+        let (old, new) = (schema("old"), schema("new"));
+        let none = FieldSet::new();
+        let to_old = Version {
+            api_version: "test/v1",
+            schema: &old,
+            conversion: Some(Conversion {
+                there: |object| renamed(object, "new", "old", "test/v1"),
+                back: |object| renamed(object, "old", "new", "test/v2"),
+            }),
+        };
+        let thing = |version: &str, fields: Value| {
+            let mut thing =
+                json!({"apiVersion": version, "kind": "Thing", "metadata": {"name": "x"}});
+            let all = thing.as_object_mut().unwrap();
+            all.extend(fields.as_object().unwrap().clone());
+            thing
+        };
+        let config = thing("test/v1", json!({"old": 1}));
+        let first = apply(Apply {
+            schema: &old,
+            ..request(None, &config, "a", &none)
+        });
+        let live = renamed(&first.unwrap().object, "old", "new", "test/v2");
+        let owners = |object: &Value| {
+            let managers = ManagedFields::of(object).unwrap();
+            let entries = managers.iter().map(|(id, owned)| {
+                let (set, version) = (owned.set.to_fields_v1_json(), &owned.api_version);
+                format!("{} {version} {set}", id.manager)
+            });
+            entries.collect::<Vec<_>>()
+        };
+        let again = |config: &Value, manager: &str, force: bool| {
+            let versions = [to_old];
+            apply(Apply {
+                schema: &new,
+                versions: &versions,
+                force,
+                ..request(Some(&live), config, manager, &none)
+            })
+            .map(|applied| applied.object)
+        };
+
+        let other = thing("test/v2", json!({"other": 1}));
+        let kept = again(&other, "b", false).unwrap();
+        assert_eq!((&kept["new"], &kept["other"]), (&json!(1), &json!(1)));
+        assert_eq!(
+            owners(&kept),
+            [r#"a test/v1 {"f:old":{}}"#, r#"b test/v2 {"f:other":{}}"#]
+        );
+        let changed = thing("test/v2", json!({"new": 2}));
+        let error = again(&changed, "b", false).unwrap_err().to_string();
+        assert!(error.contains("conflict with \"a\": .old"), "{error}");
+        let forced = again(&changed, "b", true).unwrap();
+        assert_eq!(owners(&forced), [r#"b test/v2 {"f:new":{}}"#]);
+        // What it applied in the other version and leaves out now goes.
+        let left = again(&other, "a", false).unwrap();
+        assert_eq!((left.get("new"), &left["other"]), (None, &json!(1)));
+        assert_eq!(left["apiVersion"], "test/v2");
     }
 }

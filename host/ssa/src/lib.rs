@@ -46,7 +46,7 @@ pub use self::conflict::{Conflict, Conflicts};
 pub use self::covers::{covers, covers_typed, owned_beyond};
 pub use self::fields_v1::FieldsError;
 pub use self::managed::{ManagedFields, ManagedFieldsError, ManagerId, Operation, Owned};
-pub use self::ownership::Version;
+pub use self::ownership::{Conversion, Version};
 pub use self::path::{Path, PathElement, PathError};
 pub use self::predict::{Change, Prediction, predict};
 pub use self::schema::{Schema, SchemaError};

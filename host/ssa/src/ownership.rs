@@ -1,5 +1,6 @@
 //! The core of server-side apply: how ownership follows from a change.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -15,14 +16,25 @@ use crate::typed::{
     with_named_fields,
 };
 
-/// Another version in which the same object is served, without conversion
-/// between the two.
+/// Another version in which the same object is served.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     /// Its `apiVersion`.
     pub api_version: &'a str,
     /// Its schema.
     pub schema: &'a Schema,
+    /// How objects come there; none where versions differ in nothing but their name and
+    /// what their schemas allow.
+    pub conversion: Option<Conversion>,
+}
+
+/// How an object of the request's version becomes one of another version, and back.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion {
+    /// From the request's version.
+    pub there: fn(&Value) -> Value,
+    /// To the request's version.
+    pub back: fn(&Value) -> Value,
 }
 
 /// What an operation knows besides the objects.
@@ -69,6 +81,31 @@ impl<'a> Scope<'a> {
             .map(|version| version.schema)
     }
 
+    /// An object in another version, where the two differ in their fields.
+    fn form<'v>(&self, object: Cow<'v, Value>, from: &str, to: &str) -> Cow<'v, Value> {
+        let conversion = |name: &str| {
+            let known = self.versions.iter().filter(|_| name != self.api_version);
+            let mut known = known.filter(|version| version.api_version == name);
+            known.next()?.conversion
+        };
+        let (back, there) = match (conversion(from), conversion(to)) {
+            _ if from == to => return object,
+            (None, None) => return object,
+            (from, to) => (from.map(|c| c.back), to.map(|c| c.there)),
+        };
+        let steps = back.into_iter().chain(there);
+        let mut object = steps.fold(object.into_owned(), |object, step| step(&object));
+        if let Some(schema) = self.schema_of(to) {
+            schema.normalize(&mut object);
+        }
+        Cow::Owned(object)
+    }
+
+    /// An object of the request's version in another one.
+    fn at<'v>(&self, object: &'v Value, version: &str) -> Cow<'v, Value> {
+        self.form(Cow::Borrowed(object), self.api_version, version)
+    }
+
     /// Sets as of today's schema; managers of versions that are gone are gone. The live
     /// object is converted to each version for that, which is strict, also about what
     /// the request's version allows.
@@ -79,7 +116,13 @@ impl<'a> Scope<'a> {
                 return false;
             };
             let version = fits.entry(owned.api_version.clone());
-            version.or_insert_with(|| validate(schema, live, Duplicates::Refused));
+            version.or_insert_with(|| {
+                validate(
+                    schema,
+                    &self.at(live, &owned.api_version),
+                    Duplicates::Refused,
+                )
+            });
             owned.set = reconcile(schema, &owned.set);
             true
         });
@@ -110,8 +153,9 @@ impl<'a> Scope<'a> {
                     continue;
                 };
                 // Conversion is strict, also about what the request's version allows.
-                validate(schema, new, Duplicates::Refused).map_err(Failure::Convert)?;
-                let comparison = compare(schema, live, new)
+                let [live, new] = [live, new].map(|object| self.at(object, &owned.api_version));
+                validate(schema, &new, Duplicates::Refused).map_err(Failure::Convert)?;
+                let comparison = compare(schema, &live, &new)
                     .map_err(Failure::Convert)?
                     .without(self.reset);
                 by_version.insert(owned.api_version.clone(), comparison);
@@ -209,11 +253,11 @@ impl<'a> Scope<'a> {
             return Ok(merged);
         };
         let version = last.api_version.as_str();
-        self.convert(&merged, self.api_version, version, || {
+        let merged = self.convert(Cow::Owned(merged), self.api_version, version, || {
             "failed to convert merged object to last applied version: ".to_owned()
         })?;
         let last_set = with_named_fields(schema, &last.set);
-        let mut pruned = remove(schema, &merged, &last_set);
+        let mut pruned = Cow::Owned(remove(schema, &merged, &last_set));
 
         let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
         for other in managers.0.values() {
@@ -222,22 +266,23 @@ impl<'a> Scope<'a> {
         }
         let first = owned.remove_entry(version);
         let mut from = version;
+        let mut all = Cow::Borrowed(&*merged);
         for (version, owned) in first.into_iter().chain(owned) {
             let Some(schema) = self.schema_of(version) else {
                 continue;
             };
-            for (called, object) in [("merged", &merged), ("pruned", &pruned)] {
-                self.convert(object, from, version, || {
-                    format!(
-                        "failed add back owned items: failed to convert {called} object at \
-                         version {version}: "
-                    )
-                })?;
-            }
-            pruned = put_back_owned(schema, &merged, &pruned, &owned);
+            let step = |called: &str| {
+                format!(
+                    "failed add back owned items: failed to convert {called} object at \
+                     version {version}: "
+                )
+            };
+            all = self.convert(all, from, version, || step("merged"))?;
+            pruned = self.convert(pruned, from, version, || step("pruned"))?;
+            pruned = Cow::Owned(put_back_owned(schema, &all, &pruned, &owned));
             from = version;
         }
-        self.convert(&pruned, from, version, || {
+        let pruned = self.convert(pruned, from, version, || {
             "failed add back dangling items: failed to convert pruned object to last applied \
              version: "
                 .to_owned()
@@ -247,27 +292,29 @@ impl<'a> Scope<'a> {
         // things that went with a parent. They come back.
         let gone = named_fields_of(schema, &merged).difference(&named_fields_of(schema, &pruned));
         let pruned = remove(schema, &merged, &gone.intersection(&last_set));
-        self.convert(&pruned, version, self.api_version, String::new)?;
-        Ok(pruned)
+        let pruned = self.convert(Cow::Owned(pruned), version, self.api_version, String::new)?;
+        Ok(pruned.into_owned())
     }
 
-    /// Checks that an object of one version is one of another. Conversion changes
-    /// nothing else, and is strict, also about what the version before allows.
-    fn convert(
+    /// An object of one version as one of another. Conversion is strict, also about what
+    /// the version before allows.
+    fn convert<'v>(
         &self,
-        object: &Value,
+        object: Cow<'v, Value>,
         from: &str,
         to: &str,
         step: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
-        match self.schema_of(to) {
-            Some(schema) if from != to => {
-                validate(schema, object, Duplicates::Refused).map_err(|errors| Failure::Prune {
-                    step: step(),
-                    errors,
-                })
-            }
-            _ => Ok(()),
+    ) -> Result<Cow<'v, Value>, Failure> {
+        let Some(schema) = self.schema_of(to).filter(|_| from != to) else {
+            return Ok(object);
+        };
+        let object = self.form(object, from, to);
+        match validate(schema, &object, Duplicates::Refused) {
+            Ok(()) => Ok(object),
+            Err(errors) => Err(Failure::Prune {
+                step: step(),
+                errors,
+            }),
         }
     }
 }

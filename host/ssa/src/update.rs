@@ -17,7 +17,7 @@ use crate::typed::{Duplicates, validate};
 pub struct Update<'a> {
     /// The type of both objects.
     pub schema: &'a Schema,
-    /// Other versions of the same resource; empty for built-in kinds.
+    /// Other versions of the same resource.
     pub versions: &'a [Version<'a>],
     /// The object as it is stored; none when it is created.
     pub live: Option<&'a Value>,

@@ -292,6 +292,7 @@ fn versions(schemas: &[(String, Schema)]) -> Vec<Version<'_>> {
     let versions = schemas.iter().map(|(api_version, schema)| Version {
         api_version,
         schema,
+        conversion: None,
     });
     versions.collect()
 }

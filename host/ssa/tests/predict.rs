@@ -356,6 +356,7 @@ fn entries_of_other_versions_are_understood_or_left_alone() {
     let versions = [Version {
         api_version: "test/v1beta1",
         schema: &old.schema,
+        conversion: None,
     }];
     let known = Apply {
         versions: &versions,

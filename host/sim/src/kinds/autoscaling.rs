@@ -1,12 +1,16 @@
 //! HorizontalPodAutoscalers in both versions, which are stored as v2.
 
+mod annotated;
 mod metrics;
+mod versions;
 
 use serde_json::{Value, json};
 
+use self::versions::{to_v1, to_v2};
 use super::edit::{default_to, ensure_object, integer, present, set, text};
 use super::row::Kind;
 use super::statuses;
+use super::stored::Stored;
 use super::verbs::Subresource;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -14,25 +18,27 @@ use crate::names;
 const SPEC: Path<'static> = Path::new("spec");
 const STATUS: &[Subresource] = &[Subresource::STATUS];
 
+const V2: Kind = Kind::namespaced(
+    ("autoscaling", "v2"),
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+)
+.short(&["hpa"])
+.categories(&["all"])
+.subresources(STATUS)
+.status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
+.quantities(&[
+    "spec.behavior.scaleDown.tolerance",
+    "spec.behavior.scaleUp.tolerance",
+])
+.atomic_quantities(METRICS)
+.restless_quantities(TARGETS)
+.defaulted(default_v2)
+.validated(validate)
+.status_validated(statuses::validate_autoscaler);
+
 pub(super) const ROWS: &[Kind] = &[
-    Kind::namespaced(
-        ("autoscaling", "v2"),
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-    )
-    .short(&["hpa"])
-    .categories(&["all"])
-    .subresources(STATUS)
-    .status(r#"{"currentMetrics":null,"desiredReplicas":0}"#)
-    .quantities(&[
-        "spec.behavior.scaleDown.tolerance",
-        "spec.behavior.scaleUp.tolerance",
-    ])
-    .atomic_quantities(METRICS)
-    .restless_quantities(TARGETS)
-    .defaulted(default_v2)
-    .validated(validate)
-    .status_validated(statuses::validate_autoscaler),
+    V2,
     Kind::namespaced(
         ("autoscaling", "v1"),
         "HorizontalPodAutoscaler",
@@ -41,9 +47,13 @@ pub(super) const ROWS: &[Kind] = &[
     .short(&["hpa"])
     .categories(&["all"])
     .subresources(STATUS)
+    .stored(Stored {
+        kind: &V2,
+        there: to_v2,
+        back: to_v1,
+    })
     .status(r#"{"currentReplicas":0,"desiredReplicas":0}"#)
     .defaulted(default_v1)
-    .validated(validate)
     .status_validated(statuses::validate_autoscaler),
 ];
 
@@ -75,11 +85,13 @@ const METRICS: &[&str] = amounts_of!("spec.metrics" "target", "status.currentMet
 fn default_v1(autoscaler: &mut Value) {
     if let Some(spec) = ensure_object(autoscaler, "spec") {
         default_to(spec, "minReplicas", 1);
-        default_to(spec, "targetCPUUtilizationPercentage", CPU_PERCENT);
     }
+    // By what it goes without any metric is known only where all of them are.
+    *autoscaler = to_v1(&to_v2(autoscaler));
 }
 
 fn default_v2(autoscaler: &mut Value) {
+    versions::drop_annotations(autoscaler);
     let Some(spec) = ensure_object(autoscaler, "spec") else {
         return;
     };

@@ -9,6 +9,7 @@ use super::encoding;
 use super::gated;
 use super::meta::{self, ObjectMetaRules};
 use super::quantities::{self, DecodeError};
+use super::stored::Stored;
 use super::verbs::{Scale, Subresource, Verbs};
 use crate::field::Errors;
 use crate::names::{self, Validator};
@@ -99,6 +100,7 @@ pub struct Kind {
     pub returns_deleted: bool,
     /// Whether only who has read an object may replace it.
     pub conditional: bool,
+    pub(super) stored: Option<Stored>,
     name_rule: Validator,
     pub(super) quantities: &'static [&'static str],
     pub(super) atomic_quantities: &'static [&'static str],
@@ -162,6 +164,7 @@ impl Kind {
             orphans: false,
             returns_deleted: false,
             conditional: false,
+            stored: None,
             name_rule: names::dns1123_subdomain,
             quantities: &[],
             atomic_quantities: &[],
@@ -457,6 +460,9 @@ impl Kind {
 
     /// Removes what a creation cannot set: the status, the generation, what is off.
     pub fn prepare_create(&self, object: &mut Value) {
+        if let Some(stored) = &self.stored {
+            return stored.change(object, Kind::prepare_create);
+        }
         gated::drop(object, None, self.gated);
         if matches!(self.generation, GenerationRule::Fields(_)) {
             set_generation(object, 1);
@@ -474,6 +480,10 @@ impl Kind {
 
     /// Puts back what an update cannot change, and counts the generation.
     pub fn prepare_update(&self, object: &mut Value, old: &Value) {
+        if let Some(stored) = &self.stored {
+            let old = (stored.there)(old);
+            return stored.change(object, |kind, object| kind.prepare_update(object, &old));
+        }
         gated::drop(object, Some(old), self.gated);
         if self.initial_status.is_some() {
             edit::copy(object, old, "status");
@@ -547,6 +557,10 @@ impl Kind {
 
     /// Puts back everything that a write of the status cannot change.
     pub fn prepare_status(&self, object: &mut Value, old: &Value) {
+        if let Some(stored) = &self.stored {
+            let old = (stored.there)(old);
+            return stored.change(object, |kind, object| kind.prepare_status(object, &old));
+        }
         edit::copy(object, old, "spec");
         if let Some(metadata) = object.get_mut("metadata") {
             for field in self.status_keeps {
@@ -561,6 +575,9 @@ impl Kind {
 
     /// What is wrong with a new object.
     pub fn validate_create(&self, object: &Value) -> Errors {
+        if let Some(Stored { kind, there, .. }) = self.stored {
+            return kind.validate_create(&there(object));
+        }
         let mut errors = Errors::new();
         meta::validate_meta(object, &self.meta_rules(), &mut errors);
         meta::validate_kube_finalizers(object, &mut errors);
@@ -572,6 +589,9 @@ impl Kind {
     /// What is wrong with a change. The server looks at the metadata twice: once for
     /// all kinds alike, and once for each.
     pub fn validate_update(&self, object: &Value, old: &Value) -> Errors {
+        if let Some(Stored { kind, there, .. }) = self.stored {
+            return kind.validate_update(&there(object), &there(old));
+        }
         let mut errors = Errors::new();
         self.validate_common(object, old, &mut errors);
         meta::validate_kube_finalizers(object, &mut errors);

@@ -1,9 +1,12 @@
 //! Ownership of fields: what `managedFields` say after a write.
 
+use std::sync::Arc;
+
 use reeve_ssa::{Apply, ApplyError, FieldSet, Update, Version};
 use serde_json::Value;
 
 use super::Writer;
+use crate::conversion;
 use crate::resource::{Nature, Resource};
 use crate::status::ApiError;
 
@@ -14,12 +17,12 @@ pub(super) fn update(
     object: &Value,
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
-    let siblings = siblings(writer);
+    let siblings = writer.server.registry.siblings(resource);
     let subresource = writer.part.subresource().unwrap_or_default();
     let compared = live.and_then(|live| resource.as_compared(live));
     Ok(reeve_ssa::update(Update {
         schema: resource.schema(),
-        versions: &versions(&siblings),
+        versions: &versions(resource, &siblings),
         live: compared.as_ref().or(live),
         object,
         manager: writer.manager,
@@ -37,11 +40,11 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
-    let siblings = siblings(writer);
+    let siblings = writer.server.registry.siblings(resource);
     let subresource = writer.part.subresource().unwrap_or_default();
     let applied = reeve_ssa::apply(Apply {
         schema: resource.schema(),
-        versions: &versions(&siblings),
+        versions: &versions(resource, &siblings),
         live,
         config,
         manager: writer.manager,
@@ -68,22 +71,14 @@ pub(super) fn refused(error: ApplyError) -> ApiError {
     }
 }
 
-/// The other versions of a custom resource, whose owners are understood, too.
-fn siblings(writer: &Writer<'_>) -> Vec<std::sync::Arc<Resource>> {
-    if !writer.resource.is_custom() {
-        return Vec::new();
-    }
-    let mut all = writer.server.registry.customs();
-    all.retain(|r| r.table == writer.resource.table && r.version != writer.resource.version);
-    all
-}
-
-fn versions(siblings: &[std::sync::Arc<Resource>]) -> Vec<Version<'_>> {
+/// The versions of a resource that others may own fields in.
+fn versions<'a>(of: &Resource, siblings: &'a [Arc<Resource>]) -> Vec<Version<'a>> {
     siblings
         .iter()
         .map(|resource| Version {
             api_version: &resource.api_version,
             schema: resource.schema(),
+            conversion: conversion::between(of, resource),
         })
         .collect()
 }

@@ -412,10 +412,13 @@ impl<'a> Writer<'a> {
 /// request, which is not always the one that is stored.
 fn is_kept(resource: &Resource, live: &Object, before: &Value, after: &Value) -> bool {
     let is_as_stored = |value: &Value| value["apiVersion"] == *live.api_version();
-    if is_as_stored(before) || !resource.is_custom() {
-        return same(before, after);
+    if is_as_stored(before) {
+        same(before, after)
+    } else if is_as_stored(after) {
+        same(&live.value(), after)
+    } else {
+        !resource.is_custom() && same(before, after)
     }
-    is_as_stored(after) && same(&live.value(), after)
 }
 
 /// Whether nothing changed that is worth a write: the times in `managedFields`

@@ -1,7 +1,7 @@
 //! What is special about some built-in kinds.
 
 use crate::support::admin;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn events_are_the_same_in_both_groups() {
@@ -128,4 +128,82 @@ async fn status_and_scale_are_written_apart() {
         (&got["spec"]["replicas"], &got["metadata"]["generation"]),
         (&json!(5), &json!(2))
     );
+}
+
+/// Who owns something of an object, in which version.
+fn owners(object: &Value) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap().to_owned();
+    let mut owners: Vec<_> = entries
+        .iter()
+        .map(|entry| format!("{} {}", text(entry, "manager"), text(entry, "apiVersion")))
+        .collect();
+    owners.sort();
+    owners
+}
+
+#[tokio::test]
+async fn autoscalers_of_both_versions_are_the_same() {
+    let (_server, http) = admin();
+    let path = |version: &str, name: &str| {
+        format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers{name}")
+    };
+    let autoscaler = |version: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+    let memory = json!([{"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}}]);
+    let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 60}});
+    let two = json!({"maxReplicas": 3, "scaleTargetRef": target, "metrics": memory, "behavior": behavior});
+    let made = autoscaler("v2", "two", two);
+    let (code, made) = http
+        .call(
+            "POST",
+            &format!("{}?fieldManager=ann", path("v2", "")),
+            made,
+        )
+        .await;
+    assert_eq!(code, 201, "{made}");
+    let label = json!({"metadata": {"labels": {"l": "1"}}});
+    let patch = format!("{}?fieldManager=bob", path("v1", "/two"));
+    let (code, patched) = http.call("PATCH", &patch, label.clone()).await;
+    assert_eq!(code, 200, "{patched}");
+    let annotations = &patched["metadata"]["annotations"];
+    assert!(
+        annotations["autoscaling.alpha.kubernetes.io/metrics"].is_string(),
+        "{patched}"
+    );
+    let (_, got) = http.get(&path("v2", "/two")).await;
+    assert_eq!(got["spec"], made["spec"]);
+    assert_eq!(got["metadata"].get("annotations"), None);
+    assert_eq!(owners(&got), ["ann autoscaling/v2", "bob autoscaling/v1"]);
+
+    let one =
+        json!({"maxReplicas": 3, "scaleTargetRef": target, "targetCPUUtilizationPercentage": 50});
+    let (code, made) = http
+        .call(
+            "POST",
+            &format!("{}?fieldManager=ann", path("v1", "")),
+            autoscaler("v1", "one", one),
+        )
+        .await;
+    assert_eq!(code, 201, "{made}");
+    let patch = format!("{}?fieldManager=bob", path("v2", "/one"));
+    let (code, patched) = http.call("PATCH", &patch, label).await;
+    assert_eq!(code, 200, "{patched}");
+    let (_, got) = http.get(&path("v1", "/one")).await;
+    assert_eq!(got["spec"], made["spec"]);
+    assert_eq!(owners(&got), ["ann autoscaling/v1", "bob autoscaling/v2"]);
+    // Whose writes change nothing writes nothing.
+    let (_, again) = http
+        .call(
+            "PATCH",
+            &path("v1", "/one"),
+            json!({"metadata": {"labels": {"l": "1"}}}),
+        )
+        .await;
+    assert_eq!(again, got);
 }

@@ -44,6 +44,7 @@ impl Kind {
             .map(|version| Version {
                 api_version: &version.api_version,
                 schema: &version.schema,
+                conversion: None,
             })
             .collect()
     }
