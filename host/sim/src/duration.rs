@@ -1,5 +1,7 @@
 //! Durations as Go reads them: `1h30m`, `-1.5s`, `0`.
 
+use std::time::Duration;
+
 /// A text that is no duration, in the words of Go.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotADuration {
@@ -83,6 +85,12 @@ pub(crate) fn parse(text: &str) -> Result<i64, NotADuration> {
     signed.ok_or_else(invalid)
 }
 
+/// Reads a duration that is waited for; none where it is none, or below zero.
+pub(crate) fn wait(text: &str) -> Option<Duration> {
+    let nanos = u64::try_from(parse(text).ok()?).ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit());
     text.split_at(end.unwrap_or(text.len()))
@@ -144,6 +152,21 @@ mod tests {
             ("-9223372036854775808ns", i64::MIN),
         ] {
             assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn waits_are_not_below_zero() {
+        for (text, millis) in [
+            ("1.5h", Some(5_400_000)),
+            ("1h0.5m", Some(3_630_000)),
+            ("250ms", Some(250)),
+            ("0", Some(0)),
+            ("-1s", None),
+            ("5", None),
+            ("", None),
+        ] {
+            assert_eq!(wait(text), millis.map(Duration::from_millis), "{text}");
         }
     }
 

@@ -155,7 +155,7 @@ async fn a_failed_upgrade_is_rolled_back_and_tried_again() {
 async fn what_is_to_be_retried_is_retried_at_its_interval() {
     let world = flux().await;
     world.create(charts("web", &[])).await;
-    let strategy = json!({"name": "RetryOnFailure", "retryInterval": "2m"});
+    let strategy = json!({"name": "RetryOnFailure", "retryInterval": "1.5m"});
     let strategy = json!({"install": {"strategy": strategy}});
     world
         .create(release("web", &[("fail", "install")], strategy))
@@ -170,8 +170,8 @@ async fn what_is_to_be_retried_is_retried_at_its_interval() {
             "Released=False InstallFailed"
         ]
     );
-    assert_eq!(message(&found, "Reconciling"), "retrying after 2m0s");
-    after(100.0).await;
+    assert_eq!(message(&found, "Reconciling"), "retrying after 1m30s");
+    after(70.0).await;
     has(
         &world.get("HelmRelease", "web").await["status"],
         json!({"failures": 1}),

@@ -10,8 +10,8 @@ use super::application::{is_automated, lay_over, shown, sources};
 use super::scene::Scene;
 use super::{ASKED_FOR, revision};
 use crate::clock;
+use crate::duration;
 use crate::kinds::edit::{flag, integer, items, present, remove, set, text, text_at};
-use crate::span;
 
 /// The pauses between the tries of a sync: the first, by how much it grows each time, and
 /// the longest.
@@ -207,7 +207,13 @@ fn fails(scene: &Scene<'_, '_>, tried: i64) -> bool {
 /// How long to wait after so many tries.
 fn pause(retry: &Value, tried: i64) -> Duration {
     let backoff = retry.get("backoff").unwrap_or(&Value::Null);
-    let span = |field: &str, usual| span::parse(text(backoff, field)).unwrap_or(usual);
+    let span = |field: &str, usual| match text(backoff, field) {
+        // Without a unit, these are seconds.
+        number if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
+            number.parse().map_or(usual, Duration::from_secs)
+        }
+        other => duration::wait(other).unwrap_or(usual),
+    };
     let factor = integer(backoff, "factor").and_then(|factor| u32::try_from(factor).ok());
     let factor = factor.filter(|factor| *factor > 0).unwrap_or(FACTOR);
     let longest = span("maxDuration", BACKOFF_MAX);
@@ -367,7 +373,12 @@ mod tests {
     fn pauses_grow_as_they_are_told() {
         let usual = Value::Null;
         let own = json!({"backoff": {"duration": "1s", "factor": 3, "maxDuration": "10s"}});
+        let parts = json!({"backoff": {"duration": "0.5m", "factor": 3, "maxDuration": "0h1.5m"}});
+        let seconds = json!({"backoff": {"duration": "7"}});
         for (retry, tried, expected) in [
+            (&parts, 0, 30),
+            (&parts, 2, 90),
+            (&seconds, 0, 7),
             (&usual, 0, 5),
             (&usual, 1, 10),
             (&usual, 9, 180),

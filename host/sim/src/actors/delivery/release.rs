@@ -15,9 +15,9 @@ use super::needs::Unmet;
 use super::scene::Scene;
 use super::source::FINALIZER;
 use super::{ASKED_FOR, CHARTS, RELEASES, needs};
+use crate::duration;
 use crate::kinds::edit::{flag, integer, items, present, remove, set, text};
 use crate::rest::meta;
-use crate::span;
 use crate::status::ApiError;
 
 /// How often is looked at what waits for others, or for values.
@@ -280,7 +280,7 @@ fn tries(scene: &Scene<'_, '_>, action: Action) -> Tries {
     };
     let strategy = at("strategy");
     let retry = (text(&strategy, "name") == "RetryOnFailure")
-        .then(|| span::parse(text(&strategy, "retryInterval")).unwrap_or(RETRY));
+        .then(|| duration::wait(text(&strategy, "retryInterval")).unwrap_or(RETRY));
     let remediation = at("remediation");
     let retries = integer(&remediation, "retries").unwrap_or(0);
     let upgrades = action == Action::Upgrade;

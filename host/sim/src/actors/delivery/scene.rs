@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::super::context::{Context, Kind};
 use super::super::script::Script;
 use super::conditions::{self, PROGRESSING, READY, RECONCILING, RETRYING, STALLED, Truth};
+use crate::duration;
 use crate::kinds::edit::{flag, set, text, text_at};
 use crate::resource::Resource;
 use crate::rest::meta;
-use crate::span;
 use crate::status::ApiError;
 
 /// Asks Flux to look at an object at once.
@@ -72,7 +72,7 @@ impl<'s, 'a> Scene<'s, 'a> {
 
     /// A span of time in the object; the usual one where none is given.
     pub(super) fn span(&self, pointer: &str, usual: Duration) -> Duration {
-        span::parse(self.said(pointer)).unwrap_or(usual)
+        duration::wait(self.said(pointer)).unwrap_or(usual)
     }
 
     pub(super) fn status(&mut self) -> &mut Value {
