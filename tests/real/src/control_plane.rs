@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::audit::AuditLog;
 use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_token_kubeconfig};
+use crate::etcd;
 use crate::kubectl;
 use crate::looks::Looks;
 use crate::parts::{ETCD, HELPERS, KUBERNETES};
@@ -265,6 +266,19 @@ impl ControlPlane {
     /// while it is away takes long to end.
     pub fn stop_etcd(&mut self) {
         self.etcd = None;
+    }
+
+    /// Has etcd forget all versions but the latest one, and starts the API server anew,
+    /// which otherwise answers from what it remembers itself.
+    ///
+    /// # Errors
+    ///
+    /// When etcd refuses, or as [`Self::start_api_server`].
+    pub fn compact(&mut self) -> Result<()> {
+        self.stop_api_server();
+        let version = etcd::compact(self.etcd_port)?;
+        eprintln!("etcd has forgotten what was before version {version}");
+        self.start_api_server()
     }
 
     fn start_controller_manager(&self, controllers: &[String]) -> Result<Server> {

@@ -16,6 +16,7 @@ mod azurite;
 mod control_plane;
 mod credentials;
 mod embedded;
+mod etcd;
 mod kubectl;
 mod kwok;
 mod looks;

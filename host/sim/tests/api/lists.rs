@@ -32,6 +32,25 @@ async fn lists_come_in_pages_of_one_version() {
     server.compact();
     let (code, status) = http.get(&path).await;
     assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
+    // It says how to go on, with what is there now.
+    http.post(CONFIG_MAPS, config_map("f", json!({}))).await;
+    let token = status["metadata"]["continue"].as_str().unwrap();
+    let (code, rest) = http
+        .get(&format!("{CONFIG_MAPS}?limit=1&continue={token}"))
+        .await;
+    assert_eq!(
+        (code, &rest["items"][0]["metadata"]["name"]),
+        (200, &json!("e"))
+    );
+    let token = rest["metadata"]["continue"].as_str().unwrap();
+    let (code, rest) = http
+        .get(&format!("{CONFIG_MAPS}?limit=1&continue={token}"))
+        .await;
+    assert_eq!(
+        (code, &rest["items"][0]["metadata"]["name"]),
+        (200, &json!("f"))
+    );
+    assert!(rest["metadata"].get("continue").is_none(), "{rest}");
 }
 
 #[tokio::test]

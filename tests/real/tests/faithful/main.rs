@@ -12,6 +12,7 @@
 
 mod accepted;
 mod chance;
+mod compacted;
 mod compare;
 mod corpus;
 mod coverage;

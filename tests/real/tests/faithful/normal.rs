@@ -50,6 +50,9 @@ static TIME: LazyLock<Regex> =
 /// Where messages name versions.
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(in record \(|current: |too old resource version: \d+ \()(\d+)"));
+/// Where they name one that the caller named, who has it from an answer or made it up.
+static ASKED_VERSION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(too old resource version: )(\d+)"));
 /// Addresses and ports that a server chooses from its ranges.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.(0\.0|96\.\d+)\.\d+\b"));
 static NODE_PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r":3[0-2]\d{3}/"));
@@ -190,7 +193,8 @@ impl Names {
     fn body(&mut self, mut body: Value) -> Value {
         let kind = body["kind"].as_str().unwrap_or_default().to_owned();
         let is_table = kind == "Table";
-        let is_list = kind.ends_with("List") || is_table;
+        // A page that has expired tells where to go on.
+        let is_list = kind.ends_with("List") || is_table || kind == "Status";
         if is_list && let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             if metadata.contains_key("resourceVersion") {
                 metadata.insert("resourceVersion".to_owned(), json!("<some version>"));
@@ -377,6 +381,15 @@ impl Names {
                 format!("{}{shown}", &found[1])
             })
             .into_owned();
+        text = ASKED_VERSION
+            .replace_all(&text, |found: &Captures<'_>| {
+                let shown = match self.versions.get(&found[2]) {
+                    Some(number) => format!("<version {number}>"),
+                    None => found[2].to_owned(),
+                };
+                format!("{}{shown}", &found[1])
+            })
+            .into_owned();
         text = ADDRESS.replace_all(&text, "<address>").into_owned();
         text = NODE_PORT.replace_all(&text, ":<port>/").into_owned();
         text = TOKEN_VOLUME
@@ -437,12 +450,14 @@ fn is_told(told: &mut BTreeMap<String, (Value, Value)>, event: &Value) -> bool {
     is_told
 }
 
-/// A continue token, without the version.
+/// A continue token, without the version, unless it stands for the latest one.
 fn readable(token: &str) -> Value {
     let bytes = URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
     match serde_json::from_slice::<Value>(&bytes) {
         Ok(mut token) => {
-            token["rv"] = json!("<some version>");
+            if token["rv"] != json!(-1) {
+                token["rv"] = json!("<some version>");
+            }
             token
         }
         Err(_) => json!("<unreadable>"),

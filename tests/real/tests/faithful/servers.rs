@@ -24,8 +24,9 @@ const CONTROLLERS: [&str; 6] = [
 pub(crate) struct Servers {
     pub(crate) real: Endpoint,
     pub(crate) embedded: Endpoint,
+    control_plane: ControlPlane,
+    server: Server,
     // Kept running.
-    _control_plane: ControlPlane,
     _serving: Serving,
 }
 
@@ -46,9 +47,17 @@ impl Servers {
         Ok(Self {
             real: endpoint_of(&control_plane)?,
             embedded,
-            _control_plane: control_plane,
+            control_plane,
+            server,
             _serving: serving,
         })
+    }
+
+    /// Has both forget all versions but the latest one.
+    pub(crate) async fn compact(mut self) -> Result<Self> {
+        self.server.compact();
+        let real = move || self.control_plane.compact().map(|()| self);
+        tokio::task::spawn_blocking(real).await?
     }
 }
 
