@@ -27,7 +27,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest path that a request of `hyper` can have.
-const LONG_PATH: usize = 65_534;
+pub(crate) const LONG_PATH: usize = 65_534;
 
 /// A server, and the right to talk to it.
 #[derive(Clone)]

@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Request;
@@ -12,7 +13,7 @@ use kube::client::Body;
 use reeve_sim::{Config, Server};
 
 use crate::corpus;
-use crate::exchange::{Endpoint, Message};
+use crate::exchange::{Endpoint, LONG_PATH, Message};
 use crate::play::{Outcome, Player};
 use crate::suite::folder;
 
@@ -29,9 +30,19 @@ const PARTS: usize = 3;
 /// By how much memory may grow in the part in which it grows least, in bytes: less than
 /// the smallest object for each request that is refused.
 const GROWTH: usize = 1024 * 1024;
+/// What takes so long is waited for, by the server, and is sent as rarely.
+const SLOW: Duration = Duration::from_millis(200);
 /// The files with requests that are mostly refused.
-const FILES: [&str; 2] = ["bad-input/", "limits/"];
-/// How many of them there are at least.
+const FILES: [&str; 7] = [
+    "bad-input/",
+    "hostile-input/",
+    "limits/",
+    "lists/",
+    "old-versions/",
+    "patches/",
+    "wrong-input/",
+];
+/// How many of them there are at least; and some in each file.
 const REFUSED: usize = 40;
 /// Tells this program to measure itself, with nothing else in it.
 const ALONE: &str = "REEVE_GROWTH_ALONE";
@@ -101,11 +112,12 @@ async fn refused(server: &Server, inside: &Inside) -> Result<Vec<Message>> {
     let certificate = serving.certificate().as_bytes();
     let endpoint = Endpoint::new(serving.address(), certificate, serving.token())?;
     let scenarios = corpus::read(&folder().join("corpus"))?;
-    let mut refused = Vec::new();
+    let mut refused: Vec<(&str, Message)> = Vec::new();
     for (index, scenario) in scenarios.iter().enumerate() {
-        if !FILES.iter().any(|file| scenario.name.starts_with(file)) {
+        let mut files = FILES.into_iter();
+        let Some(file) = files.find(|file| scenario.name.starts_with(file)) else {
             continue;
-        }
+        };
         let namespace = format!("grow{index}x");
         let mut player = Player::new(&endpoint, &namespace).await?;
         for step in &scenario.steps {
@@ -114,21 +126,58 @@ async fn refused(server: &Server, inside: &Inside) -> Result<Vec<Message>> {
             if let Outcome::Answer(answer) = outcome
                 && answer.status >= 400
                 // What libraries cannot send is refused before the server's own code.
-                && message.path.len() <= LONG
+                && message.path.len() <= LONG_PATH
                 && step.until.is_none()
             {
-                refused.push(message);
+                refused.push((file, message));
             }
         }
     }
-    let mut here = Vec::new();
-    for message in refused {
-        // What is about credentials is none here.
-        if inside.send(&message).await?.0 >= 400 {
-            here.push(message);
+    // What is about credentials is none here, and what was refused for the sake of
+    // something that is gone is taken now, and may be what others are refused for.
+    loop {
+        let before = refused.len();
+        let mut still = Vec::with_capacity(before);
+        for (file, message) in refused {
+            if inside.send(&message).await?.0 >= 400 {
+                still.push((file, message));
+            }
+        }
+        refused = still;
+        if refused.len() == before {
+            break;
         }
     }
-    Ok(here)
+    for file in FILES {
+        let count = refused.iter().filter(|(of, _)| *of == file).count();
+        println!("{file}: {count} refused requests");
+        ensure!(count > 0, "{file}: nothing is refused");
+    }
+    ensure!(
+        refused.len() >= REFUSED,
+        "{} requests are refused",
+        refused.len()
+    );
+    Ok(refused.into_iter().map(|(_, message)| message).collect())
+}
+
+/// Those that are short and refused at once, and the rest.
+async fn parted<'a>(
+    inside: &Inside,
+    messages: &'a [Message],
+) -> Result<(Vec<&'a Message>, Vec<&'a Message>)> {
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for message in messages {
+        let started = Instant::now();
+        inside.send(message).await?;
+        let is_long = message.body.len() > LONG || message.path.len() > LONG;
+        if is_long || started.elapsed() > SLOW {
+            long.push(message);
+        } else {
+            short.push(message);
+        }
+    }
+    Ok((short, long))
 }
 
 async fn measured() -> Result<()> {
@@ -140,14 +189,15 @@ async fn measured() -> Result<()> {
     let server = Server::new(Config::default());
     let inside = Inside(server.client());
     let refused = refused(&server, &inside).await?;
-    let is_long = |message: &&Message| message.body.len() > LONG;
-    let (long, short): (Vec<_>, Vec<_>) = refused.iter().partition(is_long);
-    ensure!(
-        short.len() >= REFUSED && !long.is_empty(),
-        "{} short and {} long requests are refused",
+    let (short, long) = parted(&inside, &refused).await?;
+    let long_path = |message: &&&Message| message.path.len() > LONG;
+    println!(
+        "{} short and {} long requests are refused, {} of those for long paths",
         short.len(),
-        long.len()
+        long.len(),
+        long.iter().filter(long_path).count()
     );
+    ensure!(long.iter().any(|m| m.path.len() > LONG) && long.iter().any(|m| m.body.len() > LONG));
     inside.again(&long, LONG_ROUNDS).await?;
     inside.again(&short, WARM).await?;
     let before = inside.state().await?;
