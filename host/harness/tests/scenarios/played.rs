@@ -330,6 +330,90 @@ steps:
     );
 }
 
+/// A change while these faults are on, what is known of it after a while, and that all
+/// is well some time after they are taken back.
+#[track_caller]
+fn struck(faults: &str, restart: bool, during: &str) {
+    let quota = |pods: &str| {
+        format!(
+            "      objects:\n        - {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: quotas, namespace: alice}}, spec: {{hard: {{pods: \"{pods}\"}}}}}}\n"
+        )
+    };
+    let restart = if restart { "  - restart: agent\n" } else { "" };
+    passes(&format!(
+        "steps:\n  - faults: {faults}\n{restart}  - label: {{object: Profile alice, labels: {{quotas.statcan.gc.ca/pods: \"7\"}}}}\n    expect:\n{}  - faults: []\n  - advance: 10m\n    expect:\n{}",
+        quota(during),
+        quota("7"),
+    ));
+}
+
+#[test]
+fn a_silent_watch_is_not_heard() {
+    struck(r#"["silent-watch: resource=profiles"]"#, false, "100");
+}
+
+#[test]
+fn a_watch_that_breaks_is_opened_again() {
+    // With nothing to read but what it says at its beginning, which comes too late.
+    struck(
+        r#"["truncated-watch: resource=profiles", "latency: delay=1m, verb=list|watch, resource=profiles"]"#,
+        true,
+        "100",
+    );
+    struck(
+        r#"["truncated-watch: after=2s, resource=profiles"]"#,
+        true,
+        "7",
+    );
+}
+
+#[test]
+fn a_version_that_is_too_old_is_left_behind() {
+    struck(
+        r#"["truncated-watch: after=1s, resource=profiles", "expired: resource=profiles"]"#,
+        true,
+        "7",
+    );
+}
+
+#[test]
+fn a_conflict_keeps_a_write_away() {
+    struck(r#"["conflict: resource=resourcequotas"]"#, false, "100");
+    // Once is no more than a moment.
+    struck(
+        r#"[{fault: conflict, verb: [patch], resource: resourcequotas, count: 1}]"#,
+        false,
+        "7",
+    );
+}
+
+#[test]
+fn the_clock_of_the_server_jumps() {
+    passes(
+        r#"
+steps:
+  - faults: ["clock-jump: by=48h"]
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: alice}}]
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: late, namespace: alice, creationTimestamp: "2026-01-03T00:00:00Z"}
+  - faults: ["clock-jump: by=-24h"]
+  - create: [{apiVersion: v1, kind: ConfigMap, metadata: {name: early, namespace: alice}}]
+    expect:
+      objects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: early, namespace: alice, creationTimestamp: "2026-01-02T00:00:00Z"}
+  - label: {object: Profile alice, labels: {quotas.statcan.gc.ca/pods: "7"}}
+    expect:
+      objects:
+        - {apiVersion: v1, kind: ResourceQuota, metadata: {name: quotas, namespace: alice}, spec: {hard: {pods: "7"}}}
+"#,
+    );
+}
+
 #[test]
 fn an_owner_is_found_by_its_name() {
     passes(
