@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use reeve_ssa::{Apply, ApplyError, FieldSet, Update, Version, apply, predict, update};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,9 @@ use crate::oracle::Oracle;
 use crate::random::Random;
 use crate::reduce::reduce;
 
+/// One request in so many is to be taken at least, and one to be a conflict.
+const WRITTEN: usize = 4;
+const CONFLICTS: usize = 50;
 /// How many requests an object lives through.
 const LIFE: usize = 12;
 
@@ -57,6 +60,17 @@ pub(crate) fn compare(
                 live["metadata"]["uid"] = "1".into();
             }
         }
+    }
+    // The last object may live a little beyond what was asked for.
+    let sent = written + refused + conflicts;
+    for (what, count, part) in [
+        ("written", written, WRITTEN),
+        ("conflicts", conflicts, CONFLICTS),
+    ] {
+        ensure!(
+            count * part >= sent,
+            "of {sent} requests {count} were {what}: those that are made say little"
+        );
     }
     println!(
         "{written} written, {conflicts} conflicts, {refused} refused, all the same, in {} s",
