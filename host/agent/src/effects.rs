@@ -1,9 +1,10 @@
 //! Outside effects of one unit: what is asked for, what was carried out, what is due.
 //!
 //! An effect is carried out once for what stands in the request, generated values
-//! included, and again when that changes or it is reported gone. It is remembered in
-//! the `Unit` object when it has been carried out and not before: a crash in between
-//! repeats it. What is in here decides and does nothing; `run/effects.rs` acts.
+//! included, and again when that changes or it is reported gone. The request is written
+//! in the `Unit` object before it is begun, so that whatever came of it can be taken away;
+//! that it was carried out, when it has been: a crash in between repeats it. What is in
+//! here decides and does nothing; `run/effects.rs` acts.
 
 mod door;
 mod room;
@@ -76,6 +77,8 @@ pub(crate) struct Effect {
     /// Whether anything may have been carried out: an attempt that failed may have
     /// left something behind.
     pub(crate) begun: bool,
+    /// Whether the request is known to stand in the `Unit` object.
+    pub(crate) recorded: bool,
     /// Failures in a row.
     pub(crate) failures: u32,
     /// What went wrong last.
@@ -150,6 +153,7 @@ impl Effects {
             let effect = effect.or_insert_with(|| Effect::new(action.clone()));
             if effect.action != *action {
                 effect.action = action.clone();
+                effect.recorded = false;
                 // What failed before is another request now.
                 effect.failures = 0;
                 effect.not_before = None;
@@ -207,6 +211,13 @@ impl Effects {
 
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Effect> {
         self.0.get_mut(key)
+    }
+
+    /// Notes that all of them stand in the `Unit` object as they are.
+    pub(crate) fn recorded(&mut self) {
+        for effect in self.0.values_mut() {
+            effect.recorded = true;
+        }
     }
 
     pub(crate) fn remove(&mut self, key: &str) {
@@ -289,6 +300,7 @@ impl Effect {
             wanted: true,
             done: None,
             begun: false,
+            recorded: false,
             failures: 0,
             message: None,
             waits: false,
@@ -306,6 +318,11 @@ impl Effect {
             Some(done) if done.fingerprint.starts_with(&self.request()) => None,
             _ => Some(Verb::Apply),
         }
+    }
+
+    /// Whether something is about to be made that is written nowhere.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        !self.recorded && self.pending() == Some(Verb::Apply)
     }
 
     /// Whether nothing about it needs a person's word that was not given.
@@ -436,6 +453,7 @@ mod tests {
         effect.begun = true;
         let fingerprint = effect.fingerprint(&BTreeMap::new());
         effect.carried_out(fingerprint, r#"{"a":1}"#.into(), at(1000));
+        effects.recorded();
         effects
     }
 

@@ -4,10 +4,12 @@
 //! that fails is tried again unless a newer one has taken its place, later each
 //! time, while the others go on. Reporting never holds up reconciling.
 
+mod begun;
 mod names;
 
 use crate::problem::chain;
 use crate::secret_names::Remembered;
+use begun::Begun;
 use k8s_openapi::jiff::Timestamp;
 use names::{Names, Writing};
 use parking_lot::Mutex;
@@ -110,6 +112,8 @@ struct Pending {
     units: HashMap<String, Box<UnitReport>>,
     /// Secrets that units have.
     names: Names,
+    /// Those who wait until effects are written.
+    begun: Begun,
 }
 
 impl Reports {
@@ -138,6 +142,7 @@ impl Reports {
         pending.reports.clear();
         pending.failed.clear();
         pending.units.clear();
+        pending.begun.clear();
         drop(pending);
         self.0.remembered.notify_waiters();
     }
@@ -252,7 +257,8 @@ impl Reports {
     /// How many units something is said of, and how many reports are not written.
     pub(crate) fn len(&self) -> usize {
         let pending = self.0.pending.lock();
-        pending.units.len() + pending.reports.len() + pending.names.len()
+        let said = pending.units.len() + pending.names.len();
+        said + pending.reports.len() + pending.begun.len()
     }
 
     /// Whether everything has been written.
@@ -367,7 +373,16 @@ impl Pending {
         use std::ops::Bound::{Excluded, Unbounded};
         let after = self.last.as_ref().map_or(Unbounded, Excluded);
         let later = self.reports.range((after, Unbounded));
-        let mut abouts = later.chain(&self.reports).map(|(about, _)| about);
+        let others = later.chain(&self.reports).map(|(about, _)| about);
+        // Few, each of which keeps a run from going on.
+        let awaited = self
+            .begun
+            .awaited()
+            .map(|object| About::Unit(object.clone()));
+        let awaited: Vec<About> = awaited
+            .filter(|about| self.reports.contains_key(about))
+            .collect();
+        let mut abouts = awaited.iter().chain(others);
         let until = |about: &About| self.failed.get(about).map(|failed| failed.until);
         let due = abouts.find(|about| until(about).is_none_or(|until| until <= now));
         let about = due.cloned();
@@ -468,6 +483,7 @@ impl Reporter {
                 self.write_unit(name, &report).await?;
                 let mut pending = self.reports.0.pending.lock();
                 pending.names.written(name, names, said.is_none());
+                pending.begun.written(name, &report.status);
                 drop(pending);
                 self.reports.0.remembered.notify_waiters();
                 Ok(())

@@ -8,7 +8,7 @@ use crate::controller::{is_unit_object_of, unit_object_name};
 use crate::inventory::approved_plan;
 use crate::reporter::Reports;
 use crate::sync_status;
-use reeve_api::{Unit, UnitSpec, UnitStatus};
+use reeve_api::{GROUP, Unit, UnitSpec, UnitStatus, VERSION};
 use reeve_cluster::{Object, Snapshot, WatchSpec};
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
@@ -48,6 +48,14 @@ impl Written {
             Some((object.name().to_owned(), unit))
         });
         Some(Self(read.collect()))
+    }
+
+    /// What the `Unit` object of this name says, as far as that is known.
+    pub(crate) fn unit(snapshot: &Snapshot, namespace: &str, object: &str) -> Option<UnitStatus> {
+        let kind = GroupVersionKind::new(GROUP, VERSION, "Unit");
+        let found = snapshot.get(&kind, Some(namespace), object).found()?;
+        let Unit { status, .. } = serde_json::from_value(found.value()).ok()?;
+        status
     }
 
     /// The same, with what this replica has said of them since: the watch, or the API

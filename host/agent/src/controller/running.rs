@@ -6,6 +6,7 @@ use super::reporting::{
 use super::{Controller, Done, JobFor, jitter, trouble};
 use crate::active::LoadKey;
 use crate::artifacts::Looked;
+use crate::effects::Effects;
 use crate::metrics::RunResult;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
@@ -164,7 +165,11 @@ impl Controller {
                 );
                 let key = self.active_key(&unit);
                 if let Some(key) = key {
-                    self.on_ran(&unit, &key, Ran::failed(problem));
+                    let mut ran = Ran::failed(problem);
+                    // What it had begun outside is written there.
+                    let said = self.reports.said(&unit_object_name(&unit));
+                    ran.effects = said.map(|said| Effects::read(&said.status.actions));
+                    self.on_ran(&unit, &key, ran);
                 } else {
                     self.state.queue.done(&unit);
                 }

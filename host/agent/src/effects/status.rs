@@ -72,6 +72,7 @@ fn read(status: &ActionStatus) -> Option<Effect> {
         done: carried(),
         // Something may have been carried out that was not written down.
         begun: true,
+        recorded: true,
         failures: status.failures,
         message: status.message.clone(),
         waits: false,

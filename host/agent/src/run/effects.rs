@@ -1,14 +1,18 @@
 //! Making outside effects, looking whether they are there, and taking them away.
 
 use super::ask::{fault_problem, log_lines};
+use super::secrets::PATIENCE;
 use super::{Ran, Run, Runner, approval, texts};
 use crate::controller::unit_object_name;
 use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
 use crate::metrics::EffectResult;
 use crate::problem::Problem;
+use crate::reporter::UnitReport;
 use crate::request::Attempt;
+use crate::secret_names::unit_spec;
+use crate::written::Written;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{Reason, SyncMode};
+use reeve_api::{Reason, SyncMode, UnitStatus};
 use reeve_core::Failure;
 use reeve_core::outcome::{Action, Completion, Event, Verb};
 use reeve_core::plan::{Preview, PreviewEffect};
@@ -16,7 +20,7 @@ use reeve_engine::Actuation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The largest fact: a name, an address, an id. It is kept in the `Unit` object.
 const FACT_BYTES: usize = 4 << 10;
@@ -34,8 +38,6 @@ enum Tried {
     Retired,
     /// It is not there any more.
     Gone,
-    /// There is no room just now.
-    Busy,
     /// It failed.
     Failed(Problem),
 }
@@ -199,7 +201,27 @@ impl Runner {
             ran.problems.extend(standing_problem(effect));
             return;
         }
-        let mut tried = self.attempt(run, uid, effect, now).await;
+        // Before anything is asked or made for it: who finds no room is no load for the
+        // API server, and leaves no Secret of an effect that was never begun.
+        let _place = match &self.effects {
+            EffectFeed::Given(_) => None,
+            EffectFeed::Outside => match run.active.outside.enter().await {
+                Some(place) => Some(place),
+                None => return effect.postponed(AGAIN, now),
+            },
+        };
+        let unrecorded = effect.is_unrecorded() && matches!(self.effects, EffectFeed::Outside);
+        let recorded = match unrecorded {
+            true => self.record_effects(run, uid, effects).await,
+            false => Ok(()),
+        };
+        let Some(effect) = effects.get_mut(key) else {
+            return;
+        };
+        let mut tried = match recorded {
+            Ok(()) => self.attempt(run, uid, effect, now).await,
+            Err(problem) => Tried::Failed(problem),
+        };
         if matches!(tried, Tried::Gone) {
             ran.events.push(gone_event(effect, asks));
             effect.done = None;
@@ -213,7 +235,6 @@ impl Runner {
             Tried::Retired => effects.remove(key),
             // It was just made; whether it stays is looked at in its time.
             Tried::Gone => effect.failed("it is gone as soon as it is made".to_owned(), now),
-            Tried::Busy => effect.postponed(AGAIN, now),
             Tried::Failed(problem) => {
                 let unit = &run.unit;
                 tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, action = %effect.action.name, key, message = problem.message, "action failed");
@@ -224,16 +245,42 @@ impl Runner {
         }
     }
 
-    async fn attempt(&self, run: &Run, uid: &str, effect: &mut Effect, now: Timestamp) -> Tried {
-        // Before anything is asked or made for it: who finds no room is no load for the
-        // API server, and leaves no Secret of an effect that was never begun.
-        let _place = match &self.effects {
-            EffectFeed::Given(_) => None,
-            EffectFeed::Outside => match run.active.outside.enter().await {
-                Some(place) => Some(place),
-                None => return Tried::Busy,
+    /// Has the effects of a unit written down as they are asked for. What is made before
+    /// that would be known to nobody if the agent died.
+    async fn record_effects(
+        &self,
+        run: &Run,
+        uid: &str,
+        effects: &mut Effects,
+    ) -> Result<(), Problem> {
+        let object = unit_object_name(&run.unit);
+        let written = Written::unit(&self.store.snapshot(), &self.namespace, &object);
+        let report = UnitReport {
+            spec: unit_spec(&run.unit, Some(uid)),
+            status: UnitStatus {
+                actions: effects.write(),
+                ..written.unwrap_or_default()
             },
         };
+        let recorded = self.reports.record_effects(&object, report);
+        let why = match timeout(PATIENCE, recorded).await {
+            Ok(true) => {
+                effects.recorded();
+                return Ok(());
+            }
+            Ok(false) => "this replica does not lead",
+            Err(_) => "the agent's log says why",
+        };
+        Err(Problem::passing(
+            Reason::Unreachable,
+            format!(
+                "Unit {object} cannot be written, in which outside effects are to stand before \
+                 they are made ({why}); they are made when it is"
+            ),
+        ))
+    }
+
+    async fn attempt(&self, run: &Run, uid: &str, effect: &mut Effect, now: Timestamp) -> Tried {
         let action = &effect.action;
         let failed = |reason, text: String| {
             Tried::Failed(Problem::passing(

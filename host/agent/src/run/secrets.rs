@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 /// For how long a run waits for the API server about its Secrets. Then it says what it
 /// waits for, and is made again.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Runner {
     /// Has the Secrets among these objects read, if they have not been. Of those that
