@@ -4,10 +4,16 @@
 //! when it is added while it runs. Plugins take turns, and none may hold all of
 //! the room, so that one with many or slow units cannot starve another. What a
 //! person asked for goes first.
+//!
+//! Within a plugin there are two lanes. What concerns one unit, such as a drift, goes
+//! in front; a pass over all of its units, such as after an upgrade, waits in the bulk
+//! lane, so that nothing is repaired the later for it. Where both have units, they take
+//! turns: a change waits for one unit of the pass, however many there are, and the pass
+//! has half of the plugin's room, whatever else goes on.
 
 use crate::metrics::Metrics;
 use reeve_core::UnitKey;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,23 +22,82 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Ready units by plugin.
-    ready: HashMap<Arc<str>, VecDeque<UnitKey>>,
+    ready: HashMap<Arc<str>, Lanes>,
     /// Plugins with ready units, in the order of their turns.
     turns: VecDeque<Arc<str>>,
-    /// Since when units are ready.
-    queued: HashMap<UnitKey, Instant>,
+    /// Units that are ready.
+    queued: HashMap<UnitKey, Queued>,
     /// Units that run, and how long they had been ready.
     running: HashMap<UnitKey, Duration>,
     /// How many run, by plugin.
     busy: HashMap<Arc<str>, usize>,
-    /// Units that were added while they ran, and whether a person waits for them.
-    again: HashMap<UnitKey, bool>,
+    /// Units that were added while they ran, and how.
+    again: HashMap<UnitKey, Urgency>,
     /// Units that are due later, soonest first.
     delayed: BTreeSet<(Instant, UnitKey)>,
     due: HashMap<UnitKey, Instant>,
     /// Plugins of which nothing runs before a time.
     resting: HashMap<Arc<str>, Instant>,
+    /// How many were added to bulk lanes so far.
+    bulk: u64,
     metrics: Metrics,
+}
+
+/// Why a unit is to run: the later, the more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    /// All units of the plugin are to.
+    Bulk,
+    /// Something has happened to it.
+    Event,
+    /// A person waits for it.
+    Person,
+}
+
+/// Ready units of one plugin.
+#[derive(Debug, Default)]
+struct Lanes {
+    front: VecDeque<UnitKey>,
+    /// In the order in which they were added, from which one can be taken out.
+    bulk: BTreeMap<u64, UnitKey>,
+    /// Whether the bulk lane has the next turn, should both have units.
+    bulk_is_next: bool,
+}
+
+/// A unit that is ready.
+#[derive(Debug)]
+struct Queued {
+    since: Instant,
+    /// Its place in the bulk lane, if it is there.
+    bulk: Option<u64>,
+}
+
+impl Lanes {
+    fn len(&self) -> usize {
+        self.front.len() + self.bulk.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.front.is_empty() && self.bulk.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<UnitKey> {
+        if self.front.is_empty() || (self.bulk_is_next && !self.bulk.is_empty()) {
+            self.bulk_is_next = false;
+            return self.bulk.pop_first().map(|(_, unit)| unit);
+        }
+        self.bulk_is_next = !self.bulk.is_empty();
+        self.front.pop_front()
+    }
+
+    fn remove(&mut self, unit: &UnitKey, bulk: Option<u64>) {
+        match bulk {
+            Some(place) => {
+                self.bulk.remove(&place);
+            }
+            None => self.front.retain(|queued| queued != unit),
+        }
+    }
 }
 
 impl Queue {
@@ -46,42 +111,70 @@ impl Queue {
 
     /// Lets a unit run as soon as it can. A delay that it had is forgotten.
     pub(crate) fn add(&mut self, unit: UnitKey) {
-        self.enqueue(unit, false);
+        self.enqueue(unit, Urgency::Event);
+    }
+
+    /// As [`Queue::add`], where all units of a plugin are added, or many: those to which
+    /// something happens meanwhile go before them.
+    pub(crate) fn add_bulk(&mut self, unit: UnitKey) {
+        self.enqueue(unit, Urgency::Bulk);
     }
 
     /// Lets a unit run before all others: a person waits for it.
     pub(crate) fn add_first(&mut self, unit: UnitKey) {
-        self.enqueue(unit, true);
+        self.enqueue(unit, Urgency::Person);
     }
 
-    fn enqueue(&mut self, unit: UnitKey, first: bool) {
+    fn enqueue(&mut self, unit: UnitKey, urgency: Urgency) {
         self.forget_delay(&unit);
         if self.running.contains_key(&unit) {
-            *self.again.entry(unit).or_default() |= first;
+            let again = self.again.entry(unit).or_insert(urgency);
+            *again = urgency.max(*again);
             return;
         }
         let plugin = unit.plugin.clone();
-        let units = self.ready.entry(plugin.clone()).or_default();
-        let had_none = units.is_empty();
-        let waits = self.queued.contains_key(&unit);
-        if first {
-            if waits {
-                units.retain(|queued| *queued != unit);
+        let lanes = self.ready.entry(plugin.clone()).or_default();
+        let had_none = lanes.is_empty();
+        let known = self.queued.get(&unit).map(|queued| queued.bulk);
+        let moves = match known {
+            None => true,
+            Some(bulk) => {
+                urgency == Urgency::Person || (urgency == Urgency::Event && bulk.is_some())
             }
-            units.push_front(unit.clone());
-            self.turns.retain(|turn| *turn != plugin);
-            self.turns.push_front(plugin.clone());
-        } else if !waits {
-            units.push_back(unit.clone());
-            if had_none {
-                self.turns.push_back(plugin.clone());
+        };
+        if !moves {
+            return;
+        }
+        if let Some(bulk) = known {
+            lanes.remove(&unit, bulk);
+        }
+        let mut bulk = None;
+        match urgency {
+            Urgency::Bulk => {
+                self.bulk += 1;
+                lanes.bulk.insert(self.bulk, unit.clone());
+                bulk = Some(self.bulk);
+            }
+            Urgency::Event => lanes.front.push_back(unit.clone()),
+            Urgency::Person => {
+                lanes.front.push_front(unit.clone());
+                lanes.bulk_is_next = false;
+                self.turns.retain(|turn| *turn != plugin);
+                self.turns.push_front(plugin.clone());
             }
         }
-        self.metrics.depth(&plugin, units.len());
-        if !waits {
+        if had_none && urgency != Urgency::Person {
+            self.turns.push_back(plugin.clone());
+        }
+        self.metrics.depth(&plugin, lanes.len());
+        if known.is_none() {
             self.metrics.queued(&plugin);
-            self.queued.insert(unit, Instant::now());
         }
+        let queued = self.queued.entry(unit).or_insert_with(|| Queued {
+            since: Instant::now(),
+            bulk,
+        });
+        queued.bulk = bulk;
     }
 
     /// Lets a unit run at `at` at the latest. An earlier time that it has stays.
@@ -128,16 +221,16 @@ impl Queue {
         };
         let turn = self.turns.iter().position(may_run)?;
         let plugin = self.turns.remove(turn)?;
-        let units = self.ready.get_mut(&plugin)?;
-        let unit = units.pop_front()?;
-        self.metrics.depth(&plugin, units.len());
-        if units.is_empty() {
+        let lanes = self.ready.get_mut(&plugin)?;
+        let unit = lanes.pop()?;
+        self.metrics.depth(&plugin, lanes.len());
+        if lanes.is_empty() {
             self.ready.remove(&plugin);
         } else {
             self.turns.push_back(plugin.clone());
         }
-        let ready = self.queued.remove(&unit).unwrap_or(now);
-        let waited = now.saturating_duration_since(ready);
+        let ready = self.queued.remove(&unit).map(|queued| queued.since);
+        let waited = now.saturating_duration_since(ready.unwrap_or(now));
         *self.busy.entry(plugin).or_default() += 1;
         self.running.insert(unit.clone(), waited);
         Some(unit)
@@ -160,8 +253,8 @@ impl Queue {
             }
         }
         let again = self.again.remove(unit);
-        if let Some(first) = again {
-            self.enqueue(unit.clone(), first);
+        if let Some(urgency) = again {
+            self.enqueue(unit.clone(), urgency);
         }
         again.is_some()
     }
@@ -170,12 +263,12 @@ impl Queue {
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
         self.forget_delay(unit);
         self.again.remove(unit);
-        if self.queued.remove(unit).is_some()
-            && let Some(units) = self.ready.get_mut(&unit.plugin)
+        if let Some(queued) = self.queued.remove(unit)
+            && let Some(lanes) = self.ready.get_mut(&unit.plugin)
         {
-            units.retain(|queued| queued != unit);
-            self.metrics.depth(&unit.plugin, units.len());
-            if units.is_empty() {
+            lanes.remove(unit, queued.bulk);
+            self.metrics.depth(&unit.plugin, lanes.len());
+            if lanes.is_empty() {
                 self.ready.remove(&unit.plugin);
                 self.turns.retain(|plugin| *plugin != unit.plugin);
             }
@@ -194,7 +287,7 @@ impl Queue {
 
     /// How many units are in it in any way.
     pub(crate) fn len(&self) -> usize {
-        let ready: usize = self.ready.values().map(VecDeque::len).sum();
+        let ready: usize = self.ready.values().map(Lanes::len).sum();
         let known = self.queued.len() + self.running.len() + self.again.len() + self.due.len();
         ready + known + self.delayed.len() + self.turns.len() + self.busy.len() + self.resting.len()
     }
@@ -278,6 +371,67 @@ mod tests {
         assert!(queue.done(&unit("many", "1")));
         assert_eq!(take(&mut queue, now), Some(unit("many", "1")));
         assert_eq!(take(&mut queue, now), Some(unit("many", "2")));
+    }
+
+    fn names(queue: &mut Queue, now: Instant) -> Vec<String> {
+        let units = std::iter::from_fn(|| take(queue, now));
+        units.map(|unit| unit.primary.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_pass_over_all_units_delays_nobody_and_is_not_starved() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for name in 0..10 {
+            queue.add_bulk(unit("p", &name.to_string()));
+        }
+        let first = [take(&mut queue, now), take(&mut queue, now)];
+        assert_eq!(first, [Some(unit("p", "0")), Some(unit("p", "1"))]);
+        // One that has run, one that runs, one that waits in the pass, and one of its own.
+        queue.done(&unit("p", "0"));
+        for name in ["0", "1", "8", "x"] {
+            queue.add(unit("p", name));
+        }
+        queue.add_bulk(unit("p", "0"));
+        queue.add_bulk(unit("p", "8"));
+        assert!(queue.done(&unit("p", "1")));
+        assert_eq!(queue.depth(), 11);
+        let order = names(&mut queue, now);
+        let expected = ["0", "2", "8", "3", "x", "4", "1", "5", "6", "7", "9"];
+        assert_eq!(order, expected);
+        for name in order {
+            assert!(!queue.done(&unit("p", &name)));
+        }
+        assert!(queue.is_idle());
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn a_pass_takes_turns_with_other_plugins_and_yields_to_a_person() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for name in ["1", "2", "3"] {
+            queue.add_bulk(unit("many", name));
+        }
+        queue.add_bulk(unit("other", "a"));
+        queue.add(unit("other", "b"));
+        queue.add_first(unit("many", "3"));
+        queue.remove(&unit("many", "2"));
+        assert_eq!(names(&mut queue, now), ["3", "b", "1", "a"]);
+        assert!(queue.ready.is_empty() && queue.turns.is_empty());
+        // What is added in bulk while it runs waits in bulk, unless something happens.
+        queue.add_bulk(unit("many", "3"));
+        queue.add_bulk(unit("many", "1"));
+        queue.add(unit("many", "1"));
+        queue.add_bulk(unit("many", "4"));
+        for name in ["3", "1"] {
+            assert!(queue.done(&unit("many", name)));
+        }
+        assert_eq!(names(&mut queue, now), ["1", "4", "3"]);
+        // A delay is over when a pass comes.
+        queue.add_at(unit("many", "9"), now + Duration::from_secs(5));
+        queue.add_bulk(unit("many", "9"));
+        assert_eq!(queue.next_due(), None);
     }
 
     #[test]

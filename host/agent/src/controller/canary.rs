@@ -423,7 +423,7 @@ impl Controller {
             return;
         }
         for primary in plugin.units.keys() {
-            self.state.queue.add(plugin.unit(primary));
+            self.state.queue.add_bulk(plugin.unit(primary));
         }
     }
 

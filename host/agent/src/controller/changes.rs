@@ -155,7 +155,7 @@ impl Controller {
             .iter()
             .filter(|(_, unit)| all || unit.health() != Health::Ready);
         for (primary, _) in failing {
-            self.state.queue.add(plugin.unit(primary));
+            self.state.queue.add_bulk(plugin.unit(primary));
         }
     }
 
@@ -318,7 +318,7 @@ impl Controller {
         }
         if other_mode || (was_suspended && !plugin.is_suspended()) {
             for primary in plugin.units.keys() {
-                self.state.queue.add(plugin.unit(primary));
+                self.state.queue.add_bulk(plugin.unit(primary));
             }
         }
         let held = |problem: &Problem| problem.reason == Reason::ApprovalRequired;

@@ -164,7 +164,7 @@ impl Controller {
             });
             self.drop_unit_objects(&name, &keep);
             for unit in units {
-                self.state.queue.add(unit);
+                self.state.queue.add_bulk(unit);
             }
             self.mark_stale(&name);
         }

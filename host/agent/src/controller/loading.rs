@@ -344,7 +344,7 @@ impl Controller {
             self.reports.put(About::Unit(object), Report::Unit(None));
         }
         for unit in units {
-            self.state.queue.add(unit);
+            self.state.queue.add_bulk(unit);
         }
     }
 
@@ -493,7 +493,7 @@ impl Controller {
                     .iter()
                     .filter(|(_, unit)| !may_hold_alike || unit.health() == Health::Failing);
                 for (primary, _) in concerned {
-                    self.state.queue.add(plugin.unit(primary));
+                    self.state.queue.add_bulk(plugin.unit(primary));
                 }
             }
             // Not to be told is not to be refused.
