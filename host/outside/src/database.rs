@@ -4,6 +4,7 @@
 //! its credentials. TLS is not an option: a connection without it, or to a server
 //! that is not verified, is no connection.
 
+mod bounded;
 mod connect;
 mod session;
 mod settings;
@@ -28,7 +29,8 @@ pub struct SqlLimits {
     pub statement: Duration,
     /// Rows that all statements of one transaction may return.
     pub rows: usize,
-    /// Bytes that they may return.
+    /// Bytes that they may return, with four more for each value. A message of the
+    /// server that could not fit is refused before it is read.
     pub bytes: usize,
     /// Statements of one transaction.
     pub statements: usize,
@@ -99,7 +101,11 @@ impl Database {
         idle.pop().map(|(_, connection)| connection)
     }
 
+    /// Keeps a connection for the next call. One that is still at something is given up.
     fn give_back(&self, connection: Connection) {
+        if connection.is_busy() {
+            return;
+        }
         let mut idle = self.inner.idle.lock();
         if idle.len() < IDLE && !connection.is_closed() {
             idle.push((Instant::now(), connection));

@@ -1,13 +1,16 @@
 //! One connection to one database.
 
 use super::SqlLimits;
+use super::bounded::{Allowance, BoundedConnect};
 use super::settings::Settings;
 use crate::address::literal;
 use crate::http::check_all;
 use crate::resolve::{Resolver as _, SystemResolver, with_port};
 use reeve_core::chain;
 use reeve_core::sql::SqlError;
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
@@ -18,20 +21,29 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// What the server shows in `pg_stat_activity`.
 const APPLICATION: &str = "reeve";
 
-/// One connection. It ends when this is dropped.
+/// Characters of what a server says that are passed on.
+const MESSAGE: usize = 4 << 10;
+
+/// One connection. It ends when this is dropped, and what it is at with it.
 pub(super) struct Connection {
     client: Client,
     /// Moves bytes for as long as the client lives.
     driver: JoinHandle<()>,
     canceller: Canceller,
+    /// What the server may still send.
+    allowance: Allowance,
+    /// Whether something was asked of the server that may not have ended.
+    busy: bool,
 }
 
 /// The way to end a statement.
 #[derive(Clone)]
-pub(super) struct Canceller {
+struct Canceller {
     token: CancelToken,
     settings: Settings,
     tls: MakeRustlsConnect,
+    /// How long it may take.
+    limit: Duration,
 }
 
 impl Connection {
@@ -60,7 +72,11 @@ impl Connection {
             .dbname(&settings.database)
             .application_name(APPLICATION)
             .ssl_mode(SslMode::Require);
-        let connector = connector(&tls, settings)?;
+        let allowance = Allowance::new(limits.bytes);
+        let connector = BoundedConnect {
+            inner: connector(&tls, settings)?,
+            allowance: allowance.clone(),
+        };
         let (client, connection) = config
             .connect_raw(stream, connector)
             .await
@@ -69,30 +85,37 @@ impl Connection {
             // Whoever uses the client is told of an error there.
             let _ = connection.await;
         });
-        let connection = Self {
+        let mut connection = Self {
             canceller: Canceller {
                 token: client.cancel_token(),
                 settings: settings.clone(),
                 tls,
+                limit: limits.connect,
             },
             client,
             driver,
+            allowance,
+            busy: true,
         };
         connection.prepare(limits).await?;
+        connection.busy = false;
         Ok(connection)
     }
 
     /// Makes a connection that somebody has used as good as new.
-    pub(super) async fn renew(self, limits: &SqlLimits) -> Result<Self, SqlError> {
+    pub(super) async fn renew(mut self, limits: &SqlLimits) -> Result<Self, SqlError> {
+        self.begin();
         let renewed = timeout(limits.connect, async {
             let discarded = self.client.batch_execute("DISCARD ALL").await;
             discarded.map_err(|error| SqlError::Connection(refusal(&error)))?;
             self.prepare(limits).await
         });
         match renewed.await {
-            Ok(renewed) => renewed.map(|()| self),
-            Err(_) => Err(SqlError::Connection("the connection was lost".to_owned())),
+            Ok(renewed) => renewed?,
+            Err(_) => return Err(SqlError::Connection("the connection was lost".to_owned())),
         }
+        self.rest();
+        Ok(self)
     }
 
     async fn prepare(&self, limits: &SqlLimits) -> Result<(), SqlError> {
@@ -118,28 +141,54 @@ impl Connection {
         self.client.is_closed()
     }
 
-    pub(super) fn canceller(&self) -> Canceller {
-        self.canceller.clone()
+    /// Notes that something is about to be asked of the server.
+    pub(super) fn begin(&mut self) {
+        self.busy = true;
+        self.allowance.renew();
+    }
+
+    /// Notes that the server has ended it.
+    pub(super) fn rest(&mut self) {
+        self.busy = false;
+    }
+
+    /// Whether something was begun that may not have ended.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// What the server may still send.
+    pub(super) fn allowance(&self) -> &Allowance {
+        &self.allowance
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // A server does not notice that nobody listens before it has something to say.
+        if self.busy
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(self.canceller.clone().cancel());
+        }
         self.driver.abort();
     }
 }
 
 impl Canceller {
     /// Asks the server to end what the connection is at.
-    pub(super) async fn cancel(self) {
-        let Ok(stream) = stream(&self.settings).await else {
-            return;
+    async fn cancel(self) {
+        let asked = async {
+            let Ok(stream) = stream(&self.settings).await else {
+                return;
+            };
+            let Ok(connector) = connector(&self.tls, &self.settings) else {
+                return;
+            };
+            // It is asked as a favour; the connection is given up anyway.
+            let _ = self.token.cancel_query_raw(stream, connector).await;
         };
-        let Ok(connector) = connector(&self.tls, &self.settings) else {
-            return;
-        };
-        // It is asked as a favour; the connection is given up anyway.
-        let _ = self.token.cancel_query_raw(stream, connector).await;
+        let _ = timeout(self.limit, asked).await;
     }
 }
 
@@ -178,7 +227,17 @@ fn place(settings: &Settings) -> String {
 /// What the server or the way to it says. It knows the role, never the password.
 fn refusal(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(error) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
+        Some(error) => format!(
+            "{} (SQLSTATE {})",
+            shortened(error.message()),
+            error.code().code()
+        ),
         None => chain(error),
     }
+}
+
+/// As much as a person reads of what a server says.
+pub(super) fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(MESSAGE).map(|(end, _)| end);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }

@@ -1,6 +1,7 @@
 //! Statements, one after another.
 
-use super::connect::Connection;
+use super::bounded::Allowance;
+use super::connect::{Connection, shortened};
 use super::value::{Column, Parameter};
 use super::{Database, SqlLimits, text};
 use crate::secret::Secret;
@@ -15,7 +16,8 @@ use tokio_postgres::{Client, Row};
 
 /// Statements, one after another, on one connection. It connects when the first is
 /// run and goes back to the database when this is dropped; whatever a statement set
-/// for its session is forgotten then.
+/// for its session is forgotten then. A statement that nobody waits for any more is
+/// ended, and its connection with it.
 #[derive(Debug)]
 pub struct Session {
     database: Database,
@@ -32,7 +34,12 @@ impl std::fmt::Debug for Connection {
 struct Room {
     rows: usize,
     bytes: usize,
+    /// Whether there is more of a result than was read.
+    unread: bool,
 }
+
+/// What a value takes beside what is in it.
+const VALUE: usize = 4;
 
 /// How much longer than the server the host waits: the server says what it did.
 const GRACE: Duration = Duration::from_secs(2);
@@ -62,9 +69,10 @@ impl Session {
         let statement = Composed::of(statement, passwords, &limits)?;
         let mut room = Room::new(&limits);
         let connection = self.connection().await?;
-        let work = statement.run(connection.client(), &mut room);
+        connection.begin();
+        let work = statement.run(connection.client(), connection.allowance(), &mut room);
         let ran = within(limits.statement + GRACE, work).await;
-        self.settle(ran)
+        self.settle(ran, &room)
     }
 
     /// Runs statements in one transaction: all of them or none.
@@ -92,7 +100,9 @@ impl Session {
             .collect::<Result<Vec<_>, _>>()?;
         let mut room = Room::new(&limits);
         let limit = limits.statement + GRACE;
-        let connection = self.connection_mut().await?;
+        let connection = self.connection().await?;
+        connection.begin();
+        let allowance = connection.allowance().clone();
         let work = async {
             // Rolled back when it is dropped.
             let begin = connection.client_mut().transaction();
@@ -100,9 +110,10 @@ impl Session {
             let transaction = within(limit, begin).await?;
             let mut all = Vec::with_capacity(statements.len());
             for statement in &statements {
-                let ran = statement.run(transaction.client(), &mut room);
+                let ran = statement.run(transaction.client(), &allowance, &mut room);
                 all.push(within(limit, ran).await?);
             }
+            allowance.renew();
             let commit = transaction.commit();
             within(limit, async {
                 commit.await.map_err(|error| failed(&error))
@@ -111,14 +122,10 @@ impl Session {
             Ok(all)
         };
         let ran = work.await;
-        self.settle(ran)
+        self.settle(ran, &room)
     }
 
-    async fn connection(&mut self) -> Result<&Connection, SqlError> {
-        self.connection_mut().await.map(|connection| &*connection)
-    }
-
-    async fn connection_mut(&mut self) -> Result<&mut Connection, SqlError> {
+    async fn connection(&mut self) -> Result<&mut Connection, SqlError> {
         if self.connection.as_ref().is_some_and(Connection::is_closed) {
             self.connection = None;
         }
@@ -140,17 +147,24 @@ impl Session {
     }
 
     /// After a statement that was not waited for, the connection is not used again.
-    fn settle<T>(&mut self, ran: Result<T, SqlError>) -> Result<T, SqlError> {
-        let spoilt = matches!(
-            ran,
-            Err(SqlError::Timeout(_) | SqlError::TooLarge(_) | SqlError::Connection(_))
-        );
-        if spoilt && let Some(connection) = self.connection.take() {
-            let canceller = connection.canceller();
-            let limit = self.database.inner.limits.connect;
-            tokio::spawn(async move {
-                let _ = timeout(limit, canceller.cancel()).await;
-            });
+    fn settle<T>(&mut self, ran: Result<T, SqlError>, room: &Room) -> Result<T, SqlError> {
+        let Some(mut connection) = self.connection.take() else {
+            return ran;
+        };
+        // Of which the client only knows that nothing more comes.
+        let ran = ran.map_err(|error| match connection.allowance().overrun() {
+            Some(text) => SqlError::TooLarge(text),
+            None => error,
+        });
+        let ended = match &ran {
+            // The server says so last of all.
+            Ok(_) | Err(SqlError::Refused { .. }) => true,
+            Err(SqlError::Timeout(_) | SqlError::TooLarge(_) | SqlError::Connection(_)) => false,
+            Err(_) => !room.unread,
+        };
+        if ended {
+            connection.rest();
+            self.connection = Some(connection);
         }
         ran
     }
@@ -203,7 +217,13 @@ impl<'a> Composed<'a> {
         })
     }
 
-    async fn run(&self, client: &Client, room: &mut Room) -> Result<Rows, SqlError> {
+    async fn run(
+        &self,
+        client: &Client,
+        allowance: &Allowance,
+        room: &mut Room,
+    ) -> Result<Rows, SqlError> {
+        allowance.renew();
         let prepared = client.prepare(&self.text).await;
         let prepared = prepared.map_err(|error| failed(&error))?;
         let wanted = prepared.params().len();
@@ -215,15 +235,18 @@ impl<'a> Composed<'a> {
         }
         let columns = prepared.columns().iter();
         let columns: Vec<String> = columns.map(|column| column.name().to_owned()).collect();
+        room.take_bytes(columns.iter().map(String::len).sum())?;
         let parameters: Vec<Parameter<'_>> = self.parameters.iter().map(Parameter).collect();
         let stream = client.query_raw(&prepared, parameters.iter()).await;
         let mut stream = pin!(stream.map_err(|error| failed(&error))?);
         let mut rows = Vec::new();
+        room.unread = true;
         while let Some(row) = stream.try_next().await.map_err(|error| failed(&error))? {
             let row = values(&row)?;
             room.take(&row)?;
             rows.push(row);
         }
+        room.unread = false;
         Ok(Rows {
             affected: stream.rows_affected().unwrap_or(rows.len() as u64),
             columns,
@@ -251,23 +274,26 @@ impl Room {
         Self {
             rows: limits.rows,
             bytes: limits.bytes,
+            unread: false,
         }
     }
 
     fn take(&mut self, row: &[Value]) -> Result<(), SqlError> {
-        let size = row.iter().map(Value::size).sum();
-        match (self.rows.checked_sub(1), self.bytes.checked_sub(size)) {
-            (Some(rows), Some(bytes)) => {
-                (self.rows, self.bytes) = (rows, bytes);
-                Ok(())
-            }
-            (None, _) => Err(SqlError::TooLarge(
+        self.rows = self.rows.checked_sub(1).ok_or_else(|| {
+            SqlError::TooLarge(
                 "the statements return more rows than are let through; select fewer".to_owned(),
-            )),
-            (_, None) => Err(SqlError::TooLarge(
+            )
+        })?;
+        self.take_bytes(row.iter().map(|value| value.size() + VALUE).sum())
+    }
+
+    fn take_bytes(&mut self, size: usize) -> Result<(), SqlError> {
+        self.bytes = self.bytes.checked_sub(size).ok_or_else(|| {
+            SqlError::TooLarge(
                 "the statements return more bytes than are let through; select less".to_owned(),
-            )),
-        }
+            )
+        })?;
+        Ok(())
     }
 }
 
@@ -277,13 +303,16 @@ const QUERY_CANCELED: &str = "57014";
 fn failed(error: &tokio_postgres::Error) -> SqlError {
     match error.as_db_error() {
         Some(error) if error.code().code() == QUERY_CANCELED => {
-            SqlError::Timeout(error.message().to_owned())
+            SqlError::Timeout(shortened(error.message()).to_owned())
         }
         Some(error) => SqlError::Refused {
             state: error.code().code().to_owned(),
             message: match error.detail() {
-                Some(detail) => format!("{}: {detail}", error.message()),
-                None => error.message().to_owned(),
+                Some(detail) => {
+                    let (message, detail) = (shortened(error.message()), shortened(detail));
+                    format!("{message}: {detail}")
+                }
+                None => shortened(error.message()).to_owned(),
             },
         },
         None if error.is_closed() => {
