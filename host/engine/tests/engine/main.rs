@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod compiler;
 mod guests;
+mod kept;
 mod limits;
 mod load;
 mod replay;
