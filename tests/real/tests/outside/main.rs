@@ -5,6 +5,7 @@
 //! taken away, must survive a kill at any moment, and no credential may show anywhere.
 
 mod canaries;
+mod database;
 mod documents;
 mod stage;
 
@@ -91,8 +92,26 @@ fn a_tenant_has_what_it_asks_for_outside() -> Result<()> {
         ensure!(metrics.contains(sample), "no {sample} in {metrics}");
     }
 
+    // What somebody else has set is in the journal when it is overwritten.
+    let theirs = r#"{"data": {"notes": "theirs"}}"#;
+    stage.cluster.kubectl(&[
+        "patch",
+        "configmap",
+        "report",
+        "-n",
+        PROFILE,
+        "--type=merge",
+        "-p",
+        theirs,
+    ])?;
+    stage.wait_for_report("notes", "three")?;
     let seen = stage.everything()?;
     stage.canaries.are_not_in(&seen)?;
+    let entries = seen
+        .iter()
+        .find(|(what, _)| what.contains("journalentries"));
+    let entries = entries.map_or("", |(_, text)| text.as_str());
+    ensure!(entries.contains("kind: JournalEntry"), "{entries}");
     let recorded = seen.iter().find(|(what, _)| what == "reeve record");
     let recorded = recorded.map_or("", |(_, text)| text.as_str());
     ensure!(recorded.contains("\"kind\": \"Recording\""), "{recorded}");
