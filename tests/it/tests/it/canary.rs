@@ -3,7 +3,7 @@
 
 use crate::upgrades::{self, annotate, status};
 use reeve_core::upgrade;
-use reeve_it::{NAMESPACE, World, core_reference, guest};
+use reeve_it::{NAMESPACE, World, core_reference, guest, profile_reference};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -186,6 +186,65 @@ async fn a_version_under_which_units_fail_is_returned() {
     annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
     let units = status(&world).await["units"].clone();
     assert_eq!(units["failing"], 10, "{units}");
+}
+
+/// Whatever a version says that can only be its own doing counts at once; what may pass,
+/// when it has not.
+#[tokio::test(start_paused = true)]
+async fn failures_that_a_version_reports_return_it() {
+    for (how, at_once) in [("terminal", true), ("retry", false)] {
+        let world = fleet(World::new().await).await;
+        set_policy(&world, json!({"units": 2, "seconds": 100})).await;
+        let before = made(&world).await;
+        let mut failing = config("bad");
+        failing["reconcile"] = json!({"do": "fail", "how": how, "text": "no such thing"});
+        send(&world, failing).await;
+        let phase = status(&world).await["canary"]["phase"].clone();
+        assert_eq!(phase == "Returned", at_once, "{how}: {phase}");
+        world.wait(Duration::from_secs(10)).await;
+        is_at(&world, "Returned", "CanaryReturned").await;
+        let loaded = world.plugin_condition("chameleon", "Loaded").await;
+        assert!(loaded.message.contains("no such thing"), "{loaded:?}");
+        assert_eq!(made(&world).await, before);
+    }
+}
+
+/// Those that may fail may, and one more may not.
+#[tokio::test(start_paused = true)]
+async fn as_many_units_may_fail_as_the_policy_says() {
+    for bound in [json!(1), json!("50%")] {
+        let world = fleet(World::new().await).await;
+        let policy = json!({"units": 3, "seconds": 1000, "maxFailing": bound});
+        set_policy(&world, policy).await;
+        let before = made(&world).await;
+        send(&world, config("longer")).await;
+        let first = differing(&before, &made(&world).await);
+        let all: Vec<String> = first.into_iter().collect();
+        let [one, two, _] = &all[..] else {
+            panic!("{all:?}");
+        };
+        let trap = json!({"do": "trap"}).to_string();
+        let trap = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": trap}}});
+        world.edit(&profile_reference(one), trap.clone()).await;
+        world.settle().await;
+        let canary = status(&world).await["canary"].clone();
+        assert_eq!(
+            (&canary["phase"], &canary["failing"]),
+            (&json!("Progressing"), &json!(1))
+        );
+        world.edit(&profile_reference(two), trap).await;
+        world.settle().await;
+        let canary = status(&world).await["canary"].clone();
+        assert_eq!(
+            (&canary["phase"], &canary["failing"]),
+            (&json!("Returned"), &json!(2))
+        );
+        let said = canary["message"].as_str().unwrap();
+        assert!(
+            said.contains("was run for 3 units first, and 2 of them failed"),
+            "{said}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,5 @@
-//! Plugins whose outside does not answer, beside one that has nothing to do with it.
+//! Many at once: plugins whose outside does not answer, beside one that has nothing to do
+//! with it; and units that all have to run, beside one to which something happens.
 
 use crate::effects::capabilities;
 use reeve_it::{NAMESPACE, World, core_reference, guest, plugin, plugin_reference};
@@ -83,4 +84,53 @@ async fn who_has_no_effects_waits_for_nobody_outside() {
             assert!(start.elapsed() < Duration::from_secs(10), "t{tenant}");
         }
     }
+}
+
+/// After an upgrade all units run. What somebody changes meanwhile does not wait for them.
+#[tokio::test(start_paused = true)]
+async fn a_drift_is_repaired_while_an_upgrade_goes_on() {
+    const TENANTS: usize = 300;
+    let world = World::started().await;
+    let quotas = [("plugin.wasm", plugin("quotas"))];
+    world.install("quotas", &quotas, None).await;
+    for tenant in 0..TENANTS {
+        world.tenant(&format!("t{tenant}"), &[]).await;
+    }
+    world.settle().await;
+    let with = async |pods: &str| {
+        let like = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": ""}});
+        let mut with = world.list(&like).await;
+        with.retain(|quota| quota["spec"]["hard"]["pods"] == pods);
+        with
+    };
+    assert_eq!(with("100").await.len(), TENANTS);
+
+    // Of these, as many are written at once as may run.
+    let slow = "latency: delay=100ms, verb=patch, resource=resourcequotas";
+    world.server.set_faults(vec![slow.parse().unwrap()]);
+    let config = json!({"hard": {"pods": "7"}});
+    world.deliver("quotas", &quotas, Some(config)).await;
+    let start = Instant::now();
+    let changed = loop {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(20)).await;
+        if let Some(changed) = with("7").await.pop() {
+            break changed;
+        }
+    };
+    let namespace = changed["metadata"]["namespace"].as_str().unwrap();
+    let quota = core_reference("ResourceQuota", namespace, "quotas");
+    let drift = json!({"spec": {"hard": {"pods": "9"}}});
+    world.edit(&quota, drift).await;
+    let start = Instant::now();
+    while with("9").await.len() == 1 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(20)).await;
+    }
+    let (waited, left) = (start.elapsed(), with("100").await.len());
+    assert!(left > TENANTS / 2, "{left} are left after {waited:?}");
+
+    world.server.set_faults(Vec::new());
+    world.settle().await;
+    assert_eq!(with("7").await.len(), TENANTS, "all have their turn");
 }

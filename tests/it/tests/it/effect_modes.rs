@@ -1,7 +1,7 @@
 //! Outside effects where a person is asked, and where nothing is done.
 
 use crate::effects::{Service, action, capabilities, fact, world_under};
-use reeve_it::{NAMESPACE, World, plugin_reference, profile_reference};
+use reeve_it::{NAMESPACE, World, guest, plugin_reference, profile_reference};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -153,4 +153,39 @@ async fn plan_only_makes_nothing_and_looks_for_nothing() {
     world.wait(Duration::from_secs(60)).await;
     assert_eq!(service.asked(), ["DELETE alice"]);
     assert_eq!(world.unit("envoy", "alice").await, None);
+}
+
+/// A version that is only looked at makes nothing outside and looks for nothing there.
+#[tokio::test(start_paused = true)]
+async fn a_shadow_run_makes_no_effects() {
+    let (world, service, url) = world_under(json!({"configMap": "notes"}), Some("Auto")).await;
+    world.wait(Duration::from_secs(60)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    let policy = json!({"spec": {"upgrade": {"maxChanged": 0}}});
+    world.edit(&plugin_reference("envoy"), policy).await;
+    world.settle().await;
+
+    // Its report says less, which is a change; and its effect is another request.
+    let config = json!({"service": url, "revision": 2});
+    let component = [("plugin.wasm", guest("envoy"))];
+    world.deliver("envoy", &component, Some(config)).await;
+    world.wait(Duration::from_secs(120)).await;
+    let loaded = world.plugin_condition("envoy", "Loaded").await;
+    assert_eq!(loaded.reason, "UpgradeHeld", "{loaded:?}");
+    let plugin = world.get(&plugin_reference("envoy")).await.unwrap();
+    let shadow = &plugin["status"]["shadow"];
+    assert_eq!(
+        (&shadow["changed"], &shadow["effects"]),
+        (&json!(1), &json!(1)),
+        "{shadow}"
+    );
+    assert_eq!(service.asked(), [""; 0]);
+    assert_eq!(action(&world).await["state"], "InPlace");
+
+    let policy = json!({"spec": {"upgrade": {"maxChanged": 1}}});
+    world.edit(&plugin_reference("envoy"), policy).await;
+    world.wait(Duration::from_secs(60)).await;
+    let loaded = world.plugin_condition("envoy", "Loaded").await;
+    assert_eq!(loaded.status, "True", "{loaded:?}");
+    assert_eq!(service.asked(), ["PUT alice"]);
 }

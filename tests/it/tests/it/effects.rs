@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// What nobody but the service may ever see.
 const TOKEN: &str = "canary-7c9e6679-7425-40de";
@@ -20,6 +21,10 @@ pub(crate) struct Service {
     pub(crate) there: Arc<Mutex<BTreeSet<String>>>,
     asked: Arc<Mutex<Vec<String>>>,
     pub(crate) broken: Arc<Mutex<bool>>,
+    /// Whether it does what it is asked and never says so.
+    silent: Arc<Mutex<bool>>,
+    /// Told when it was silent.
+    heard: Arc<Notify>,
 }
 
 impl Service {
@@ -54,6 +59,11 @@ async fn answer(
     }
     if *service.broken.lock() {
         return (StatusCode::INTERNAL_SERVER_ERROR, "broken");
+    }
+    if *service.silent.lock() {
+        service.there.lock().insert(name);
+        service.heard.notify_one();
+        return std::future::pending().await;
     }
     let mut there = service.there.lock();
     match method.as_str() {
@@ -253,6 +263,99 @@ async fn what_is_asked_for_no_more_is_taken_away_or_kept() {
     }
 }
 
+/// Nobody who is still there is left without a word: what is kept is told, and what is to
+/// be taken away and cannot be stays known.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_dropped_while_the_primary_lives() {
+    let component = || [("plugin.wasm", guest("envoy"))];
+    for retire in [false, true] {
+        let (world, service, url) = world(json!({"retire": retire})).await;
+        grant(&world, capabilities(&url)).await;
+        world.wait(Duration::from_secs(60)).await;
+        assert_eq!(service.asked(), ["PUT alice"]);
+        let without = json!({"retire": retire});
+        world.deliver("envoy", &component(), Some(without)).await;
+        world.wait(Duration::from_secs(60)).await;
+        let kept = |event: &Value| event["reason"] == "EffectKept";
+        let events = world.events("alice").await;
+        let kept = events.iter().find(|event| kept(event));
+        assert_eq!(kept.is_some(), !retire, "{events:?}");
+        if let Some(kept) = kept {
+            let message = kept["message"].as_str().unwrap();
+            let expected = "the outside effect service (service) is asked for no more; it stays";
+            assert!(message.starts_with(expected), "{message}");
+            assert_eq!(action(&world).await, Value::Null);
+        } else {
+            // This version does not say how.
+            assert_eq!(action(&world).await["state"], "Retiring");
+            let ready = world.unit_condition("envoy", "alice", "Ready").await;
+            let expected = "declares no such action any more";
+            assert!(ready.message.contains(expected), "{ready:?}");
+        }
+        assert_eq!(service.asked(), [""; 0]);
+        assert_eq!(service.there.lock().len(), 1);
+        // Asked for again, what is known is in place, and what is not is made once more.
+        let with = json!({"retire": retire, "service": url});
+        world.deliver("envoy", &component(), Some(with)).await;
+        world.settle().await;
+        world.approve("envoy").await;
+        world.wait(Duration::from_secs(400)).await;
+        match retire {
+            true => assert_eq!(service.asked(), [""; 0]),
+            false => assert_eq!(service.asked(), ["PUT alice"]),
+        }
+        assert_eq!(action(&world).await["state"], "InPlace");
+    }
+}
+
+/// Of what was begun when the agent died, nobody else knows. The next one takes it away,
+/// though it never saw the primary; or keeps it, where that was wanted.
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_when_the_agent_ended_is_not_lost() {
+    for retire in [true, false] {
+        let (mut world, service, url) = world(json!({"retire": retire})).await;
+        *service.silent.lock() = true;
+        grant(&world, capabilities(&url)).await;
+        let heard = service.heard.notified();
+        tokio::time::timeout(Duration::from_secs(600), heard)
+            .await
+            .unwrap();
+        assert_eq!(service.asked(), ["PUT alice"]);
+        world.stop().await;
+        let begun = action(&world).await;
+        assert_eq!(begun["state"], "Pending", "{begun}");
+        assert_eq!(begun["fingerprint"], Value::Null);
+
+        *service.silent.lock() = false;
+        world.delete(&profile_reference("alice")).await;
+        world.start();
+        world.wait(Duration::from_secs(60)).await;
+        match retire {
+            true => assert_eq!(service.asked(), ["DELETE alice"]),
+            false => assert_eq!(service.asked(), [""; 0]),
+        }
+        assert_eq!(service.there.lock().is_empty(), retire);
+        assert_eq!(world.unit("envoy", "alice").await, None, "retire: {retire}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_down_is_not_begun() {
+    let (world, service, url) = world(json!({"database": true})).await;
+    let fault = "internal-error: verb=patch, resource=units";
+    world.server.set_faults(vec![fault.parse().unwrap()]);
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(120)).await;
+    assert_eq!(service.asked(), [""; 0]);
+    let login = core_reference("Secret", "alice", "login");
+    assert_eq!(world.get(&login).await, None, "not even its Secret");
+    world.server.set_faults(Vec::new());
+    world.wait(Duration::from_secs(601)).await;
+    assert_eq!(service.asked(), ["PUT alice"]);
+    assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
+    assert!(world.get(&login).await.is_some());
+}
+
 /// A primary that is no longer selected may have lost its label by mistake: while it is
 /// held what that gives up, what is outside stays, too.
 #[tokio::test(start_paused = true)]
@@ -315,6 +418,12 @@ async fn credentials_are_seen_nowhere() {
     let (world, service, url) = world(json!({"retire": true})).await;
     grant(&world, capabilities(&url)).await;
     world.wait(Duration::from_secs(60)).await;
+    // What somebody else has set is in the journal when it is overwritten.
+    let report = core_reference("ConfigMap", "alice", "report");
+    let theirs = json!({"data": {"service": "theirs"}});
+    world.edit(&report, theirs).await;
+    world.settle().await;
+    assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
     *service.broken.lock() = true;
     service.there.lock().clear();
     world.wait(Duration::from_secs(1300)).await;
@@ -326,6 +435,14 @@ async fn credentials_are_seen_nowhere() {
     world.apply(&token).await;
     world.wait(Duration::from_secs(400)).await;
     let all = everything(&world).await;
+    let entry = json!({
+        "apiVersion": "reeve.dev/v1alpha1", "kind": "JournalEntry", "metadata": {"name": ""},
+    });
+    assert_ne!(
+        world.list(&entry).await.len(),
+        0,
+        "the journal was looked at"
+    );
     assert!(
         all.contains("has characters that no header can hold"),
         "it was looked for"
