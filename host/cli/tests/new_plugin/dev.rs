@@ -171,6 +171,27 @@ impl Greeting {
     }
 }
 
+/// A panic is told with its file and line, and what ran before goes on.
+fn panics(dev: &mut Dev, source: &Path, good: &str) {
+    let name = "profile.metadata.name";
+    let bad = good.replace(
+        name,
+        &format!("{name};\n    assert!(namespace.is_empty(), \"not today\")"),
+    );
+    assert_ne!(bad, good);
+    fs::write(source, &bad).unwrap();
+    dev.says("greeting: building");
+    let at = bad.lines().position(|line| line.contains("not today"));
+    let place = format!("src/lib.rs:{})", at.unwrap() + 1);
+    let said = loop {
+        let said = dev.says("greeting");
+        if said.contains("not today") {
+            break said;
+        }
+    };
+    assert!(said.contains(&place), "no {place} in {said}");
+}
+
 /// It says how to look at the cluster, puts a hand edit back, swaps what is saved, and
 /// keeps what ran where that does not build.
 pub(crate) fn stays(place: &Path) {
@@ -206,6 +227,11 @@ pub(crate) fn stays(place: &Path) {
     dev.says("greeting: not built, the running version stays");
     dev.says("failed to compile greeting:");
     dev.says("error: this file contains an unclosed delimiter");
+    let place = dev.says("  --> ");
+    assert!(unnumbered(&place).ends_with("src/lib.rs:#:#"), "{place}");
+    greeting.edit("mine");
+    greeting.becomes("good day");
+    panics(&mut dev, &source, &second);
     greeting.edit("mine");
     greeting.becomes("good day");
 
