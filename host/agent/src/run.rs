@@ -243,12 +243,17 @@ impl Runner {
         ran.sources = sources;
         let refused = ran.problems.iter_mut();
         for problem in refused.filter(|problem| problem.reason == Reason::Forbidden) {
-            let agent = self.executor.cluster.known_own_user();
-            let command = grant::command(&unit.plugin, &self.namespace, agent.as_deref());
+            let command = self.grant_command(&unit.plugin);
             problem.message.push_str("; see ");
             problem.message.push_str(&command);
         }
         ran
+    }
+
+    /// What grants a plugin everything that it asks for.
+    pub(crate) fn grant_command(&self, plugin: &str) -> String {
+        let agent = self.executor.cluster.known_own_user();
+        grant::command(plugin, &self.namespace, agent.as_deref())
     }
 
     async fn reconcile(&self, run: &Run, snapshot: &Snapshot, primary: &Object) -> Ran {
@@ -285,7 +290,7 @@ impl Runner {
                 .iter()
                 .map(|one| format!("action {} ({})", one.name, one.key));
             let kept: Vec<String> = kept.collect();
-            let problem = unanswered.keeps(unit, &self.namespace, &kept);
+            let problem = unanswered.keeps(&self.grant_command(&unit.plugin), &kept);
             ran.problems.push(problem);
         }
         // What replaces the unwanted may be what failed.

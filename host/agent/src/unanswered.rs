@@ -2,7 +2,6 @@
 
 use crate::problem::Problem;
 use reeve_api::Reason;
-use reeve_core::{UnitKey, grant};
 use reeve_engine::{ReadError, SourceError};
 
 /// So many of what is kept are named; more are counted.
@@ -46,8 +45,9 @@ impl Unanswered {
         self.text.len()
     }
 
-    /// That these stay, though the plugin wants them no more.
-    pub(crate) fn keeps(&self, unit: &UnitKey, namespace: &str, kept: &[String]) -> Problem {
+    /// That these stay, though the plugin wants them no more. `command` grants the plugin
+    /// what it asks for.
+    pub(crate) fn keeps(&self, command: &str, kept: &[String]) -> Problem {
         let mut names = kept.iter().take(NAMED).cloned().collect::<Vec<_>>();
         let more = kept.len().saturating_sub(NAMED);
         if more > 0 {
@@ -62,7 +62,7 @@ impl Unanswered {
         );
         if self.forbidden {
             message.push_str("; see ");
-            message.push_str(&grant::command(&unit.plugin, namespace));
+            message.push_str(command);
         }
         Problem::lasting(Reason::DeletionHeld, message)
     }

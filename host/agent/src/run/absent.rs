@@ -36,7 +36,7 @@ impl Runner {
         if let Some(unanswered) = ran.unanswered.as_ref().filter(|_| !found.is_empty()) {
             let kept = found.iter().map(|live| live.reference().to_string());
             let kept: Vec<String> = kept.collect();
-            let problem = unanswered.keeps(unit, &self.namespace, &kept);
+            let problem = unanswered.keeps(&self.grant_command(&unit.plugin), &kept);
             ran.problems.push(problem);
             return;
         }

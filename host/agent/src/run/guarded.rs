@@ -32,7 +32,7 @@ impl Runner {
         // It is not known what the unit will want, as while it is under way.
         if let Some(Doubt::Unanswered(unanswered)) = doubt {
             let kept: Vec<String> = plan.kept.iter().map(ToString::to_string).collect();
-            let problem = || unanswered.keeps(&run.unit, &self.namespace, &kept);
+            let problem = || unanswered.keeps(&self.grant_command(&run.unit.plugin), &kept);
             let problems = (!kept.is_empty()).then(problem);
             return Ok((plan, problems.into_iter().collect()));
         }

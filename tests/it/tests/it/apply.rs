@@ -86,26 +86,6 @@ async fn forged_labels_delete_nothing() {
     );
 }
 
-/// The API server is asked to look for fields that it does not know, unless the object
-/// says otherwise; an apply of one is refused all the same, in other words.
-#[tokio::test(start_paused = true)]
-async fn unknown_fields_are_looked_for_unless_the_object_says_otherwise() {
-    let world = world("ConfigMap.v1", &json!({})).await;
-    world.tenant("alice", &[]).await;
-    let mut strict = config_map("alice", "c", &json!({"a": "1"}));
-    strict["unknown"] = json!("x");
-    let lax = annotated(strict.clone(), "reeve.dev/sync-options", "Validate=false");
-    for (object, says) in [
-        (strict, "strict decoding error"),
-        (lax, "field not declared in schema"),
-    ] {
-        tell(&world, "alice", &object).await;
-        let ready = world.unit_condition(PLUGIN, "alice", "Ready").await;
-        assert_eq!(ready.reason, "ApplyFailed", "{ready:?}");
-        assert!(ready.message.contains(says), "{says}: {ready:?}");
-    }
-}
-
 /// What is to be left alone is neither made, nor changed, nor pruned.
 #[tokio::test(start_paused = true)]
 async fn what_says_so_is_left_alone() {

@@ -10,6 +10,7 @@ use std::time::Duration;
 /// no connection is granted.
 async fn world() -> World {
     let (world, _, _): (World, Service, String) = effects::world(json!({"database": true})).await;
+    effects::allow_secrets(&world).await;
     world
 }
 

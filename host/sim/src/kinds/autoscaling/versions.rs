@@ -134,9 +134,8 @@ pub(super) fn drop_annotations(autoscaler: &mut Value) {
     let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
         return;
     };
-    let before = annotations.len();
     annotations.retain(|name, _| !ANNOTATIONS.contains(&name.as_str()));
-    if annotations.is_empty() && before > 0 {
+    if annotations.is_empty() {
         remove(metadata, "annotations");
     }
 }
