@@ -40,23 +40,28 @@ fn rename(mut value: Value, api_version: &str) -> Value {
     value
 }
 
-/// How objects of one version become those of another one, and back, where the two
-/// differ in their fields.
+/// How objects of one version become those of another one, and back, for those who own
+/// fields of them in either. Who owns fields of an Event in the words of the other group
+/// is forgotten, as by the server.
 pub(crate) fn between(from: &Resource, to: &Resource) -> Option<Conversion> {
     match (&from.nature, &to.nature) {
-        (Nature::Builtin(from), Nature::Builtin(to)) => between_kinds(from, to),
+        (Nature::Builtin(from), Nature::Builtin(to)) => from.conversion(to),
         _ => None,
     }
 }
 
 fn between_kinds(from: &Kind, to: &Kind) -> Option<Conversion> {
-    let (there, back): (fn(&Value) -> Value, fn(&Value) -> Value) =
-        match (from.kind, from.group, to.group) {
-            ("Event", "", "events.k8s.io") => (kinds::to_events_group, kinds::to_core_group),
-            ("Event", "events.k8s.io", "") => (kinds::to_core_group, kinds::to_events_group),
-            _ => return from.conversion(to),
-        };
-    Some(Conversion { there, back })
+    match (from.kind, from.group, to.group) {
+        ("Event", "", "events.k8s.io") => Some(Conversion {
+            there: kinds::to_events_group,
+            back: kinds::to_core_group,
+        }),
+        ("Event", "events.k8s.io", "") => Some(Conversion {
+            there: kinds::to_core_group,
+            back: kinds::to_events_group,
+        }),
+        _ => from.conversion(to),
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +75,9 @@ mod tests {
         let events =
             json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "reason": "r"});
         assert_eq!(rename(core.clone(), "events.k8s.io/v1"), events);
+        let mut core = core;
+        core["reportingComponent"] = json!("");
+        core["reportingInstance"] = json!("");
         assert_eq!(rename(events, "v1"), core);
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::names;
 use crate::resource::Resource;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
@@ -32,6 +33,18 @@ impl Selection {
                 .map_err(|e| bad(&e))?,
             resource: resource.clone(),
         })
+    }
+
+    /// The same, looked for in the one namespace that its fields select, if they do. A
+    /// page behind the first is not looked for so, though its token comes of one that was:
+    /// the server gives objects twice there, and so does this.
+    pub(crate) fn narrowed(mut self) -> Self {
+        let namespace = self.fields.namespace().filter(|_| self.resource.namespaced);
+        let namespace = namespace.filter(|name| names::dns1123_label(name).is_empty());
+        if let Some(namespace) = namespace.filter(|_| self.prefix.is_empty()) {
+            self.prefix = format!("{namespace}/");
+        }
+        self
     }
 
     /// What the keys of all selected objects start with.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::groups::{self, Group};
 use crate::http::response::{self, Answer};
-use crate::resource::Resource;
+use crate::resource::{Nature, Resource};
 use crate::server::Shared;
 
 const MEDIA: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -72,11 +72,16 @@ fn describe(shared: &Shared, group: &Group) -> Value {
 
 fn entry(resource: &Resource) -> Value {
     let kind = |(group, version, kind): (&str, &str, &str)| json!({"group": group, "version": version, "kind": kind});
-    let own = (
-        resource.group.as_str(),
-        resource.version.as_str(),
-        resource.kind.as_str(),
-    );
+    // Groups that are built in leave out what is said of the list already.
+    let says_all = resource.group.is_empty() || matches!(resource.nature, Nature::Custom(_));
+    let own = match says_all {
+        true => (
+            resource.group.as_str(),
+            resource.version.as_str(),
+            resource.kind.as_str(),
+        ),
+        false => ("", "", resource.kind.as_str()),
+    };
     let mut value = json!({
         "resource": resource.plural,
         "responseKind": kind(own),

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::edit::{ensure_object, integer, present, set, text, text_at};
-use super::row::{Kind, UpdateOrder};
+use super::meta::validate_immutable;
+use super::row::Kind;
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 use crate::selector::{FieldLabel, FieldLabels};
@@ -53,8 +54,9 @@ pub(super) const ROWS: &[Kind] = &[
         .short(&["ev"])
         .fields(&EVENTS_FIELDS)
         .defaulted(default_events)
-        .validated(validate_events)
-        .update_order(UpdateOrder::ChangeFirst),
+        .validated(validate_both)
+        .create_validated(validate_events)
+        .update_validated(validate_events_update),
 ];
 
 /// The names of the same fields in the two groups.
@@ -84,8 +86,17 @@ pub fn to_events_group(event: &Value) -> Value {
 
 /// An Event of `events.k8s.io` as the core group serves it.
 pub fn to_core_group(event: &Value) -> Value {
-    rename(event, "v1", RENAMED.map(|(core, events)| (events, core)))
+    let mut event = rename(event, "v1", RENAMED.map(|(core, events)| (events, core)));
+    for field in REPORTER {
+        if event.get(field).is_none() {
+            set(&mut event, field, "");
+        }
+    }
+    event
 }
+
+/// Who reports it; written in the core group even when it is empty.
+const REPORTER: [&str; 2] = ["reportingComponent", "reportingInstance"];
 
 fn rename<const N: usize>(event: &Value, api_version: &str, names: [(&str, &str); N]) -> Value {
     let Some(fields) = event.as_object() else {
@@ -111,7 +122,7 @@ fn default_core(event: &mut Value) {
     for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
         write_null(event, field);
     }
-    for field in ["reportingComponent", "reportingInstance"] {
+    for field in REPORTER {
         if event.get(field).is_none() {
             set(event, field, "");
         }
@@ -142,8 +153,33 @@ fn validate_core(event: &Value, errors: &mut Errors) {
     validate_common(event, "reportingComponent", errors);
 }
 
-fn validate_events(event: &Value, errors: &mut Errors) {
+fn validate_both(event: &Value, errors: &mut Errors) {
     validate_common(&to_core_group(event), "reportingController", errors);
+}
+
+/// One that was made through the core group may be changed, but for what it says.
+fn validate_events_update(event: &Value, old: &Value, errors: &mut Errors) {
+    for (field, shown) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        validate_immutable(&Path::new(shown), event, old, field, errors);
+    }
+}
+
+/// What the newer group asks of an Event that is made through it.
+fn validate_events(event: &Value, errors: &mut Errors) {
     if present(event, "eventTime").is_none() {
         errors.push(FieldError::required(&Path::new("eventTime"), ""));
     }

@@ -44,12 +44,17 @@ const LATEST: i64 = -1;
 /// The token of the page behind the key `last`.
 pub(super) fn behind(version: u64, last: &str) -> String {
     // The next key is this one and a zero byte, the smallest that is larger.
-    encode(Some(version), &format!("{last}\0"))
+    encode(Some(version), &format!("/{last}\0"))
+}
+
+/// The token of the page that started there, of the latest version. The server writes it
+/// in another place than the others, without a slash.
+pub(super) fn again(start: &str) -> String {
+    encode(None, start)
 }
 
 /// The token of the page that starts there, of a version or of the latest one.
-pub(super) fn encode(version: Option<u64>, start: &str) -> String {
-    let start = format!("/{start}");
+fn encode(version: Option<u64>, start: &str) -> String {
     let version = version.map_or(json!(LATEST), |version| json!(version));
     BASE64.encode(json!({"v": FORMAT, "rv": version, "start": start}).to_string())
 }

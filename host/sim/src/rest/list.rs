@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::Call;
-use super::continuation::{behind, decode, encode};
+use super::continuation::{again, behind, decode};
 use super::options::{ListOptions, VersionMatch};
 use crate::http::negotiate::{Encoding, Form};
 use crate::http::response::{self, Answer};
@@ -46,7 +46,10 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
 
 /// Reads the objects of one page, once the version has come that is asked for.
 pub(super) async fn select(call: &Call, options: &ListOptions) -> Result<Listed, ApiError> {
-    let selection = selection(call, options)?;
+    let mut selection = selection(call, options)?;
+    if options.token.is_none() {
+        selection = selection.narrowed();
+    }
     let token = options.token.as_deref().map(decode).transpose()?;
     let asked = match &token {
         Some(token) => token.version,
@@ -80,7 +83,7 @@ pub(super) async fn select(call: &Call, options: &ListOptions) -> Result<Listed,
         .store
         .list(&call.resource.table, &range, at)
         .map_err(|_| match &token {
-            Some(token) => ApiError::expired_page(encode(None, &token.start)),
+            Some(token) => ApiError::expired_page(again(&token.start)),
             None => ApiError::expired("The resourceVersion for the provided list is too old."),
         })?;
     let version = page.version;

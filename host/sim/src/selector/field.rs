@@ -264,6 +264,13 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
+    /// The one namespace that is selected, if the selector asks for one.
+    pub fn namespace(&self) -> Option<&str> {
+        let mut terms = self.terms.iter();
+        let found = terms.find(|term| term.equal && term.label == "metadata.namespace");
+        found.map(|term| term.value.as_str())
+    }
+
     /// The one name that a selector asks for, whatever else it asks for. Rights to
     /// one object by its name are rights to list and to watch it in this way.
     pub fn name_in(text: &str) -> Option<String> {
