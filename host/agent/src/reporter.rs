@@ -114,6 +114,8 @@ struct Pending {
     names: Names,
     /// Those who wait until effects are written.
     begun: Begun,
+    /// Whether it is the turn of those for whom nobody waits.
+    others_are_next: bool,
 }
 
 impl Reports {
@@ -374,7 +376,8 @@ impl Pending {
         let after = self.last.as_ref().map_or(Unbounded, Excluded);
         let later = self.reports.range((after, Unbounded));
         let others = later.chain(&self.reports).map(|(about, _)| about);
-        // Few, each of which keeps a run from going on.
+        // Each keeps a run from going on, and takes turns with the others: those who wait
+        // may come without end.
         let awaited = self
             .begun
             .awaited()
@@ -382,10 +385,17 @@ impl Pending {
         let awaited: Vec<About> = awaited
             .filter(|about| self.reports.contains_key(about))
             .collect();
-        let mut abouts = awaited.iter().chain(others);
         let until = |about: &About| self.failed.get(about).map(|failed| failed.until);
-        let due = abouts.find(|about| until(about).is_none_or(|until| until <= now));
-        let about = due.cloned();
+        let is_due = |about: &&About| until(about).is_none_or(|until| until <= now);
+        let first = awaited
+            .iter()
+            .find(is_due)
+            .filter(|_| !self.others_are_next);
+        let about = match first {
+            Some(about) => Some(about.clone()),
+            None => others.clone().find(is_due).cloned(),
+        };
+        self.others_are_next = first.is_some();
         let next = about.and_then(|about| self.reports.remove_entry(&about));
         match next {
             Some((about, report)) => {

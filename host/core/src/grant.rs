@@ -124,7 +124,7 @@ pub fn command(plugin: &str, namespace: &str, agent: Option<&str>) -> String {
     let own = format!("system:serviceaccount:{namespace}:");
     let who = match agent.map(|user| (user, user.strip_prefix(&own))) {
         None | Some((_, Some(AGENT_SERVICE_ACCOUNT))) => String::new(),
-        Some((_, Some(account))) => format!(" --agent-service-account {account}"),
+        Some((_, Some(account))) => format!(" --agent-service-account {}", quoted(account)),
         Some((user, None)) => format!(" --agent-user {}", quoted(user)),
     };
     format!("`reeve plugin grant {plugin} --namespace {namespace}{who} --apply`")

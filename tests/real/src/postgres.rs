@@ -6,7 +6,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
@@ -110,13 +111,22 @@ impl Postgres {
         let env = Path::new("env");
         let mut server = Server::start("postgres", &supervise, env, &arguments, path)?;
         server.wait_until(READY_TIMEOUT, || listens(port))?;
-        Ok(Self {
+        let postgres = Self {
             server,
             programs,
             port,
             password: password.to_owned(),
             folder,
-        })
+        };
+        // It listens before it lets anybody in.
+        let begun = Instant::now();
+        while let Err(error) = postgres.admin("SELECT 1") {
+            if begun.elapsed() > READY_TIMEOUT {
+                return Err(error.context("it lets nobody in"));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(postgres)
     }
 
     /// Its port.

@@ -220,7 +220,12 @@ impl Runner {
         };
         let mut tried = match recorded {
             Ok(()) => self.attempt(run, uid, effect, now).await,
-            Err(problem) => Tried::Failed(problem),
+            // Nothing was begun, so nothing of it has failed.
+            Err(problem) => {
+                effect.postponed(AGAIN, now);
+                ran.problems.push(problem);
+                return;
+            }
         };
         if matches!(tried, Tried::Gone) {
             ran.events.push(gone_event(effect, asks));

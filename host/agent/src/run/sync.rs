@@ -129,14 +129,7 @@ impl Runner {
         let mut candidates: BTreeSet<ObjectReference> = run.owned.iter().cloned().collect();
         candidates.extend(run.contributed.iter().cloned());
         candidates.extend(wanted.iter().map(|one| one.stamped.reference.clone()));
-        let left_alone = match self.left_alone(run, &wanted).await {
-            Ok(left_alone) => left_alone,
-            Err(problem) => {
-                ran.problems = vec![problem];
-                ran.sync = Some(sync);
-                return;
-            }
-        };
+        let left_alone = self.left_alone(run, &wanted).await;
         if !left_alone.is_empty() {
             ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
         }

@@ -295,6 +295,7 @@ mod tests {
         let core = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"},
             "involvedObject": {"name": "x"}, "message": "m", "count": 2, "reason": "R",
+            "reportingComponent": "c", "reportingInstance": "",
         });
         let events = to_events_group(&core);
         assert_eq!(
@@ -302,6 +303,7 @@ mod tests {
             json!({
                 "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a"},
                 "regarding": {"name": "x"}, "note": "m", "deprecatedCount": 2, "reason": "R",
+                "reportingController": "c",
             })
         );
         assert_eq!(to_core_group(&events), core);

@@ -2,7 +2,6 @@
 
 use super::super::observe;
 use super::super::{Run, Runner};
-use crate::problem::Problem;
 use reeve_core::ObjectReference;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::plan::Wanted;
@@ -12,16 +11,13 @@ use std::collections::BTreeSet;
 impl Runner {
     /// The objects that say `IfNotPresent`, and of whose name there is something that is
     /// not the unit's by its labels: whosever it is, it is left alone. No watch tells of
-    /// such ones, so each run looks.
-    ///
-    /// # Errors
-    ///
-    /// When one of them cannot be read.
+    /// such ones, so each run looks. One that cannot be read keeps nothing else from being
+    /// done: it is made where nothing is, and its own step says so otherwise.
     pub(super) async fn left_alone(
         &self,
         run: &Run,
         wanted: &[Wanted],
-    ) -> Result<BTreeSet<ObjectReference>, Problem> {
+    ) -> BTreeSet<ObjectReference> {
         let Run { unit, active, .. } = run;
         let label = unit_label(unit);
         let snapshot = self.store.snapshot();
@@ -38,8 +34,13 @@ impl Runner {
             if seen.is_some_and(|seen| seen.label(UNIT_LABEL) == Some(label.as_str())) {
                 continue;
             }
-            let Some(live) = self.executor.live(active, reference).await? else {
-                continue;
+            let live = match self.executor.live(active, reference).await {
+                Ok(Some(live)) => live,
+                Ok(None) => continue,
+                Err(problem) => {
+                    tracing::debug!(%reference, %problem, "not looked at");
+                    continue;
+                }
             };
             if live.label(UNIT_LABEL) == Some(label.as_str()) {
                 self.store.observe_read(live);
@@ -47,6 +48,6 @@ impl Runner {
                 left_alone.insert(reference.clone());
             }
         }
-        Ok(left_alone)
+        left_alone
     }
 }

@@ -1,3 +1,5 @@
+//! Each sort of metric, in both directions, and what is in annotations.
+
 use super::*;
 
 /// An autoscaler of v2 with this spec, and what is measured.
