@@ -361,7 +361,7 @@ async fn what_cannot_be_written_down_is_not_begun() {
     let login = core_reference("Secret", "alice", "login");
     assert_eq!(world.get(&login).await, None, "not even its Secret");
     world.server.set_faults(Vec::new());
-    world.wait(Duration::from_secs(601)).await;
+    world.wait(Duration::from_secs(300)).await;
     assert_eq!(service.asked(), ["PUT alice"]);
     assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
     assert!(world.get(&login).await.is_some());
