@@ -7,6 +7,8 @@ mod answers;
 mod checks;
 mod rights;
 
+pub(crate) use rights::grant_command;
+
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
 use crate::artifacts::Artifacts;

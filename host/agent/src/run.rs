@@ -30,6 +30,7 @@ use crate::active::Active;
 use crate::clock::Clock;
 use crate::effects::{EffectFeed, Effects};
 use crate::execute::{Contested, Executor, Work};
+use crate::load::grant_command;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -42,7 +43,6 @@ use guarded::Doubt;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
-use reeve_core::grant;
 use reeve_core::outcome::{Condition, Event, Next};
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{Ending, Preview, PreviewEffect, Progress};
@@ -252,8 +252,7 @@ impl Runner {
 
     /// What grants a plugin everything that it asks for.
     pub(crate) fn grant_command(&self, plugin: &str) -> String {
-        let agent = self.executor.cluster.known_own_user();
-        grant::command(plugin, &self.namespace, agent.as_deref())
+        grant_command(&self.executor.cluster, &self.namespace, plugin)
     }
 
     async fn reconcile(&self, run: &Run, snapshot: &Snapshot, primary: &Object) -> Ran {

@@ -32,9 +32,9 @@ fn rename(mut value: Value, api_version: &str) -> Value {
     };
     let from = value["apiVersion"].as_str().unwrap_or_default();
     if let (Some(from), Some(to)) = (of(from), of(api_version))
-        && let Some(conversion) = between_kinds(from, to)
+        && let Some(shown) = shown(from, to)
     {
-        return (conversion.there)(&value);
+        return shown(&value);
     }
     value["apiVersion"] = json!(api_version);
     value
@@ -50,17 +50,12 @@ pub(crate) fn between(from: &Resource, to: &Resource) -> Option<Conversion> {
     }
 }
 
-fn between_kinds(from: &Kind, to: &Kind) -> Option<Conversion> {
+/// How an object of one kind is shown as another, where the two differ in their fields.
+fn shown(from: &Kind, to: &Kind) -> Option<fn(&Value) -> Value> {
     match (from.kind, from.group, to.group) {
-        ("Event", "", "events.k8s.io") => Some(Conversion {
-            there: kinds::to_events_group,
-            back: kinds::to_core_group,
-        }),
-        ("Event", "events.k8s.io", "") => Some(Conversion {
-            there: kinds::to_core_group,
-            back: kinds::to_events_group,
-        }),
-        _ => from.conversion(to),
+        ("Event", "", "events.k8s.io") => Some(kinds::to_events_group),
+        ("Event", "events.k8s.io", "") => Some(kinds::to_core_group),
+        _ => from.conversion(to).map(|conversion| conversion.there),
     }
 }
 

@@ -5,7 +5,7 @@ use super::Loader;
 use crate::problem::{Problem, chain};
 use futures::{StreamExt, TryStreamExt};
 use reeve_api::Reason;
-use reeve_cluster::{AccessCheck, Identity, ReadError, Resource};
+use reeve_cluster::{AccessCheck, Cluster, Identity, ReadError, Resource};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
 use reeve_core::manifest::secret_kind;
 use reeve_core::{GroupVersionKind, Manifest};
@@ -194,9 +194,14 @@ impl Loader {
 
     /// What grants a plugin everything that it asks for.
     pub(super) fn grant_command(&self, plugin: &str) -> String {
-        let agent = self.cluster.known_own_user();
-        grant::command(plugin, &self.namespace, agent.as_deref())
+        grant_command(&self.cluster, &self.namespace, plugin)
     }
+}
+
+/// What grants a plugin of an agent everything that it asks for, to be pasted.
+pub(crate) fn grant_command(cluster: &Cluster, namespace: &str, plugin: &str) -> String {
+    let agent = cluster.known_own_user();
+    grant::command(plugin, namespace, agent.as_deref())
 }
 
 /// Resources that a manifest writes only in namespaces that follow from primaries.
