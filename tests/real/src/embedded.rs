@@ -1,4 +1,4 @@
-//! The embedded API server as its users run it: `reeve cluster`.
+//! The embedded API server as its users run it: `reeve cluster`, and `reeve dev`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,11 @@ use crate::server::Server;
 /// It starts in milliseconds; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running `reeve cluster`, empty at first. Ends when it is dropped, and when
-/// the test process is killed.
+/// Plugins are built first, beside other builds.
+const BUILT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A running `reeve cluster`, empty at first, or `reeve dev`. Ends when it is dropped,
+/// and when the test process is killed.
 #[derive(Debug)]
 pub struct EmbeddedCluster {
     // Ends before the folder with its log goes.
@@ -41,22 +44,47 @@ impl EmbeddedCluster {
     ///
     /// The same.
     pub fn start_with(more: &[&str]) -> Result<Self> {
+        Self::start_command("cluster", more, "ready: ", READY_TIMEOUT)
+    }
+
+    /// Starts `reeve dev` with the plugins in this folder, and waits until it says what can
+    /// be done with it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no `reeve` binary beside the test, or it does not come so far; the
+    /// message has the end of its log.
+    pub fn dev(plugins: &Path) -> Result<Self> {
+        let plugins = format!("--plugins={}", plugins.display());
+        Self::start_command("dev", &[&plugins], "Ctrl-C stops", BUILT_TIMEOUT)
+    }
+
+    fn start_command(command: &str, more: &[&str], said: &str, timeout: Duration) -> Result<Self> {
         let supervise = HELPERS.get()?.join("supervise");
         let folder = tempfile::Builder::new()
             .prefix("reeve-embedded-")
             .tempdir()?;
         let kubeconfig = folder.path().join(KUBECONFIG);
         let mut arguments = vec![
-            "cluster".to_owned(),
+            command.to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
         arguments.extend(more.iter().copied().map(str::to_owned));
         let mut process = Server::start(NAME, &supervise, &binary()?, &arguments, folder.path())?;
         let log = folder.path().join(format!("{NAME}.log"));
-        process.wait_until(READY_TIMEOUT, || {
-            fs::read_to_string(&log).is_ok_and(|log| log.contains("ready: "))
+        process.wait_until(timeout, || {
+            fs::read_to_string(&log).is_ok_and(|log| log.contains(said))
         })?;
         Ok(Self { process, folder })
+    }
+
+    /// All that it has printed.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn log(&self) -> Result<String> {
+        self.process.log()
     }
 
     /// The kubeconfig file of the administrator.

@@ -3,6 +3,7 @@
 //! same time.
 
 mod controllers;
+mod dev;
 mod import;
 mod kube_rs;
 mod kubectl;
