@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::OwnerReference;
 use crate::words::Words;
@@ -183,8 +183,8 @@ impl<'de> Visitor<'de> for Fields {
                 0 => metadata.name = map.next_value()?,
                 1 => metadata.namespace = map.next_value()?,
                 2 => metadata.uid = map.next_value()?,
-                3 => metadata.labels = map.next_value()?,
-                4 => metadata.annotations = map.next_value()?,
+                3 => metadata.labels = map.next_value_seed(Entries)?,
+                4 => metadata.annotations = map.next_value_seed(Entries)?,
                 5 => metadata.owner_references = map.next_value()?,
                 6 => metadata.deletion_timestamp = map.next_value()?,
                 _ => {
@@ -193,6 +193,43 @@ impl<'de> Visitor<'de> for Fields {
             }
         }
         Ok(metadata)
+    }
+}
+
+/// Reads [`Strings`].
+///
+/// They come in the order of their keys, as Go writes maps, and a tree takes the least of
+/// all keys with one comparison for each of its levels, any other with as many as half of a
+/// node has. Comparing texts is a third of what a plugin computes that reads labels, so
+/// they go in from the last to the first.
+struct Entries;
+
+impl<'de> DeserializeSeed<'de> for Entries {
+    type Value = Strings;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Strings, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Strings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Strings, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry::<String, String>()? {
+            entries.push(entry);
+        }
+        let mut strings = Strings::new();
+        while let Some((key, value)) = entries.pop() {
+            // Of entries with the same key the last one counts.
+            strings.entry(key).or_insert(value);
+        }
+        Ok(strings)
     }
 }
 
@@ -223,6 +260,20 @@ mod tests {
         assert_eq!(metadata.name, "alice");
         assert_eq!(metadata.labels["a"], "b");
         assert!(metadata.annotations.is_empty() && metadata.namespace.is_none());
+    }
+
+    #[test]
+    fn labels_are_read_in_any_order_and_the_last_of_a_key_counts() {
+        let json = r#"{"labels": {"b": "1", "c": "2", "a": "3", "b": "4"}}"#;
+        let metadata: Metadata = crate::parse_json(json).unwrap();
+        let labels = [("a", "3"), ("b", "4"), ("c", "2")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(metadata.labels, Strings::from(labels));
+        let error = crate::parse_json::<Metadata>(r#"{"labels": {"a": 1}}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/labels/a: invalid type: number, expected a string"
+        );
     }
 
     #[cfg(feature = "k8s-openapi")]
