@@ -6,7 +6,7 @@ mod words;
 use crate::resource::Resource;
 use cut::cut_managed_fields;
 use reeve_core::{GroupVersionKind, ObjectReference};
-use serde::Deserialize;
+use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -49,8 +49,7 @@ impl ObjectError {
 }
 
 /// One entry of an object's `managedFields`, without its fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manager {
     /// The field manager.
     pub manager: String,
@@ -60,11 +59,15 @@ pub struct Manager {
     pub subresource: String,
 }
 
-/// One entry of `managedFields`.
+/// One entry of `managedFields`. Not flattened, since that takes an entry apart twice.
 #[derive(Deserialize)]
 struct ManagedFields<'a> {
-    #[serde(flatten)]
-    manager: Manager,
+    #[serde(default)]
+    manager: String,
+    #[serde(default)]
+    operation: String,
+    #[serde(default)]
+    subresource: String,
     #[serde(borrow, default, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
 }
@@ -122,9 +125,9 @@ impl Object {
             resource: resource.to_string(),
             source,
         };
-        // Through RawValue, since it proves that the bytes are text and one value.
-        let json: &RawValue = serde_json::from_slice(json).map_err(error)?;
-        let json = json.get();
+        let json = std::str::from_utf8(json).map_err(|source| error(de::Error::custom(source)))?;
+        // What is not read is read past, and so proven to be JSON as well.
+        let json = json.trim_matches([' ', '\n', '\r', '\t']);
         let envelope: Envelope<'_> = serde_json::from_str(json).map_err(error)?;
         let metadata = envelope.metadata;
         let missing = envelope.api_version.is_none() || envelope.kind.is_none();
@@ -233,11 +236,19 @@ impl Object {
 
     /// Its finalizers. They are read from the JSON at each call.
     pub fn finalizers(&self) -> Vec<String> {
-        let value = self.value();
-        let all = value.pointer("/metadata/finalizers");
-        let all = all.and_then(|all| all.as_array()).into_iter().flatten();
-        all.filter_map(|one| one.as_str().map(str::to_owned))
-            .collect()
+        #[derive(Deserialize)]
+        struct Finalized {
+            metadata: Finalizers,
+        }
+        #[derive(Deserialize)]
+        struct Finalizers {
+            #[serde(default)]
+            finalizers: Option<Vec<String>>,
+        }
+        serde_json::from_str::<Finalized>(&self.json)
+            .ok()
+            .and_then(|object| object.metadata.finalizers)
+            .unwrap_or_default()
     }
 
     /// Uids of the objects that own it.
@@ -282,12 +293,7 @@ impl Object {
     /// object itself. None when it owns none.
     pub fn manager_fields(&self, manager: &str) -> Option<Value> {
         let entry = self.entries().into_iter().find(|entry| {
-            let Manager {
-                manager: name,
-                operation,
-                subresource,
-            } = &entry.manager;
-            name == manager && operation == "Apply" && subresource.is_empty()
+            entry.manager == manager && entry.operation == "Apply" && entry.subresource.is_empty()
         })?;
         serde_json::from_str(entry.fields?.get()).ok()
     }
@@ -295,7 +301,12 @@ impl Object {
     /// Everybody who owns fields.
     pub fn managers(&self) -> Vec<Manager> {
         let entries = self.entries().into_iter();
-        entries.map(|entry| entry.manager).collect()
+        let managers = entries.map(|entry| Manager {
+            manager: entry.manager,
+            operation: entry.operation,
+            subresource: entry.subresource,
+        });
+        managers.collect()
     }
 
     fn entries(&self) -> Vec<ManagedFields<'_>> {

@@ -10,6 +10,8 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
+const HEX: [u8; 16] = *b"0123456789abcdef";
+
 /// Text that is no digest.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no digest: expected `sha256:` and 64 lower-case hexadecimal digits")]
@@ -46,14 +48,13 @@ impl Digest {
 
     /// The 64 hexadecimal digits alone.
     pub fn hex(&self) -> String {
-        use fmt::Write as _;
-        self.0
-            .iter()
-            .fold(String::with_capacity(64), |mut text, byte| {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        let mut text = String::with_capacity(2 * self.0.len());
+        for byte in self.0 {
+            for digit in [byte >> 4, byte & 0xf] {
+                text.push(char::from(HEX[usize::from(digit)]));
+            }
+        }
+        text
     }
 
     /// The first ten hexadecimal digits: enough for people and for labels whose

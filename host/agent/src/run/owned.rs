@@ -15,8 +15,10 @@ const PHANTOM: &str = "f:";
 /// marked as taken apart of which it has lost everything.
 pub(super) fn owned_fields(object: &Object, manager: &str) -> Option<Value> {
     let mut ours = object.manager_fields(manager)?;
-    // Parsing what others own is dear, and seldom needed.
-    if has_bare(&ours) {
+    // Parsing what others own is dear. Where nobody else has fields and no map is empty,
+    // there is nothing to tell apart.
+    let shared = object.managers().len() > 1 || may_have_empty_map(object.json());
+    if shared && has_bare(&ours) {
         let entries: Vec<Value> = object
             .managed_fields()
             .and_then(|entries| serde_json::from_str(entries).ok())
@@ -29,6 +31,12 @@ pub(super) fn owned_fields(object: &Object, manager: &str) -> Option<Value> {
         mark(&mut ours, &others, &object.value());
     }
     Some(ours)
+}
+
+/// Whether a map in this JSON is empty; it may also be a text that looks like one.
+fn may_have_empty_map(json: &str) -> bool {
+    let mut opened = json.split('{').skip(1);
+    opened.any(|rest| rest.trim_start().starts_with('}'))
 }
 
 /// Whether a set names a direct part of the object and nothing below it.
@@ -78,6 +86,18 @@ mod tests {
         mark(&mut marked, &others, live);
         let found = reeve_core::plan::covers(&marked, desired);
         assert_eq!(found, covered, "{ours} beside {others:?} of {desired}");
+    }
+
+    #[test]
+    fn empty_maps_are_seen_however_they_are_written() {
+        for (json, empty) in [
+            (r#"{"spec":{}}"#, true),
+            ("{\"spec\": {\n }}", true),
+            (r#"{"text":"{}"}"#, true),
+            (r#"{"spec":{"a":[]},"b":null}"#, false),
+        ] {
+            assert_eq!(may_have_empty_map(json), empty, "{json}");
+        }
     }
 
     #[test]
