@@ -239,6 +239,34 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn strings_end_where_they_end() {
+    for before in 0..20 {
+        for (inside, read) in [
+            ("", Some("")),
+            ("\u{7f}\u{80}é", Some("\u{7f}\u{80}é")),
+            (r#"\""#, Some("\"")),
+            (r"\\", Some("\\")),
+            (r"\u0041", Some("A")),
+            ("\u{1f}", None),
+            ("\n", None),
+            ("\0", None),
+        ] {
+            for after in [0, 1, 7, 8, 9] {
+                let (before, after) = ("x".repeat(before), "y".repeat(after));
+                let json = format!("[\"{before}{inside}{after}\", \"next\"]");
+                let found = from_slice::<Vec<String>>(json.as_bytes()).ok();
+                let expected = read.map(|read| format!("{before}{read}{after}"));
+                assert_eq!(
+                    found,
+                    expected.map(|text| vec![text, "next".to_owned()]),
+                    "{json}"
+                );
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_value_reads_as_it_was_written(value in values()) {

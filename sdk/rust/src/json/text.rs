@@ -67,13 +67,13 @@ impl<'de> Reader<'de> {
         let start = self.at;
         let mut escaped = false;
         loop {
+            self.at += plain(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
                     self.at += 2;
                 }
-                Some(0x20..) => self.at += 1,
                 _ => return Err(self.syntax("the end of a string")),
             }
         }
@@ -86,6 +86,31 @@ impl<'de> Reader<'de> {
             Ok(Text(Cow::Borrowed(raw)))
         }
     }
+}
+
+/// How many bytes at the beginning of these stand for themselves in a string: no quotation
+/// mark, no backslash and no control character.
+fn plain(bytes: &[u8]) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = EACH << 7;
+    // The high bit of the first byte that is below the limit, if no byte before it has one;
+    // behind it, and for bytes above 0x7f, bits may be set without a reason. Then the eight
+    // are looked at one by one.
+    let below = |eight: u64, limit: u64| eight.wrapping_sub(EACH * limit) & HIGH;
+    let mut rest = bytes;
+    while let Some((eight, others)) = rest.split_first_chunk() {
+        let eight = u64::from_le_bytes(*eight);
+        let quotation = below(eight ^ (EACH * u64::from(b'"')), 1);
+        let backslash = below(eight ^ (EACH * u64::from(b'\\')), 1);
+        if (below(eight, 0x20) | quotation | backslash | (eight & HIGH)) != 0 {
+            break;
+        }
+        rest = others;
+    }
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    let whole = bytes.len() - rest.len();
+    let more = rest.iter().position(special).unwrap_or(rest.len());
+    whole + more
 }
 
 fn unescape(raw: &str) -> Option<String> {
