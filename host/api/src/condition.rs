@@ -86,6 +86,8 @@ pub enum Reason {
     CanaryReturned,
     /// A version answered twice, on the same inputs, and not the same.
     NotDeterministic,
+    /// A version wants something else each time that it sees what it has made.
+    NotConvergent,
     /// A person has gone back to the version before.
     RolledBack,
     /// A person wants to go back to the version before, and that cannot be had.

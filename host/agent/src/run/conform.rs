@@ -1,4 +1,6 @@
-//! Asking a plugin twice about the same.
+//! Asking a plugin twice about the same, and about what it has answered.
+
+mod fed;
 
 use super::Runner;
 use super::ask::shown;
@@ -6,12 +8,17 @@ use crate::active::Active;
 use crate::memo::Answers;
 use crate::problem::Problem;
 use crate::view::CallView;
+use fed::fed;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::outcome::Outcome;
-use reeve_core::{Failure, UnitKey};
+use reeve_core::{Failure, ObjectReference, UnitKey};
 use reeve_engine::{Fact, Request};
 use std::sync::Arc;
+
+/// Times that a version is shown what it has answered. One that makes something when it
+/// sees that something else is there takes as many times as it has such steps.
+const STEPS: usize = 10;
 
 /// What a call ended with.
 #[derive(Debug, PartialEq)]
@@ -33,11 +40,14 @@ struct Answer {
 }
 
 impl Runner {
-    /// Asks a version twice about a unit as a snapshot has it, with the same time.
+    /// Asks a version twice about a unit as a snapshot has it, with the same time. Then,
+    /// where it reads what it makes, what it would answer if that were done, until it
+    /// answers the same again.
     ///
     /// # Errors
     ///
-    /// When the answers differ and nothing that was read does.
+    /// When the two answers differ and nothing that was read does, and when it does not
+    /// come to rest within [`STEPS`] or traps at the sight of what it has made.
     pub(crate) async fn conforms(
         &self,
         unit: &UnitKey,
@@ -48,7 +58,7 @@ impl Runner {
     ) -> Result<(), Problem> {
         let now = self.clock.now();
         let seen = shown(active, primary);
-        let ask = async || {
+        let ask = async |snapshot: &Snapshot| {
             let view = CallView::new(snapshot.clone(), active.clone(), unit, now);
             let view = Arc::new(view);
             let request = Request {
@@ -72,12 +82,12 @@ impl Runner {
             let reads = view.reads().ok();
             Answer { said, reads }
         };
-        let first = ask().await;
+        let first = ask(snapshot).await;
         // How long it takes is no input, and it need not take as long again.
         if first.said == Said::Limit {
             return Ok(());
         }
-        let second = ask().await;
+        let second = ask(snapshot).await;
         compare(&first, &second).map_err(|difference| {
             Problem::lasting(
                 Reason::NotDeterministic,
@@ -88,8 +98,47 @@ impl Runner {
                     unit.primary
                 ),
             )
-        })
+        })?;
+        let mut last = second;
+        let mut differences = Vec::new();
+        while let Answer {
+            said: Said::Outcome(outcome),
+            reads: Some(reads),
+        } = &last
+        {
+            let Some(fed) = fed(unit, active, snapshot, primary, outcome, reads) else {
+                return Ok(());
+            };
+            let next = ask(&fed).await;
+            let difference = match &next.said {
+                Said::Outcome(next) if next == outcome => return Ok(()),
+                Said::Outcome(next) => difference(outcome, next),
+                Said::Fault => "it traps".to_owned(),
+                // It may wait for what only time, or somebody else, can bring.
+                Said::Failure(_) | Said::Limit => return Ok(()),
+            };
+            differences.push(difference);
+            if next.said == Said::Fault || differences.len() >= STEPS {
+                return Err(restless(&unit.primary, &differences));
+            }
+            last = next;
+        }
+        Ok(())
     }
+}
+
+/// What is wrong with a version that does not come to rest.
+fn restless(primary: &ObjectReference, differences: &[String]) -> Problem {
+    let last = differences.last().map_or("", String::as_str);
+    Problem::lasting(
+        Reason::NotConvergent,
+        format!(
+            "of {primary}, the new version reads what it has made, and then wants something \
+             else, {} times in a row (the last time: {last}); it would write without end. Let \
+             what is desired not depend on what the plugin itself has written",
+            differences.len()
+        ),
+    )
 }
 
 /// Where two answers differ, if that is to be laid to the plugin.

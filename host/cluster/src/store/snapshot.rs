@@ -40,6 +40,17 @@ impl Snapshot {
         self.table.version
     }
 
+    /// This version as it would be with these objects in it: each in the place of what has
+    /// its name, whichever is newer, in every complete watch that covers it. The store knows
+    /// nothing of it.
+    pub fn with(&self, objects: impl IntoIterator<Item = Arc<Object>>) -> Self {
+        let mut table = self.table.clone();
+        for object in objects {
+            table.show(&object);
+        }
+        Self { table }
+    }
+
     /// An object by its name.
     pub fn get(
         &self,

@@ -2,6 +2,7 @@
 
 use super::spec::{WatchScope, WatchSpec};
 use super::view::View;
+use crate::object::Object;
 use imbl::HashMap;
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;
@@ -79,6 +80,21 @@ impl Table {
         }
         if views.is_empty() {
             self.kinds.remove(&spec.resource.kind);
+        }
+    }
+
+    /// Puts an object into each complete view that covers it.
+    pub(super) fn show(&mut self, object: &Arc<Object>) {
+        let Some(views) = self.kinds.get_mut(object.kind()) else {
+            return;
+        };
+        let covers = |view: &View| view.complete && view.spec.matches(object);
+        let covering = views.iter().filter(|(_, view)| covers(view));
+        let covering: Vec<_> = covering.map(|(key, _)| key.clone()).collect();
+        for key in covering {
+            if let Some(view) = views.get_mut(&key) {
+                Arc::make_mut(view).objects.put(object.clone());
+            }
         }
     }
 

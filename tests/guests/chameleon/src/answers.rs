@@ -137,6 +137,12 @@ pub(crate) fn number(place: &Place, number: u64) -> Outcome {
     texts(place, vec![number.to_string()])
 }
 
+/// The number in an object of [`number`].
+pub(crate) fn number_in(object: &str) -> Option<u64> {
+    let object: Value = serde_json::from_str(object).ok()?;
+    object["data"]["0"].as_str()?.parse().ok()
+}
+
 /// One object with an entry `0`, `1`, … for each text.
 pub(crate) fn texts(place: &Place, texts: Vec<String>) -> Outcome {
     let data: serde_json::Map<String, Value> = texts

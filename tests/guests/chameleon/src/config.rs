@@ -150,6 +150,9 @@ pub(crate) enum Deed {
         #[serde(default)]
         projection: Vec<String>,
     },
+    /// Returns an object with a number that is one more than that in the object that is
+    /// there, at most this; without a bound it panics when it sees one.
+    Grow { most: Option<u64> },
     /// Returns all objects that it has listed.
     List {
         kind: String,

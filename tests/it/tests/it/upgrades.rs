@@ -506,3 +506,33 @@ async fn a_restart_without_a_cache_loses_what_was_gone_back_to() {
     runs(&world).await;
     assert!(is_of(&world, 2).await);
 }
+
+fn grows(most: Option<u64>) -> Value {
+    let mut config = config(&json!({"do": "grow", "most": most}));
+    config["reads"] = json!(["ConfigMap.v1"]);
+    config
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_comes_to_rest_does_not_take_over() {
+    let world = fleet(echo(1)).await;
+    for (most, said) in [
+        (
+            Some(1_000),
+            "10 times in a row (the last time: objects[0] is another text)",
+        ),
+        (None, "1 times in a row (the last time: it traps)"),
+    ] {
+        deliver(&world, grows(most)).await;
+        let message = held(&world, "NotConvergent").await;
+        assert!(message.contains(said), "{message}");
+        repairs(&world).await;
+    }
+    // What comes to rest in the end may take its steps.
+    deliver(&world, grows(Some(4))).await;
+    runs(&world).await;
+    for name in NAMES {
+        let object = core_reference("ConfigMap", name, &format!("chameleon-{name}"));
+        assert_eq!(world.get(&object).await.unwrap()["data"]["0"], "4");
+    }
+}
