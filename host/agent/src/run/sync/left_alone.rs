@@ -2,11 +2,19 @@
 
 use super::super::observe;
 use super::super::{Run, Runner};
+use crate::active::Active;
+use crate::problem::Problem;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use reeve_cluster::Object;
 use reeve_core::ObjectReference;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::plan::Wanted;
 use reeve_core::waves::{ApplyMode, Role};
 use std::collections::BTreeSet;
+
+/// Objects that one run looks at at once: reads wait for nobody, and a unit with a
+/// thousand such objects should not take a thousand round trips.
+const LOOKS: usize = 8;
 
 impl Runner {
     /// The objects that say `IfNotPresent`, and of whose name there is something that is
@@ -21,33 +29,40 @@ impl Runner {
         let Run { unit, active, .. } = run;
         let label = unit_label(unit);
         let snapshot = self.store.snapshot();
-        let mut left_alone = BTreeSet::new();
-        for one in wanted {
+        let unseen = wanted.iter().filter(|one| {
             let (reference, options) = (&one.stamped.reference, &one.member.options);
-            if options.apply != ApplyMode::IfNotPresent
-                || options.role != Role::Resource
-                || active.unserved.contains(&reference.kind)
-            {
-                continue;
-            }
             let seen = observe::find(active, &snapshot, reference);
-            if seen.is_some_and(|seen| seen.label(UNIT_LABEL) == Some(label.as_str())) {
-                continue;
-            }
-            let live = match self.executor.live(active, reference).await {
-                Ok(Some(live)) => live,
-                Ok(None) => continue,
-                Err(problem) => {
-                    tracing::debug!(%reference, %problem, "not looked at");
-                    continue;
+            options.apply == ApplyMode::IfNotPresent
+                && options.role == Role::Resource
+                && !active.unserved.contains(&reference.kind)
+                && seen.is_none_or(|seen| seen.label(UNIT_LABEL) != Some(label.as_str()))
+        });
+        let mut looks = Vec::new();
+        for one in unseen {
+            looks.push(self.look_at(active, &one.stamped.reference).boxed());
+        }
+        let mut looks = stream::iter(looks).buffer_unordered(LOOKS);
+        let mut left_alone = BTreeSet::new();
+        while let Some((reference, live)) = looks.next().await {
+            match live {
+                Ok(Some(live)) if live.label(UNIT_LABEL) == Some(label.as_str()) => {
+                    self.store.observe_read(live);
                 }
-            };
-            if live.label(UNIT_LABEL) == Some(label.as_str()) {
-                self.store.observe_read(live);
-            } else if !live.is_deleting() {
-                left_alone.insert(reference.clone());
+                Ok(Some(live)) if !live.is_deleting() => {
+                    left_alone.insert(reference);
+                }
+                Ok(_) => {}
+                Err(problem) => tracing::debug!(%reference, %problem, "not looked at"),
             }
         }
         left_alone
+    }
+    async fn look_at(
+        &self,
+        active: &Active,
+        reference: &ObjectReference,
+    ) -> (ObjectReference, Result<Option<Object>, Problem>) {
+        let live = self.executor.live(active, reference).await;
+        (reference.clone(), live)
     }
 }
