@@ -1,7 +1,8 @@
 //! The gates of an upgrade: what a new version has to pass when it could run, before it
 //! takes the place of the one that does.
 //!
-//! It is asked twice about the same and has to answer the same ([`conformance`]); then
+//! It is asked twice about the same and has to answer the same, and has to come to rest
+//! where it reads what it makes ([`conformance`]); then
 //! it is asked about every unit, and what it would do beyond what the running version
 //! would is counted ([`shadow`]). Both only read: the running version goes on meanwhile,
 //! and repairs what drifts.
@@ -100,7 +101,8 @@ impl Gates {
         let fleet = self.fleet(upgrade).await?;
         // What is not there yet would be told to the plugin as not there at all.
         new.sources.looked_at(SOURCE_PATIENCE).await;
-        conformance::check(&self.bystander(), new, &fleet).await?;
+        let at_rest = rules.shadow == ShadowMode::Enforce;
+        conformance::check(&self.bystander(), new, &fleet, at_rest).await?;
         if !upgrade.ran_before || rules.shadow == ShadowMode::Off {
             return Ok((None, Ok(())));
         }

@@ -243,12 +243,13 @@ impl Object {
         #[derive(Deserialize)]
         struct Finalizers {
             #[serde(default)]
-            finalizers: Option<Vec<String>>,
+            finalizers: Option<Vec<Value>>,
         }
-        serde_json::from_str::<Finalized>(&self.json)
-            .ok()
-            .and_then(|object| object.metadata.finalizers)
-            .unwrap_or_default()
+        let read = serde_json::from_str::<Finalized>(&self.json).ok();
+        let all = read.and_then(|object| object.metadata.finalizers);
+        let all = all.iter().flatten();
+        all.filter_map(|one| one.as_str().map(str::to_owned))
+            .collect()
     }
 
     /// Uids of the objects that own it.

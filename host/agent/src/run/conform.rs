@@ -7,8 +7,9 @@ use super::ask::shown;
 use crate::active::Active;
 use crate::memo::Answers;
 use crate::problem::Problem;
+use crate::reads::Read;
 use crate::view::CallView;
-use fed::fed;
+use fed::Feed;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::outcome::Outcome;
@@ -40,14 +41,14 @@ struct Answer {
 }
 
 impl Runner {
-    /// Asks a version twice about a unit as a snapshot has it, with the same time. Then,
-    /// where it reads what it makes, what it would answer if that were done, until it
-    /// answers the same again.
+    /// Asks a version twice about a unit as a snapshot has it, with the same time. Then, if
+    /// it has to be `at_rest` and reads what it makes, what it would answer if that were
+    /// done, until it answers the same again.
     ///
     /// # Errors
     ///
     /// When the two answers differ and nothing that was read does, and when it does not
-    /// come to rest within [`STEPS`] or traps at the sight of what it has made.
+    /// come to rest within [`STEPS`].
     pub(crate) async fn conforms(
         &self,
         unit: &UnitKey,
@@ -55,6 +56,7 @@ impl Runner {
         snapshot: &Snapshot,
         primary: &Object,
         facts: Vec<Fact>,
+        at_rest: bool,
     ) -> Result<(), Problem> {
         let now = self.clock.now();
         let seen = shown(active, primary);
@@ -99,46 +101,60 @@ impl Runner {
                 ),
             )
         })?;
-        let mut last = second;
-        let mut differences = Vec::new();
-        while let Answer {
-            said: Said::Outcome(outcome),
-            reads: Some(reads),
-        } = &last
-        {
-            let Some(fed) = fed(unit, active, snapshot, primary, outcome, reads) else {
+        if !at_rest {
+            return Ok(());
+        }
+        let mut feed = Feed::new(unit, active, primary, snapshot);
+        let (mut last, mut change) = (second, String::new());
+        for _ in 0..STEPS {
+            // One that fails may wait for what only time, or somebody else, can bring.
+            let Answer {
+                said: Said::Outcome(outcome),
+                reads: Some(reads),
+            } = &last
+            else {
                 return Ok(());
             };
-            let next = ask(&fed).await;
-            let difference = match &next.said {
-                Said::Outcome(next) if next == outcome => return Ok(()),
-                Said::Outcome(next) => difference(outcome, next),
-                Said::Fault => "it traps".to_owned(),
-                // It may wait for what only time, or somebody else, can bring.
-                Said::Failure(_) | Said::Limit => return Ok(()),
-            };
-            differences.push(difference);
-            if next.said == Said::Fault || differences.len() >= STEPS {
-                return Err(restless(&unit.primary, &differences));
+            if !feed.take_in(outcome) || !feed.concerns(reads) {
+                return Ok(());
+            }
+            let next = ask(feed.seen()).await;
+            let documents = next.reads.as_ref().is_some_and(|next| turned(reads, next));
+            if documents || next.said == last.said {
+                return Ok(());
+            }
+            if let Said::Outcome(next) = &next.said {
+                change = difference(outcome, next);
             }
             last = next;
         }
-        Ok(())
+        match last.said {
+            Said::Outcome(_) => Err(restless(&unit.primary, &change)),
+            _ => Ok(()),
+        }
     }
 }
 
 /// What is wrong with a version that does not come to rest.
-fn restless(primary: &ObjectReference, differences: &[String]) -> Problem {
-    let last = differences.last().map_or("", String::as_str);
+fn restless(primary: &ObjectReference, change: &str) -> Problem {
     Problem::lasting(
         Reason::NotConvergent,
         format!(
             "of {primary}, the new version reads what it has made, and then wants something \
-             else, {} times in a row (the last time: {last}); it would write without end. Let \
-             what is desired not depend on what the plugin itself has written",
-            differences.len()
+             else, {STEPS} times in a row (the last time: {change}); it would write without end. \
+             Let what is desired not depend on what the plugin itself has written. Where this \
+             is not so, set spec.upgrade.shadow of the Plugin to Report or Off: then it is not \
+             looked at"
         ),
     )
+}
+
+/// Whether an outside document is another than it was.
+fn turned(first: &Answers, second: &Answers) -> bool {
+    first.iter().any(|(read, told)| {
+        matches!(read, Read::Source(_) | Read::SourceAge(_))
+            && second.get(read).is_some_and(|other| other != told)
+    })
 }
 
 /// Where two answers differ, if that is to be laid to the plugin.
@@ -182,7 +198,6 @@ fn difference(first: &Outcome, second: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reads::Read;
     use reeve_core::Digest;
 
     fn objects(texts: &[&str]) -> Said {

@@ -41,8 +41,8 @@ impl Snapshot {
     }
 
     /// This version as it would be with these objects in it: each in the place of what has
-    /// its name, whichever is newer, in every complete watch that covers it. The store knows
-    /// nothing of it.
+    /// its name, whichever is newer, in every complete watch that covers it, and in no other.
+    /// The store knows nothing of it.
     pub fn with(&self, objects: impl IntoIterator<Item = Arc<Object>>) -> Self {
         let mut table = self.table.clone();
         for object in objects {

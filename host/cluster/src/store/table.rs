@@ -1,5 +1,6 @@
 //! One version of the store: the views of all watches.
 
+use super::objects::Name;
 use super::spec::{WatchScope, WatchSpec};
 use super::view::View;
 use crate::object::Object;
@@ -83,17 +84,27 @@ impl Table {
         }
     }
 
-    /// Puts an object into each complete view that covers it.
+    /// Puts an object into each complete view that covers it, and takes what has its name
+    /// out of the others.
     pub(super) fn show(&mut self, object: &Arc<Object>) {
         let Some(views) = self.kinds.get_mut(object.kind()) else {
             return;
         };
-        let covers = |view: &View| view.complete && view.spec.matches(object);
-        let covering = views.iter().filter(|(_, view)| covers(view));
-        let covering: Vec<_> = covering.map(|(key, _)| key.clone()).collect();
-        for key in covering {
-            if let Some(view) = views.get_mut(&key) {
-                Arc::make_mut(view).objects.put(object.clone());
+        let name = Name::of(object);
+        let complete = views.iter().filter(|(_, view)| view.complete);
+        let concerned = complete.filter_map(|(key, view)| {
+            let covered = view.spec.matches(object);
+            (covered || view.objects.get(name).is_some()).then(|| (key.clone(), covered))
+        });
+        let concerned: Vec<_> = concerned.collect();
+        for (key, covered) in concerned {
+            let Some(view) = views.get_mut(&key) else {
+                continue;
+            };
+            let objects = &mut Arc::make_mut(view).objects;
+            match covered {
+                true => objects.put(object.clone()),
+                false => objects.remove(name),
             }
         }
     }
@@ -104,5 +115,65 @@ impl Table {
         let views = self.kinds.get_mut(&spec.resource.kind)?;
         let view = views.get_mut(&ViewKey::of(spec))?;
         (*view.spec == *spec).then(|| Arc::make_mut(view))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Resource;
+    use crate::store::snapshot::{Answer, Snapshot};
+
+    fn object(label: &str) -> Arc<Object> {
+        let json =
+            format!(r#"{{"metadata":{{"name":"a","namespace":"n","labels":{{"is":"{label}"}}}}}}"#);
+        Arc::new(Object::parse(&resource(), json.as_bytes()).unwrap())
+    }
+
+    fn resource() -> Resource {
+        Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        }
+    }
+
+    #[test]
+    fn what_is_shown_stands_where_it_belongs_and_nowhere_else() {
+        let watch = |scope: WatchScope, selector: &str| {
+            let selector = selector.parse().unwrap();
+            Arc::new(WatchSpec {
+                resource: resource(),
+                scope,
+                selector,
+            })
+        };
+        let there = WatchScope::Namespace("n".to_owned());
+        let elsewhere = WatchScope::Namespace("m".to_owned());
+        let specs = [
+            watch(WatchScope::All, ""),
+            watch(there.clone(), "is=old"),
+            watch(there, "is=new"),
+            watch(elsewhere, ""),
+        ];
+        let mut table = Table::default();
+        for spec in &specs {
+            table.add(spec);
+            table.view_mut(spec).unwrap().complete = true;
+        }
+        table.add(&watch(WatchScope::All, "is=unseen"));
+        let first = Snapshot::new(table).with([object("old")]);
+        let second = first.with([object("new")]);
+        let labels = |snapshot: &Snapshot| {
+            specs.each_ref().map(|spec| {
+                let Answer::Found(all) = snapshot.list_in(spec, None, &Selector::default()) else {
+                    panic!("{spec} is complete");
+                };
+                let labels = all.iter().map(|one| one.label("is").unwrap().to_owned());
+                labels.collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert_eq!(labels(&first), ["old", "old", "", ""]);
+        assert_eq!(labels(&second), ["new", "", "new", ""]);
     }
 }

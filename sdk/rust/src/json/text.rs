@@ -91,26 +91,28 @@ impl<'de> Reader<'de> {
 /// How many bytes at the beginning of these stand for themselves in a string: no quotation
 /// mark, no backslash and no control character.
 fn plain(bytes: &[u8]) -> usize {
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        if may_be_special(u64::from_le_bytes(*eight))
+            && let Some(at) = eight.iter().position(special)
+        {
+            return 8 * number + at;
+        }
+    }
+    let at = rest.iter().position(special).unwrap_or(rest.len());
+    bytes.len() - rest.len() + at
+}
+
+/// Whether one of eight bytes ends a run of plain ones. It is said of all that do, and of
+/// some that do not, such as bytes beyond ASCII.
+fn may_be_special(eight: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = EACH << 7;
-    // The high bit of the first byte that is below the limit, if no byte before it has one;
-    // behind it, and for bytes above 0x7f, bits may be set without a reason. Then the eight
-    // are looked at one by one.
+    // The first byte that is below the limit gets its high bit: none before it borrows.
     let below = |eight: u64, limit: u64| eight.wrapping_sub(EACH * limit) & HIGH;
-    let mut rest = bytes;
-    while let Some((eight, others)) = rest.split_first_chunk() {
-        let eight = u64::from_le_bytes(*eight);
-        let quotation = below(eight ^ (EACH * u64::from(b'"')), 1);
-        let backslash = below(eight ^ (EACH * u64::from(b'\\')), 1);
-        if (below(eight, 0x20) | quotation | backslash | (eight & HIGH)) != 0 {
-            break;
-        }
-        rest = others;
-    }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
-    let whole = bytes.len() - rest.len();
-    let more = rest.iter().position(special).unwrap_or(rest.len());
-    whole + more
+    let is = |byte: u8| below(eight ^ (EACH * u64::from(byte)), 1);
+    (below(eight, 0x20) | is(b'"') | is(b'\\')) != 0
 }
 
 fn unescape(raw: &str) -> Option<String> {

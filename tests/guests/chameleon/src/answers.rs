@@ -137,7 +137,14 @@ pub(crate) fn number(place: &Place, number: u64) -> Outcome {
     texts(place, vec![number.to_string()])
 }
 
-/// The number in an object of [`number`].
+/// One object with a number, applied in this mode.
+pub(crate) fn applied(place: &Place, number: u64, mode: &str) -> Outcome {
+    let mut object = config_map(place, &json!({ "0": number.to_string() }));
+    object["metadata"]["annotations"] = json!({ "reeve.dev/apply": mode });
+    outcome([object])
+}
+
+/// The number in an object of [`applied`].
 pub(crate) fn number_in(object: &str) -> Option<u64> {
     let object: Value = serde_json::from_str(object).ok()?;
     object["data"]["0"].as_str()?.parse().ok()

@@ -151,8 +151,8 @@ pub(crate) enum Deed {
         projection: Vec<String>,
     },
     /// Returns an object with a number that is one more than that in the object that is
-    /// there, at most this; without a bound it panics when it sees one.
-    Grow { most: Option<u64> },
+    /// there, at most this; with this mode of applying it.
+    Grow { most: u64, apply: String },
     /// Returns all objects that it has listed.
     List {
         kind: String,

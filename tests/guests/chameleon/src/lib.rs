@@ -177,17 +177,11 @@ fn carry_out(
             projection,
         } => reads::get(&kind, namespace, &name, &projection)
             .map(|found| answers::texts(&place, found.into_iter().collect())),
-        Deed::Grow { most } => {
+        Deed::Grow { most, apply } => {
             let there = reads::get("ConfigMap.v1", place.namespace.clone(), &place.name, &[])?;
             let number = there.and_then(|text| answers::number_in(&text));
-            let most = most.unwrap_or_else(|| match number {
-                None => 1,
-                Some(_) => traps::panic("there is one"),
-            });
-            Ok(answers::number(
-                &place,
-                number.map_or(1, |number| most.min(number + 1)),
-            ))
+            let number = most.min(number.unwrap_or_default() + 1);
+            Ok(answers::applied(&place, number, &apply))
         }
         Deed::List {
             kind,

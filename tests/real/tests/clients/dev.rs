@@ -9,6 +9,7 @@ use reeve_real::parts::KUBERNETES;
 use reeve_real::{EmbeddedCluster, eventually, without_collecting};
 
 const PODS: &str = "jsonpath={.spec.hard.pods}";
+const READY: &str = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
 
 #[test]
 fn what_dev_says_works_with_kubectl() -> Result<()> {
@@ -23,33 +24,35 @@ fn what_dev_says_works_with_kubectl() -> Result<()> {
         ensure!(all.contains(expected), "no {expected} in:\n{all}");
     }
     let plugins = dev.kubectl(&["get", "plugins"])?;
-    let quotas = plugins.lines().find(|line| line.starts_with("quotas "));
-    let runs = quotas.is_some_and(|line| line.contains("True"));
-    ensure!(runs, "quotas does not run:\n{plugins}");
+    let listed = plugins.lines().any(|line| line.starts_with("quotas "));
+    ensure!(listed, "quotas is not listed:\n{plugins}");
+    let ready = dev.kubectl(&["get", "plugin", "quotas", "-o", READY])?;
+    ensure!(ready == "True", "quotas is not ready: {ready}");
 
     let before = pods(&dev)?;
     let editor = format!("sed -i /pods:/s/{before}/7654321/");
     edit(&dev, &editor, &["resourcequota", "quotas", "-n", "alice"])?;
-    eventually("the hand edit is put back", || {
-        let now = pods(&dev)?;
-        ensure!(now == before, "pods: {now}, not {before}");
-        Ok(())
-    })?;
+    becomes(&dev, &before, "the hand edit is put back")?;
 
     dev.kubectl(&["label", "profile", "alice", "quotas.statcan.gc.ca/pods=31"])?;
-    eventually("the label counts", || {
-        let now = pods(&dev)?;
-        ensure!(now == "31", "pods: {now}, not 31");
-        Ok(())
-    })?;
+    becomes(&dev, "31", "the label counts")?;
 
     dev.kubectl(&["delete", "resourcequota", "quotas", "-n", "alice"])?;
-    eventually("what was deleted by hand is there again", || pods(&dev))?;
+    becomes(&dev, "31", "what was deleted by hand is there again")?;
 
     dev.kubectl(&["delete", "profile", "alice"])?;
     eventually("the quota goes with its Profile", || {
         let left = dev.kubectl(&["get", "resourcequotas", "-n", "alice", "-o", "name"])?;
         ensure!(left.is_empty(), "there is {left}");
+        Ok(())
+    })
+}
+
+/// Waits until this is the limit.
+fn becomes(dev: &EmbeddedCluster, limit: &str, what: &str) -> Result<()> {
+    eventually(what, || {
+        let now = pods(dev)?;
+        ensure!(now == limit, "pods: {now}, not {limit}");
         Ok(())
     })
 }

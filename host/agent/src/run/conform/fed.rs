@@ -1,8 +1,9 @@
-//! A version of the store in which what a plugin has just answered is done.
+//! A version of the store in which what a plugin answers is done.
 //!
-//! What the API server and other controllers would make of it (defaults, status) is not
-//! in it: a plugin sees its objects as they are the moment after they were made, or as
-//! they are with its fields in the place of what they have.
+//! It is a sketch: nobody adds defaults, a status or a time of creation, lists are as the
+//! plugin wants them and not put together by keys, and nothing is taken away. That is
+//! enough to see whether a plugin runs after itself, and too little to lay anything else to
+//! it.
 
 use super::super::observe::find;
 use crate::active::Active;
@@ -12,45 +13,116 @@ use reeve_cluster::{Object, Snapshot};
 use reeve_core::outcome::Outcome;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{Wanted, prepare};
-use reeve_core::waves::ApplyMode;
+use reeve_core::waves::{ApplyMode, Options, Role};
 use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The snapshot with an answer in it. None where the call behind the answer did not ask
-/// for any of it, or it is refused: that is told elsewhere.
-pub(super) fn fed(
-    unit: &UnitKey,
-    active: &Active,
-    snapshot: &Snapshot,
-    primary: &Object,
-    outcome: &Outcome,
-    reads: &Answers,
-) -> Option<Snapshot> {
-    let namespaced = |object: &ObjectReference| match active.resource(&object.kind) {
-        Some(resource) => resource.namespaced,
-        None => object.namespace.is_some(),
-    };
-    let desired = Desired::check(outcome.clone(), &active.manifest, &unit.primary, namespaced);
-    let mut objects = desired.ok()?.objects;
-    objects.retain(|object| asks_for(reads, &object.reference));
-    if objects.is_empty() {
-        return None;
+/// What a plugin would see while what it answers is done.
+pub(super) struct Feed<'a> {
+    active: &'a Active,
+    owner: Owner,
+    seen: Snapshot,
+    made: Vec<ObjectReference>,
+}
+
+impl<'a> Feed<'a> {
+    /// Nothing is done yet.
+    pub(super) fn new(
+        unit: &UnitKey,
+        active: &'a Active,
+        primary: &Object,
+        snapshot: &Snapshot,
+    ) -> Self {
+        Self {
+            active,
+            owner: Owner {
+                unit: unit.clone(),
+                uid: primary.uid().to_owned(),
+            },
+            seen: snapshot.clone(),
+            made: Vec::new(),
+        }
     }
-    let owner = Owner {
-        unit: unit.clone(),
-        uid: primary.uid().to_owned(),
+
+    /// What the plugin would see now.
+    pub(super) fn seen(&self) -> &Snapshot {
+        &self.seen
+    }
+
+    /// Does what an answer wants. Returns whether it could be taken; what is refused is told
+    /// elsewhere.
+    pub(super) fn take_in(&mut self, outcome: &Outcome) -> bool {
+        let Some(wanted) = self.prepare(outcome) else {
+            return false;
+        };
+        let mut objects = Vec::new();
+        for one in wanted {
+            let live = self.live(&one.stamped.reference);
+            if !is_written(&one.stamped.reference, &one.member.options, live.is_some()) {
+                continue;
+            }
+            let reference = one.stamped.reference.clone();
+            if let Some(object) = self.make(live.as_deref(), one) {
+                objects.push(Arc::new(object));
+                self.made.push(reference);
+            }
+        }
+        self.seen = self.seen.with(objects);
+        true
+    }
+
+    /// Whether what was read has any of what was done in it.
+    pub(super) fn concerns(&self, reads: &Answers) -> bool {
+        self.made.iter().any(|object| asks_for(reads, object))
+    }
+
+    fn prepare(&self, outcome: &Outcome) -> Option<Vec<Wanted>> {
+        let active = self.active;
+        let namespaced = |object: &ObjectReference| match active.resource(&object.kind) {
+            Some(resource) => resource.namespaced,
+            None => object.namespace.is_some(),
+        };
+        let primary = &self.owner.unit.primary;
+        let desired = Desired::check(outcome.clone(), &active.manifest, primary, namespaced);
+        let live = |reference: &ObjectReference| self.live(reference).map(|live| live.whole());
+        let (manager, policy) = (&active.field_manager, &active.policy);
+        let prepared = prepare(&self.owner, manager, desired.ok()?.objects, policy, &live);
+        Some(prepared.ok()?.wanted)
+    }
+
+    /// What has this name: an object of the plugin, or any that it may read.
+    fn live(&self, reference: &ObjectReference) -> Option<Arc<Object>> {
+        let namespace = reference.namespace.as_deref();
+        let read = || self.seen.get(&reference.kind, namespace, &reference.name);
+        find(self.active, &self.seen, reference).or_else(|| read().found())
+    }
+
+    /// An object as it would be.
+    fn make(&self, live: Option<&Object>, wanted: Wanted) -> Option<Object> {
+        let reference = wanted.stamped.reference;
+        let resource = self.active.resource(&reference.kind)?;
+        let uid = || Digest::of(reference.to_string().as_bytes()).short();
+        let mut value = match live {
+            Some(live) => live.value(),
+            // The same each time.
+            None => json!({"metadata": {"uid": uid()}}),
+        };
+        put(&mut value, wanted.stamped.body);
+        Object::parse(resource, value.to_string().as_bytes()).ok()
+    }
+}
+
+/// Whether an object would be written, and so that it stays as it is wanted. Values of
+/// Secrets are not made up, and hooks come and go.
+fn is_written(object: &ObjectReference, options: &Options, is_there: bool) -> bool {
+    let applied = match options.apply {
+        ApplyMode::Apply | ApplyMode::Merge | ApplyMode::Replace => true,
+        ApplyMode::IfNotPresent => !is_there,
+        // Of what is contributed to somebody's object, the rest is not ours to make up.
+        ApplyMode::Contribute | ApplyMode::Ignore => false,
     };
-    let whole = |reference: &ObjectReference| {
-        find(active, snapshot, reference).map(|object| object.whole())
-    };
-    let manager = &active.field_manager;
-    let prepared = prepare(&owner, manager, objects, &active.policy, &whole).ok()?;
-    let ours = prepared.wanted.into_iter();
-    // Of what is contributed to somebody's object the rest is not ours to make up.
-    let ours = ours.filter(|one| one.member.options.apply != ApplyMode::Contribute);
-    let made = ours.filter_map(|one| made(active, snapshot, one));
-    Some(snapshot.with(made.map(Arc::new)))
+    applied && options.role == Role::Resource && !options.skip_reconcile && !object.kind.is_secret()
 }
 
 /// Whether what was read has this object in it.
@@ -62,19 +134,6 @@ fn asks_for(reads: &Answers, object: &ObjectReference) -> bool {
         } => *kind == object.kind && (namespace.is_none() || *namespace == object.namespace),
         Read::Clock | Read::Source(_) | Read::SourceAge(_) => false,
     })
-}
-
-/// An object as it would be.
-fn made(active: &Active, snapshot: &Snapshot, wanted: Wanted) -> Option<Object> {
-    let reference = wanted.stamped.reference;
-    let resource = active.resource(&reference.kind)?;
-    let mut value = match find(active, snapshot, &reference) {
-        Some(live) => live.value(),
-        // A name of its own, and the same each time.
-        None => json!({"metadata": {"uid": Digest::of(reference.to_string().as_bytes()).short()}}),
-    };
-    put(&mut value, wanted.stamped.body);
-    Object::parse(resource, value.to_string().as_bytes()).ok()
 }
 
 /// Puts what is wanted in the place of what is there, map by map.
@@ -129,6 +188,40 @@ mod tests {
         ] {
             let reads = Answers::from([(read.clone(), Digest::of(b""))]);
             assert_eq!(asks_for(&reads, &object("a", "b")), asked, "{read:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_stays_as_it_is_wanted_is_shown() {
+        let config_map = GroupVersionKind::new("", "v1", "ConfigMap");
+        let secret = GroupVersionKind::new("", "v1", "Secret");
+        let with = |apply| Options {
+            apply,
+            ..Options::default()
+        };
+        let skipped = Options {
+            role: Role::Skipped,
+            ..Options::default()
+        };
+        let suspended = Options {
+            skip_reconcile: true,
+            ..Options::default()
+        };
+        for (kind, options, is_there, written) in [
+            (&config_map, Options::default(), true, true),
+            (&config_map, with(ApplyMode::Merge), true, true),
+            (&config_map, with(ApplyMode::Replace), true, true),
+            (&config_map, with(ApplyMode::IfNotPresent), false, true),
+            (&config_map, with(ApplyMode::IfNotPresent), true, false),
+            (&config_map, with(ApplyMode::Contribute), true, false),
+            (&config_map, with(ApplyMode::Ignore), false, false),
+            (&config_map, skipped, false, false),
+            (&config_map, suspended, true, false),
+            (&secret, Options::default(), false, false),
+        ] {
+            let object = ObjectReference::new(kind.clone(), Some("a".to_owned()), "b");
+            let found = is_written(&object, &options, is_there);
+            assert_eq!(found, written, "{options:?}");
         }
     }
 }

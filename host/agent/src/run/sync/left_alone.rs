@@ -57,6 +57,7 @@ impl Runner {
         }
         left_alone
     }
+
     async fn look_at(
         &self,
         active: &Active,
