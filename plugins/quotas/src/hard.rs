@@ -1,13 +1,15 @@
 //! The limits of one profile: defaults, then labels.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use reeve_sdk::names;
 use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
+use serde::{Serialize, Serializer};
 
-/// Limits of a profile without configuration and labels.
-const DEFAULTS: [(&str, &str); 9] = [
+/// Limits of a profile without configuration and labels, in the order of their names.
+pub(crate) const DEFAULTS: [(&str, &str); 9] = [
     ("limits.cpu", "70"),
     ("limits.memory", "368G"),
     ("pods", "100"),
@@ -57,45 +59,58 @@ const MEASURED: [&str; 10] = [
 ];
 const HUGE_PAGES: [&str; 2] = ["hugepages-", "requests.hugepages-"];
 
+/// Limits by resource name, in the order of the names.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Limits<'a>(Vec<(&'a str, Cow<'a, str>)>);
+
 /// The limits of one profile.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Hard {
+pub(crate) struct Hard<'a> {
     /// The limits by resource name.
-    pub(crate) limits: BTreeMap<String, String>,
+    pub(crate) limits: Limits<'a>,
     /// Labels that could not be used, in the order of the resource names.
     pub(crate) unusable: Problems,
 }
 
-impl Hard {
+impl<'a> Hard<'a> {
     /// The limits for a profile with these labels.
     ///
     /// A label that cannot be used never spoils the others: what is used in its
     /// place stands beside it in `unusable`.
     pub(crate) fn for_labels(
-        configured: &BTreeMap<String, Option<Quantity>>,
+        configured: &'a BTreeMap<String, Option<Quantity>>,
         prefix: &str,
-        labels: &BTreeMap<String, String>,
+        labels: &'a BTreeMap<String, String>,
     ) -> Self {
         let mut hard = Self {
-            limits: defaults(configured),
+            limits: Limits::of(configured),
             unusable: Problems::about(
                 "Quota labels that cannot be used",
                 "Set each to a number such as 10 or 4Gi, or remove it.",
             ),
         };
-        for (resource, limit) in &mut hard.limits {
-            if resource == GPU
-                && let Some((label, value)) = labels.get_key_value(&format!("{prefix}{GPU_LABEL}"))
+        // By what stands behind the prefix: a Profile has many labels, and few of these.
+        let ours: Vec<_> = labels
+            .iter()
+            .filter_map(|(label, value)| Some((label.strip_prefix(prefix)?, label, value)))
+            .collect();
+        let label_of = |suffix: &str| ours.iter().find(|(one, ..)| *one == suffix);
+        for (resource, limit) in &mut hard.limits.0 {
+            if *resource == GPU
+                && let Some(&(_, label, value)) = label_of(GPU_LABEL)
             {
-                *limit = gpus(value).unwrap_or_else(|problem| {
-                    hard.unusable
-                        .add(unusable(label, value, problem, UNUSABLE_GPU));
-                    UNUSABLE_GPU.to_owned()
-                });
+                *limit = gpus(value).map_or_else(
+                    |problem| {
+                        hard.unusable
+                            .add(unusable(label, value, problem, UNUSABLE_GPU));
+                        UNUSABLE_GPU.into()
+                    },
+                    Cow::Owned,
+                );
             }
-            if let Some((label, value)) = labels.get_key_value(&format!("{prefix}{resource}")) {
+            if let Some(&(_, label, value)) = label_of(resource) {
                 match usable(resource, value) {
-                    Ok(()) => value.clone_into(limit),
+                    Ok(()) => *limit = value.into(),
                     Err(problem) => hard.unusable.add(unusable(label, value, problem, limit)),
                 }
             }
@@ -104,25 +119,35 @@ impl Hard {
     }
 }
 
+impl<'a> Limits<'a> {
+    /// The built-in limits with those of the configuration.
+    fn of(configured: &'a BTreeMap<String, Option<Quantity>>) -> Self {
+        let built_in = DEFAULTS.map(|(resource, limit)| (resource, limit.into()));
+        let mut limits = Vec::from(built_in);
+        for (resource, limit) in configured {
+            let resource = resource.as_str();
+            let found = limits.binary_search_by_key(&resource, |(one, _)| *one);
+            match (found, limit) {
+                (Ok(at), Some(limit)) => limits[at].1 = limit.to_string().into(),
+                (Ok(at), None) => drop(limits.remove(at)),
+                (Err(at), Some(limit)) => limits.insert(at, (resource, limit.to_string().into())),
+                (Err(_), None) => {}
+            }
+        }
+        Self(limits)
+    }
+}
+
+/// As a map.
+impl Serialize for Limits<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(resource, limit)| (resource, limit)))
+    }
+}
+
 /// A label that cannot be used, and what is used in its place.
 fn unusable(label: &str, value: &str, problem: &str, used: &str) -> String {
     format!("{label}={value} ({problem}, using {used})")
-}
-
-/// The built-in limits with those of the configuration.
-fn defaults(configured: &BTreeMap<String, Option<Quantity>>) -> BTreeMap<String, String> {
-    let mut limits = BTreeMap::new();
-    for (resource, limit) in DEFAULTS {
-        if !configured.contains_key(resource) {
-            limits.insert(resource.to_owned(), limit.to_owned());
-        }
-    }
-    for (resource, limit) in configured {
-        if let Some(limit) = limit {
-            limits.insert(resource.clone(), limit.to_string());
-        }
-    }
-    limits
 }
 
 /// The limit that the label for GPUs asks for: a decimal integer of 64 bits.

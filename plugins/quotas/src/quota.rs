@@ -1,19 +1,19 @@
 //! The object that is applied.
 
-use std::collections::BTreeMap;
-
 use reeve_sdk::prelude::*;
+
+use crate::hard::Limits;
 
 /// The name of the quota in each profile's namespace.
 const NAME: &str = "quotas";
 
 /// A ResourceQuota, as far as this plugin decides it.
 #[output]
-pub(crate) struct ResourceQuota {
+pub(crate) struct ResourceQuota<'a> {
     api_version: &'static str,
     kind: &'static str,
     metadata: QuotaMetadata,
-    spec: Spec,
+    spec: Spec<'a>,
 }
 
 #[output]
@@ -23,13 +23,13 @@ struct QuotaMetadata {
 }
 
 #[output]
-struct Spec {
-    hard: BTreeMap<String, String>,
+struct Spec<'a> {
+    hard: Limits<'a>,
 }
 
-impl ResourceQuota {
+impl<'a> ResourceQuota<'a> {
     /// The quota with these limits for the namespace of a profile.
-    pub(crate) fn new(profile: String, hard: BTreeMap<String, String>) -> Self {
+    pub(crate) fn new(profile: String, hard: Limits<'a>) -> Self {
         Self {
             api_version: "v1",
             kind: "ResourceQuota",

@@ -373,3 +373,8 @@ fn the_manifest_asks_for_no_more_than_is_needed() {
     assert_eq!(ReevePlugin::describe(b"{}"), Ok(expected));
     assert_eq!(ReevePlugin::metadata().name, "quotas");
 }
+
+#[test]
+fn built_in_limits_are_in_the_order_of_their_names() {
+    assert!(crate::hard::DEFAULTS.is_sorted());
+}
