@@ -14,7 +14,7 @@ use reeve_core::ownership::plugin_selector;
 use reeve_core::plan::{Policy, Schemas};
 use reeve_core::prune;
 use reeve_core::selector::Selector;
-use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
+use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata, ObjectReference};
 use reeve_engine::{Component, Limits};
 use reeve_outside::signature::VerifyingKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -152,6 +152,15 @@ impl Active {
     /// The resource of a kind of the manifest.
     pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.resources.get(kind)
+    }
+
+    /// Whether an object is in a namespace. Of a kind that is not served yet, the object
+    /// itself says best.
+    pub(crate) fn is_namespaced(&self, object: &ObjectReference) -> bool {
+        match self.resource(&object.kind) {
+            Some(resource) => resource.namespaced,
+            None => object.namespace.is_some(),
+        }
     }
 }
 

@@ -69,11 +69,7 @@ impl Runner {
         };
         let reads = reads?;
         let outcome = outcome.map_err(failure_problem)?;
-        // Of a kind that is not served yet, the object itself says best.
-        let namespaced = |object: &ObjectReference| match active.resource(&object.kind) {
-            Some(resource) => resource.namespaced,
-            None => object.namespace.is_some(),
-        };
+        let namespaced = |object: &ObjectReference| active.is_namespaced(object);
         let mut desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
             .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
         self.check_places(&desired)?;

@@ -107,7 +107,6 @@ impl Runner {
         let mut feed = Feed::new(unit, active, primary, snapshot);
         let (mut last, mut change) = (second, String::new());
         for _ in 0..STEPS {
-            // One that fails may wait for what only time, or somebody else, can bring.
             let Answer {
                 said: Said::Outcome(outcome),
                 reads: Some(reads),
@@ -123,15 +122,14 @@ impl Runner {
             if documents || next.said == last.said {
                 return Ok(());
             }
-            if let Said::Outcome(next) = &next.said {
-                change = difference(outcome, next);
-            }
+            // One that fails may wait for what only time, or somebody else, can bring.
+            let Said::Outcome(wanted) = &next.said else {
+                return Ok(());
+            };
+            change = difference(outcome, wanted);
             last = next;
         }
-        match last.said {
-            Said::Outcome(_) => Err(restless(&unit.primary, &change)),
-            _ => Ok(()),
-        }
+        Err(restless(&unit.primary, &change))
     }
 }
 

@@ -79,10 +79,7 @@ impl<'a> Feed<'a> {
 
     fn prepare(&self, outcome: &Outcome) -> Option<Vec<Wanted>> {
         let active = self.active;
-        let namespaced = |object: &ObjectReference| match active.resource(&object.kind) {
-            Some(resource) => resource.namespaced,
-            None => object.namespace.is_some(),
-        };
+        let namespaced = |object: &ObjectReference| active.is_namespaced(object);
         let primary = &self.owner.unit.primary;
         let desired = Desired::check(outcome.clone(), &active.manifest, primary, namespaced);
         let live = |reference: &ObjectReference| self.live(reference).map(|live| live.whole());
