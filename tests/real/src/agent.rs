@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
+use crate::pod::{Account, Pod};
 use crate::ports::free_port;
 use crate::server::Server;
 
@@ -67,7 +68,32 @@ impl Agent {
         further: &[String],
     ) -> Result<Self> {
         let environment = ["RUST_LOG=debug".to_owned()];
-        Self::start_in(cluster, "reeve", kubeconfig, further, &environment)
+        let started = Started {
+            before: &environment,
+            ..Started::with(kubeconfig)
+        };
+        Self::start_as(cluster, "reeve", &started, further)
+    }
+
+    /// Starts `reeve run` in the surroundings of a pod of this account: where the cluster
+    /// is, it has to find out for itself. Returns at once.
+    ///
+    /// # Errors
+    ///
+    /// When what pods are given cannot be written, or there is no `reeve` binary beside
+    /// the test.
+    pub fn start_in_pod(
+        cluster: &ControlPlane,
+        pod: Pod,
+        account: &Account<'_>,
+        further: &[String],
+    ) -> Result<Self> {
+        let before = pod.surroundings(cluster, account)?;
+        let started = Started {
+            before: &before,
+            kubeconfig: None,
+        };
+        Self::start_as(cluster, "reeve", &started, further)
     }
 
     /// As [`Agent::start_with`], with a name for its log: each of several agents has
@@ -82,15 +108,14 @@ impl Agent {
         kubeconfig: &Path,
         further: &[String],
     ) -> Result<Self> {
-        Self::start_in(cluster, name, kubeconfig, further, &[])
+        Self::start_as(cluster, name, &Started::with(kubeconfig), further)
     }
 
-    fn start_in(
+    fn start_as(
         cluster: &ControlPlane,
         name: &'static str,
-        kubeconfig: &Path,
+        started: &Started<'_>,
         further: &[String],
-        environment: &[String],
     ) -> Result<Self> {
         static CACHES: AtomicUsize = AtomicUsize::new(0);
         let health_port = free_port()?;
@@ -106,13 +131,15 @@ impl Agent {
         let compiled = Compiled::beside(&binary)?;
         compiled.give(&cache)?;
         // `env` becomes the program that it is given.
-        let mut arguments = environment.to_vec();
+        let mut arguments = started.before.to_vec();
         arguments.extend([
             binary.display().to_string(),
             "run".to_owned(),
             format!("--health-address=127.0.0.1:{health_port}"),
-            format!("--kubeconfig={}", kubeconfig.display()),
         ]);
+        if let Some(kubeconfig) = started.kubeconfig {
+            arguments.push(format!("--kubeconfig={}", kubeconfig.display()));
+        }
         if told.is_none() {
             arguments.push(format!("--cache={}", cache.display()));
         }
@@ -233,6 +260,22 @@ impl Drop for Agent {
         }
         if let Err(error) = self.compiled.take(&self.cache) {
             eprintln!("what the agent compiled is not shared: {error:#}");
+        }
+    }
+}
+
+/// How an agent is started, beyond its arguments.
+struct Started<'a> {
+    /// For `env`: variables, and a program that becomes the agent.
+    before: &'a [String],
+    kubeconfig: Option<&'a Path>,
+}
+
+impl<'a> Started<'a> {
+    fn with(kubeconfig: &'a Path) -> Self {
+        Self {
+            before: &[],
+            kubeconfig: Some(kubeconfig),
         }
     }
 }

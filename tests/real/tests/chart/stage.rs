@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use reeve_real::{ADMIN, Agent, ControlPlane, eventually};
+use reeve_real::{ADMIN, Account, Agent, ControlPlane, Pod, eventually};
 use reeve_test_support::samples;
 use serde_json::Value;
 
@@ -76,11 +76,11 @@ impl Stage {
     }
 
     /// Starts the agent as its pod would be: as the chart's ServiceAccount, with a
-    /// token that the API server gave, and with the chart's configuration.
+    /// token that the API server gave, and with the chart's configuration. Where the
+    /// system allows it, it also finds the cluster as a pod does.
     pub(crate) fn start_agent(&mut self) -> Result<()> {
         drop(self.agent.take());
         let token = self.kubectl(&["create", "token", "reeve", "-n", NAMESPACE])?;
-        let kubeconfig = self.cluster.kubeconfig_with_token("reeve", token.trim())?;
         let config = self
             .get("configmap", NAMESPACE, "reeve-config")?
             .context("no configuration")?;
@@ -93,7 +93,20 @@ impl Stage {
             format!("--cache={}", self.file("cache").display()),
             "--leader-elect".to_owned(),
         ];
-        self.agent = Some(Agent::start_with(&self.cluster, &kubeconfig, &arguments)?);
+        let cluster = &self.cluster;
+        self.agent = Some(match Pod::possible() {
+            Some(pod) => {
+                let account = Account {
+                    namespace: NAMESPACE,
+                    token: token.trim(),
+                };
+                Agent::start_in_pod(cluster, pod, &account, &arguments)?
+            }
+            None => {
+                let kubeconfig = cluster.kubeconfig_with_token("reeve", token.trim())?;
+                Agent::start_with(cluster, &kubeconfig, &arguments)?
+            }
+        });
         eventually("the agent is ready", || {
             let agent = self.agent.as_ref().context("no agent")?;
             ensure!(agent.is_ready()?, "{}", agent.log_tail());
