@@ -5,23 +5,33 @@ use reeve_build::{Builder, PluginCrate, Profile};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Where cargo works, below the root of the workspace.
+const TARGET: &str = "target";
+
 /// Where built components are, below the root of the workspace.
 const BUILT: &str = "target/plugins";
 
 /// The component of the plugin in `folder`: `target/plugins/<name>.wasm` of its
 /// workspace.
 ///
-/// It is built when it is missing, or older than the plugin's own sources. What
-/// the plugin depends on is not looked at: after a change there, build it again.
+/// It is built when it is missing, or older than what it was built from: the plugin's own
+/// sources, those of the crates that it depends on by path, and the lock file.
 pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
     let name = folder.file_name().unwrap_or_default();
     let root = workspace_root(folder);
     let component = root.join(BUILT).join(name).with_extension("wasm");
+    let inputs = reeve_build::inputs(&root.join(TARGET), &name.to_string_lossy());
+    let inputs = inputs.unwrap_or_default();
     let built = component
         .metadata()
         .and_then(|metadata| metadata.modified())
         .ok();
-    let is_new = built.is_some_and(|built| newest(folder).is_none_or(|source| source <= built));
+    let is_new = built.is_some_and(|built| {
+        let newest = newest(root, folder);
+        newest.is_none_or(|newest| newest <= built)
+            // One that is gone was changed as well.
+            && inputs.iter().all(|input| changed(input).is_some_and(|input| input <= built))
+    });
     if is_new {
         return Ok(component);
     }
@@ -45,13 +55,16 @@ fn workspace_root(folder: &Path) -> &Path {
     locked.last().unwrap_or(folder)
 }
 
-/// When a source was last changed. Scenarios are none.
-fn newest(folder: &Path) -> Option<SystemTime> {
-    let manifest = changed(&folder.join("Cargo.toml"));
-    manifest
-        .into_iter()
-        .chain(newest_below(&folder.join("src")))
-        .max()
+/// When a source of the plugin itself was last changed, or what the workspace says of
+/// crates. Scenarios are none.
+fn newest(root: &Path, folder: &Path) -> Option<SystemTime> {
+    let said = [
+        folder.join("Cargo.toml"),
+        root.join("Cargo.toml"),
+        root.join("Cargo.lock"),
+    ];
+    let said = said.iter().filter_map(|file| changed(file));
+    said.chain(newest_below(&folder.join("src"))).max()
 }
 
 fn newest_below(folder: &Path) -> Option<SystemTime> {

@@ -19,6 +19,7 @@
 mod cargo;
 mod component;
 mod error;
+mod inputs;
 mod source;
 mod target;
 
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use component::Component;
 pub use error::BuildError;
+pub use inputs::inputs;
 pub use source::PluginCrate;
 
 /// The only target a plugin is built for: no operating system, so that every

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use reeve_build::{BuildError, Builder, PluginCrate, Profile};
+use reeve_build::{BuildError, Builder, PluginCrate, Profile, inputs};
 use tempfile::TempDir;
 
 const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]\n";
@@ -63,6 +63,31 @@ fn the_crate_tells_its_name_and_version() {
     let plugin = PluginCrate::open(folder.path()).unwrap();
     assert_eq!((plugin.name(), plugin.version()), ("sample", "1.2.3"));
     assert_eq!(plugin.folder(), folder.path().canonicalize().unwrap());
+}
+
+#[test]
+fn what_a_component_was_built_from_has_what_it_depends_on() {
+    let library = crate_with("", "pub fn used() -> u32 { 7 }").unwrap();
+    let path = library.path().display();
+    let dependency =
+        format!("{CDYLIB}[dependencies.used]\npath = \"{path}\"\npackage = \"sample\"\n");
+    let folder = crate_with(&dependency, "pub use used::used;").unwrap();
+    let manifest = folder.path().join("Cargo.toml");
+    let renamed = fs::read_to_string(&manifest).unwrap();
+    let renamed = renamed.replacen("\"sample\"", "\"a-plugin\"", 1);
+    fs::write(&manifest, renamed).unwrap();
+
+    let plugin = PluginCrate::open(folder.path()).unwrap();
+    assert!(inputs(plugin.target(), plugin.name()).is_none());
+    Builder::new(Profile::Release)
+        .quiet()
+        .build(&plugin)
+        .unwrap();
+    let files = inputs(plugin.target(), plugin.name()).unwrap();
+    for crate_of in [&folder, &library] {
+        let source = crate_of.path().canonicalize().unwrap().join("src/lib.rs");
+        assert!(files.contains(&source), "{source:?} is not among {files:?}");
+    }
 }
 
 #[test]
