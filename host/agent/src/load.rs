@@ -151,16 +151,27 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
-        let mut prepared = self.prepare(plugin, artifact, policy, contributes).await?;
+        // Commands in messages name the agent.
+        let (prepared, _) = tokio::join!(
+            self.prepare(plugin, artifact, policy, contributes),
+            self.cluster.own_user(),
+        );
+        let mut prepared = prepared?;
         prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
-        self.check_consent(plugin, &prepared.account).await?;
-        let ungranted = self.check_grants(plugin, &prepared).await?;
+        // One after the other they would take as long as the rest of a load.
+        let (consent, ungranted, powerless) = tokio::join!(
+            self.check_consent(plugin, &prepared.account),
+            self.check_grants(plugin, &prepared),
+            self.powerless(plugin, &prepared.account),
+        );
+        consent?;
+        let (ungranted, powerless) = (ungranted?, powerless?);
         let active = self.open(plugin, prepared).await?;
         let standing = Standing {
             ungranted,
-            powerless: self.powerless(plugin, &active.account).await?,
+            powerless,
             may_hold: self.may_hold(&active).await?,
             outdated: false,
             left: self.left(plugin, &active, places).await,

@@ -15,15 +15,15 @@ use crate::ownership::strip;
 use crate::path::{Path, PathElement};
 use crate::schema::Schema;
 use crate::set::FieldSet;
-use crate::typed::field_set;
+use crate::typed::{field_set, is_plainly_owned};
 use crate::value;
 
 /// Whether every field of `desired` is owned in `fields_v1`.
 ///
 /// `desired` is the body of an apply; `fields_v1` is the entry of the manager
 /// that applied it. What identifies an object (`apiVersion`, `kind`, name,
-/// namespace and the like) is not looked at, since nobody owns it. Malformed
-/// sets own nothing.
+/// namespace and the like) is not looked at, since nobody owns it. What is malformed
+/// in a set owns nothing.
 ///
 /// Something owned as a leaf counts as owned with all below it. An empty list
 /// counts as owned only where the set has it, which it never has when the list
@@ -34,6 +34,11 @@ pub fn covers(fields_v1: &Value, desired: &Value) -> bool {
 
 /// [`covers`] for objects of a known type: exact.
 pub fn covers_typed(schema: &Schema, fields_v1: &Value, desired: &Value) -> bool {
+    // Nearly always so: an object that was applied is as it was applied.
+    is_plainly_owned(schema, fields_v1, desired) || covers_exactly(schema, fields_v1, desired)
+}
+
+fn covers_exactly(schema: &Schema, fields_v1: &Value, desired: &Value) -> bool {
     FieldSet::from_fields_v1(fields_v1).is_ok_and(|set| {
         strip(&field_set(schema, desired))
             .difference(&set)
@@ -297,6 +302,44 @@ mod tests {
         let schema = crate::builtin::schema("", "v1", "ConfigMap").unwrap();
         assert!(covers_typed(schema, &fields, &desired));
         assert!(!covers_typed(schema, &json!({"f:data": {}}), &desired));
+    }
+
+    #[test]
+    fn what_is_seen_at_once_is_what_is_so() {
+        let schema = crate::builtin::schema("", "v1", "Pod").unwrap();
+        let desired = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "n", "uid": "u", "labels": {"a": "1", "b": "2"}, "annotations": {},
+                "ownerReferences": [{"uid": "o", "name": "n", "controller": true}],
+                "finalizers": ["x/y"],
+            },
+            "spec": {
+                "nodeSelector": {"a": "b"},
+                "containers": [{
+                    "name": "c", "args": ["1"],
+                    "ports": [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}],
+                }],
+                "securityContext": {},
+            },
+        });
+        let whole = strip(&field_set(schema, &desired));
+        let as_v1 = |set: &FieldSet| set.to_fields_v1();
+        let owned = as_v1(&whole);
+        assert!(is_plainly_owned(schema, &owned, &desired), "{owned}");
+        let paths: Vec<Path> = whole.iter().collect();
+        assert!(paths.len() > 12, "{paths:?}");
+        for path in paths {
+            let lacking = as_v1(&whole.difference(&[path.clone()].into_iter().collect()));
+            assert!(!is_plainly_owned(schema, &lacking, &desired), "{path}");
+            assert!(!covers_exactly(schema, &lacking, &desired), "{path}");
+        }
+        // Items that cannot be told apart are looked at closer.
+        let twice = json!({"spec": {"containers": [{"name": "c"}, {"name": "c"}]}});
+        let owned =
+            json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}}}}});
+        assert!(!is_plainly_owned(schema, &owned, &twice));
+        assert!(covers_typed(schema, &owned, &twice));
     }
 
     #[test]

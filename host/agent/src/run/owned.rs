@@ -15,9 +15,9 @@ const PHANTOM: &str = "f:";
 /// marked as taken apart of which it has lost everything.
 pub(super) fn owned_fields(object: &Object, manager: &str) -> Option<Value> {
     let mut ours = object.manager_fields(manager)?;
-    // Parsing what others own is dear. Where nobody else has fields and no map is empty,
-    // there is nothing to tell apart.
-    let shared = object.managers().len() > 1 || may_have_empty_map(object.json());
+    // Parsing what others own is dear. Where nobody else has fields and no map of ours is
+    // empty, there is nothing to tell apart.
+    let shared = object.managers().len() > 1 || may_have_emptied(&ours, object.json());
     if shared && has_bare(&ours) {
         let entries: Vec<Value> = object
             .managed_fields()
@@ -33,10 +33,31 @@ pub(super) fn owned_fields(object: &Object, manager: &str) -> Option<Value> {
     Some(ours)
 }
 
-/// Whether a map in this JSON is empty; it may also be a text that looks like one.
-fn may_have_empty_map(json: &str) -> bool {
-    let mut opened = json.split('{').skip(1);
-    opened.any(|rest| rest.trim_start().starts_with('}'))
+/// Whether a map in this JSON is empty that is in `ours` as a whole; it may also be a text
+/// that looks like one, or a map of the same name elsewhere.
+fn may_have_emptied(ours: &Value, json: &str) -> bool {
+    let mut braces = json.match_indices('{');
+    braces.any(|(at, _)| {
+        let (before, rest) = json.split_at(at);
+        rest[1..].trim_start().starts_with('}')
+            && name_before(before).is_none_or(|name| has_bare_named(ours, name))
+    })
+}
+
+/// The name of the field whose value comes next, where that is written plainly.
+fn name_before(json: &str) -> Option<&str> {
+    let quoted = json.trim_end().strip_suffix(':')?.trim_end();
+    let (before, name) = quoted.strip_suffix('"')?.rsplit_once('"')?;
+    let escaped = before.ends_with('\\') || name.contains('\\');
+    (!escaped).then_some(name)
+}
+
+/// Whether a set names a field of this name and nothing below it.
+fn has_bare_named(set: &Value, name: &str) -> bool {
+    let mut fields = set.as_object().into_iter().flatten();
+    fields.any(|(key, below)| {
+        (is_bare(below) && key.strip_prefix("f:") == Some(name)) || has_bare_named(below, name)
+    })
 }
 
 /// Whether a set names a direct part of the object and nothing below it.
@@ -89,14 +110,23 @@ mod tests {
     }
 
     #[test]
-    fn empty_maps_are_seen_however_they_are_written() {
+    fn empty_maps_of_ours_are_seen_however_they_are_written() {
+        let ours = json!({"f:spec": {"f:a": {}, "f:x": {"f:spec": {}}}, "f:s{": {}});
         for (json, empty) in [
-            (r#"{"spec":{}}"#, true),
-            ("{\"spec\": {\n }}", true),
+            (r#"{"spec":{"a":{}}}"#, true),
+            ("{\"spec\": {\"a\" : {\n }}}", true),
+            // Elsewhere, or a text: it is looked at closer.
+            (r#"{"a":{}}"#, true),
             (r#"{"text":"{}"}"#, true),
+            (r#"{"text":"\"a\":{}"}"#, true),
+            (r#"{"list":[{}]}"#, true),
+            (r#"{"s{":{}}"#, true),
+            (r#"{"a\"":{}}"#, true),
+            // Nobody's, or not empty.
+            (r#"{"spec":{"a":{"b":1}},"status":{}}"#, false),
             (r#"{"spec":{"a":[]},"b":null}"#, false),
         ] {
-            assert_eq!(may_have_empty_map(json), empty, "{json}");
+            assert_eq!(may_have_emptied(&ours, json), empty, "{json}");
         }
     }
 

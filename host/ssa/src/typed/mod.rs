@@ -8,6 +8,7 @@ mod compare;
 mod fields;
 mod items;
 mod merge;
+mod owned;
 mod reconcile;
 mod remove;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use self::remove::remove;
 pub use self::validate::{Duplicates, TypeError, TypeErrors, validate};
 
 pub(crate) use self::fields::with_named_fields;
+pub(crate) use self::owned::is_plainly_owned;
 pub(crate) use self::reconcile::reconcile;
 
 use serde_json::{Map as JsonMap, Value};
