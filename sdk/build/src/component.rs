@@ -8,6 +8,7 @@ use wasm_encoder::{Encode, RawSection};
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
+use crate::inputs::Inputs;
 use crate::{BuildError, Profile};
 
 /// A built component, in memory.
@@ -15,6 +16,7 @@ use crate::{BuildError, Profile};
 pub struct Component {
     name: String,
     bytes: Vec<u8>,
+    inputs: Inputs,
 }
 
 impl Component {
@@ -24,6 +26,7 @@ impl Component {
         name: &str,
         module: &[u8],
         profile: Profile,
+        inputs: Inputs,
     ) -> Result<Self, BuildError> {
         let malformed = |source| BuildError::Malformed {
             name: name.to_owned(),
@@ -43,6 +46,7 @@ impl Component {
         Ok(Self {
             name: name.to_owned(),
             bytes,
+            inputs,
         })
     }
 
@@ -65,21 +69,24 @@ impl Component {
     ///
     /// The file appears whole or not at all, so a program that watches the path
     /// never reads half a component. An identical file is left untouched, with
-    /// its time of change. Returns whether anything was written.
+    /// its time of change. Beside it stands what it was built from, for
+    /// [`is_current`](crate::is_current). Returns whether the component was written.
     ///
     /// # Errors
     ///
     /// When the folder or the file cannot be written.
     pub fn write_to(&self, destination: impl AsRef<Path>) -> Result<bool, BuildError> {
         let destination = destination.as_ref();
-        if fs::read(destination).is_ok_and(|present| present == self.bytes) {
-            return Ok(false);
-        }
-        write_whole(destination, &self.bytes).map_err(|source| BuildError::Write {
+        let failed = |source| BuildError::Write {
             path: destination.to_owned(),
             source,
-        })?;
-        Ok(true)
+        };
+        let differs = !fs::read(destination).is_ok_and(|present| present == self.bytes);
+        if differs {
+            write_whole(destination, &self.bytes).map_err(failed)?;
+        }
+        self.inputs.write_beside(destination).map_err(failed)?;
+        Ok(differs)
     }
 }
 
@@ -145,7 +152,12 @@ fn drop_custom_sections(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
     use wasm_encoder::{CustomSection, Module, TypeSection};
+
+    fn inputs() -> Inputs {
+        Inputs::of_module(Path::new("/none"), [], "/none".into(), SystemTime::now())
+    }
 
     fn module(custom: &[&str]) -> Vec<u8> {
         let mut module = Module::new();
@@ -194,7 +206,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_module_are_named_as_such() {
-        let error = Component::from_module("odd", b"no wasm", Profile::Release).unwrap_err();
+        let error =
+            Component::from_module("odd", b"no wasm", Profile::Release, inputs()).unwrap_err();
         assert!(matches!(error, BuildError::Malformed { .. }), "{error}");
         assert_eq!(error.to_string(), "the module of odd is malformed");
     }
@@ -206,11 +219,18 @@ mod tests {
         let component = Component {
             name: "x".to_owned(),
             bytes: b"bytes".to_vec(),
+            inputs: inputs(),
         };
         assert!(component.write_to(&path).unwrap());
         assert!(!component.write_to(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"bytes");
-        let beside = fs::read_dir(path.parent().unwrap()).unwrap().count();
-        assert_eq!(beside, 1, "no temporary file stays behind");
+        let beside = fs::read_dir(path.parent().unwrap()).unwrap();
+        let mut names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            ["x.inputs", "x.wasm"],
+            "no temporary file stays behind"
+        );
     }
 }

@@ -25,10 +25,13 @@ mod target;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use inputs::Inputs;
 
 pub use component::Component;
 pub use error::BuildError;
-pub use inputs::inputs;
+pub use inputs::is_current;
 pub use source::PluginCrate;
 
 /// The only target a plugin is built for: no operating system, so that every
@@ -83,9 +86,10 @@ impl Builder {
     /// `cdylib`, or the module does not implement the world it claims.
     pub fn build(&self, plugin: &PluginCrate) -> Result<Component, BuildError> {
         target::ensure_installed(plugin.folder())?;
+        let begun = SystemTime::now();
         let modules = cargo::compile(&[plugin], self.profile, self.quiet)?;
         let module = modules.into_iter().next().unwrap_or_default();
-        self.component(plugin, module)
+        self.component(plugin, module, begun)
     }
 
     /// Builds all of `plugins` into components, in the same order. Those of one
@@ -96,6 +100,7 @@ impl Builder {
     /// Those of [`Self::build`], for the first that fails.
     pub fn build_all(&self, plugins: &[PluginCrate]) -> Result<Vec<Component>, BuildError> {
         let mut built = BTreeMap::new();
+        let begun = SystemTime::now();
         for plugin in plugins {
             if built.contains_key(plugin.folder()) {
                 continue;
@@ -114,17 +119,23 @@ impl Builder {
             .iter()
             .map(|plugin| {
                 let module = built.get(plugin.folder()).cloned().unwrap_or_default();
-                self.component(plugin, module)
+                self.component(plugin, module, begun)
             })
             .collect()
     }
 
-    fn component(&self, plugin: &PluginCrate, module: PathBuf) -> Result<Component, BuildError> {
+    fn component(
+        &self,
+        plugin: &PluginCrate,
+        module: PathBuf,
+        begun: SystemTime,
+    ) -> Result<Component, BuildError> {
+        let inputs = Inputs::of_module(&module, plugin.manifests(), plugin.lock_file(), begun);
         let bytes = std::fs::read(&module).map_err(|source| BuildError::ReadModule {
             path: module,
             source,
         })?;
-        Component::from_module(plugin.name(), &bytes, self.profile)
+        Component::from_module(plugin.name(), &bytes, self.profile, inputs)
     }
 
     /// Builds `plugin` and writes the component to `destination`; see

@@ -87,6 +87,15 @@ impl PluginCrate {
         self.folder.join("Cargo.toml")
     }
 
+    /// What says which crates the crate is built from, and how.
+    pub(crate) fn manifests(&self) -> [PathBuf; 2] {
+        [self.manifest(), self.workspace_manifest()]
+    }
+
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.workspace.join("Cargo.lock")
+    }
+
     pub(crate) fn workspace_manifest(&self) -> PathBuf {
         self.workspace.join("Cargo.toml")
     }

@@ -6,8 +6,9 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
-use reeve_build::{BuildError, Builder, PluginCrate, Profile, inputs};
+use reeve_build::{BuildError, Builder, PluginCrate, Profile, is_current};
 use tempfile::TempDir;
 
 const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]\n";
@@ -66,7 +67,7 @@ fn the_crate_tells_its_name_and_version() {
 }
 
 #[test]
-fn what_a_component_was_built_from_has_what_it_depends_on() {
+fn a_component_is_current_until_something_that_it_was_built_from_changes() {
     let library = crate_with("", "pub fn used() -> u32 { 7 }").unwrap();
     let path = library.path().display();
     let dependency =
@@ -77,17 +78,28 @@ fn what_a_component_was_built_from_has_what_it_depends_on() {
     let renamed = renamed.replacen("\"sample\"", "\"a-plugin\"", 1);
     fs::write(&manifest, renamed).unwrap();
 
-    let plugin = PluginCrate::open(folder.path()).unwrap();
-    assert!(inputs(plugin.target(), plugin.name()).is_none());
-    Builder::new(Profile::Release)
-        .quiet()
-        .build(&plugin)
-        .unwrap();
-    let files = inputs(plugin.target(), plugin.name()).unwrap();
-    for crate_of in [&folder, &library] {
-        let source = crate_of.path().canonicalize().unwrap().join("src/lib.rs");
-        assert!(files.contains(&source), "{source:?} is not among {files:?}");
+    let component = folder.path().join("built/other-name.wasm");
+    let build = || {
+        let plugin = PluginCrate::open(folder.path()).unwrap();
+        let builder = Builder::new(Profile::Release).quiet();
+        builder.build_to(&plugin, &component).unwrap();
+    };
+    assert!(!is_current(&component));
+    build();
+    assert!(is_current(&component));
+    let own = folder.path().join("src/lib.rs");
+    let others = library.path().join("src/lib.rs");
+    let lock = folder.path().join("Cargo.lock");
+    for input in [own, others.clone(), manifest, lock] {
+        let file = fs::File::options().append(true).open(&input).unwrap();
+        file.set_modified(SystemTime::now()).unwrap();
+        assert!(!is_current(&component), "{input:?} was changed");
+        // The bytes are the same, and it is current all the same.
+        build();
+        assert!(is_current(&component), "{input:?} was built anew");
     }
+    fs::remove_file(others).unwrap();
+    assert!(!is_current(&component), "a file is gone");
 }
 
 #[test]
