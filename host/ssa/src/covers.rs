@@ -22,8 +22,8 @@ use crate::value;
 ///
 /// `desired` is the body of an apply; `fields_v1` is the entry of the manager
 /// that applied it. What identifies an object (`apiVersion`, `kind`, name,
-/// namespace and the like) is not looked at, since nobody owns it. What is malformed
-/// in a set owns nothing.
+/// namespace and the like) is not looked at, since nobody owns it. Malformed
+/// sets own nothing.
 ///
 /// Something owned as a leaf counts as owned with all below it. An empty list
 /// counts as owned only where the set has it, which it never has when the list
@@ -32,7 +32,8 @@ pub fn covers(fields_v1: &Value, desired: &Value) -> bool {
     FieldSet::from_fields_v1(fields_v1).is_ok_and(|set| Walk::of(&set, desired).complete)
 }
 
-/// [`covers`] for objects of a known type: exact.
+/// [`covers`] for objects of a known type: exact. What is malformed in a set may be passed
+/// over, where all that is looked for is beside it.
 pub fn covers_typed(schema: &Schema, fields_v1: &Value, desired: &Value) -> bool {
     // Nearly always so: an object that was applied is as it was applied.
     is_plainly_owned(schema, fields_v1, desired) || covers_exactly(schema, fields_v1, desired)

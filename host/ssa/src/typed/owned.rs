@@ -12,7 +12,8 @@ use crate::schema::{List, Map, Schema, TypeRef};
 
 /// Whether `owned`, a set as fieldsV1, has every field of [`field_set`](super::field_set)
 /// but those that nobody owns. No for an answer may be wrong, and only means to look
-/// closer: neither of the two sets is built here.
+/// closer: neither of the two sets is built here. What is malformed elsewhere in `owned` is
+/// not noticed.
 pub(crate) fn is_plainly_owned(schema: &Schema, owned: &Value, object: &Value) -> bool {
     let atom = schema.atom(schema.root);
     let (Some(map), Some(fields)) = (atom.map.as_ref(), object.as_object()) else {
@@ -22,25 +23,29 @@ pub(crate) fn is_plainly_owned(schema: &Schema, owned: &Value, object: &Value) -
         schema,
         key: String::new(),
     };
-    let is_metadata = |name: &str| identity::METADATA.contains(&name);
-    fields
-        .iter()
-        .filter(|(name, _)| !identity::OBJECT.contains(&name.as_str()))
-        .all(|(name, item)| match (name.as_str(), map.type_of(name)) {
-            (_, None) => true,
-            ("metadata", Some(ty)) => {
-                let below = walk.below(Some(owned), name);
-                let atom = schema.atom(ty);
-                let Some((map, fields)) = atom.map.as_ref().zip(item.as_object()) else {
-                    return false;
-                };
-                fields.iter().all(|(name, item)| {
-                    let nobodys = is_metadata(name) && !item.is_object() && !item.is_array();
-                    nobodys || walk.field(map, name, item, below)
-                })
-            }
-            (_, Some(_)) => walk.field(map, name, item, Some(owned)),
-        })
+    // These fields themselves, but not what is in them.
+    let is_nobodys = |names: &[&str], name: &str, item: &Value| {
+        names.contains(&name) && !item.is_object() && !item.is_array()
+    };
+    owned.is_object()
+        && fields
+            .iter()
+            .filter(|(name, item)| !is_nobodys(&identity::OBJECT, name, item))
+            .all(|(name, item)| match (name.as_str(), map.type_of(name)) {
+                (_, None) => true,
+                ("metadata", Some(ty)) => {
+                    let below = walk.below(Some(owned), name);
+                    let atom = schema.atom(ty);
+                    let Some((map, fields)) = atom.map.as_ref().zip(item.as_object()) else {
+                        return false;
+                    };
+                    fields.iter().all(|(name, item)| {
+                        is_nobodys(&identity::METADATA, name, item)
+                            || walk.field(map, name, item, below)
+                    })
+                }
+                (_, Some(_)) => walk.field(map, name, item, Some(owned)),
+            })
 }
 
 struct Walk<'s> {
@@ -100,4 +105,124 @@ impl Walk<'_> {
 fn is_member(owned: Option<&Value>) -> bool {
     let below = owned.and_then(Value::as_object);
     below.is_some_and(|below| below.is_empty() || below.contains_key("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::field_set;
+    use super::super::testing::schema;
+    use super::*;
+    use crate::ownership::strip;
+    use crate::set::FieldSet;
+
+    fn text() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(json!("a")),
+            Just(json!("b")),
+            Just(Value::Null),
+            Just(json!({}))
+        ]
+    }
+
+    fn texts() -> impl Strategy<Value = Value> {
+        prop::collection::btree_map("[ab]", text(), 0..3).prop_map(|map| json!(map))
+    }
+
+    fn field() -> impl Strategy<Value = (&'static str, Value)> {
+        let item = (0..2, prop::option::of("[xy]"), prop::option::of(text())).prop_map(
+            |(id, kind, value)| {
+                let mut item = json!({"id": id});
+                for (name, value) in [("kind", kind.map(Value::from)), ("value", value)] {
+                    if let Some(value) = value {
+                        item[name] = value;
+                    }
+                }
+                item
+            },
+        );
+        let list = |element: BoxedStrategy<Value>| prop::collection::vec(element, 0..4);
+        let lists = |name, element| list(element).prop_map(move |items| (name, json!(items)));
+        let structs = prop::collection::btree_map("[ab]", texts(), 0..3);
+        prop_oneof![
+            text().prop_map(|value| ("text", value)),
+            prop_oneof![Just(json!(1)), Just(Value::Null)].prop_map(|value| ("number", value)),
+            prop_oneof![texts(), text()].prop_map(|value| ("map", value)),
+            structs.prop_map(|value| ("structs", json!(value))),
+            texts().prop_map(|value| ("whole", value)),
+            lists("list", text().boxed()),
+            lists(
+                "set",
+                prop_oneof![Just(json!("a")), Just(json!("b"))].boxed()
+            ),
+            lists("items", item.boxed()),
+            prop_oneof![Just(json!(1)), text()].prop_map(|value| ("either", value)),
+            texts().prop_map(|value| ("free", value)),
+            Just(("unknown", json!({"a": [1]}))),
+        ]
+    }
+
+    fn object() -> impl Strategy<Value = Value> {
+        let metadata = prop_oneof![
+            Just(json!({"name": "n", "uid": "u"})),
+            Just(json!({"labels": {"a": "b"}, "finalizers": ["x/y"]})),
+            Just(json!({"name": {"not": "a name"}, "generation": null})),
+            Just(Value::Null),
+        ];
+        (
+            prop::collection::vec(field(), 0..5),
+            prop::option::of(metadata),
+            text(),
+        )
+            .prop_map(|(fields, metadata, kind)| {
+                let spec: serde_json::Map<String, Value> = fields
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect();
+                let mut object = json!({"apiVersion": "v1", "kind": kind, "spec": spec});
+                if let Some(metadata) = metadata {
+                    object["metadata"] = metadata;
+                }
+                object
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Yes is always right, whatever lacks and whatever is there besides; and it is
+        /// what is said of an object that is owned as it is, unless items of it cannot be
+        /// told apart.
+        #[test]
+        fn a_yes_is_right(
+            object in object(),
+            other in object(),
+            kept in prop::collection::vec(prop::bool::weighted(0.9), 40),
+        ) {
+            for schema in [&schema(), &Schema::untyped()] {
+                let whole = strip(&field_set(schema, &object));
+                let paths = whole.iter().zip(kept.iter().cycle());
+                let part: FieldSet = paths.filter(|(_, kept)| **kept).map(|(path, _)| path).collect();
+                for owned in [whole.clone(), part.clone(), part.union(&field_set(schema, &other))] {
+                    let exact = whole.difference(&owned).is_empty();
+                    let plain = is_plainly_owned(schema, &owned.to_fields_v1(), &object);
+                    prop_assert!(exact || !plain, "{} of {object}", owned.to_fields_v1());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_set_owns_nothing() {
+        let object = json!({"metadata": {"name": "n"}});
+        for (owned, answer) in [(json!({}), true), (json!("x"), false), (json!([]), false)] {
+            assert_eq!(
+                is_plainly_owned(&schema(), &owned, &object),
+                answer,
+                "{owned}"
+            );
+        }
+    }
 }
