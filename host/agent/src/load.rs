@@ -151,32 +151,35 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
-        // Commands in messages name the agent.
-        let (prepared, _) = tokio::join!(
+        let (mut prepared, ()) = tokio::try_join!(
             self.prepare(plugin, artifact, policy, contributes),
-            self.cluster.own_user(),
-        );
-        let mut prepared = prepared?;
+            self.learn_own_name(),
+        )?;
         prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
-        // One after the other they would take as long as the rest of a load.
-        let (consent, ungranted, powerless) = tokio::join!(
-            self.check_consent(plugin, &prepared.account),
-            self.check_grants(plugin, &prepared),
-            self.powerless(plugin, &prepared.account),
-        );
-        consent?;
-        let (ungranted, powerless) = (ungranted?, powerless?);
+        self.check_consent(plugin, &prepared.account).await?;
+        let ungranted = self.check_grants(plugin, &prepared).await?;
         let active = self.open(plugin, prepared).await?;
+        let (powerless, may_hold) = tokio::try_join!(
+            self.powerless(plugin, &active.account),
+            self.may_hold(&active),
+        )?;
         let standing = Standing {
             ungranted,
             powerless,
-            may_hold: self.may_hold(&active).await?,
+            may_hold,
             outdated: false,
             left: self.left(plugin, &active, places).await,
         };
         Ok((active, standing))
+    }
+
+    /// Finds out who the agent is, so that commands in messages name it. Not to be told is
+    /// no reason to wait with what needs nobody.
+    async fn learn_own_name(&self) -> Result<(), Problem> {
+        let _ = self.cluster.own_user().await;
+        Ok(())
     }
 
     /// Takes an artifact through the gates that only the component itself can fail,
