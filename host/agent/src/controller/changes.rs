@@ -16,9 +16,9 @@ use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, PluginStatus,
-    RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, ROLL_BACK_ANNOTATION, Reason,
-    SUSPEND_ANNOTATION, SYNC_ANNOTATION, Unit,
+    APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, PluginSpec,
+    PluginStatus, RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION, ROLL_BACK_ANNOTATION,
+    Reason, SUSPEND_ANNOTATION, SYNC_ANNOTATION, Unit,
 };
 use reeve_cluster::{Change, Object, ObjectChange, WatchSpec, WatchState};
 use reeve_core::health::{self, HEALTH_ANNOTATION};
@@ -290,6 +290,9 @@ impl Controller {
         let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
         let grown = plugin.contributions.record(kinds.unwrap_or_default());
         let was_suspended = plugin.is_suspended();
+        // Such an object is made for each plugin that has none, and says what held without it.
+        let says_nothing =
+            first_look && spec == PluginSpec::default() && object.status.is_none() && !other_words;
         let policy = (spec, object.generation);
         let mended = plugin.unreadable.take().is_some();
         let changed = plugin.policy.as_ref() != Some(&policy) || other_words || mended;
@@ -327,6 +330,8 @@ impl Controller {
             plugin.load_failures = 0;
         }
         let installed = plugin.is_installed();
+        let loads = plugin.active.is_some() || plugin.loading.is_some();
+        let goes_on = loads && says_nothing && !mended;
         if installed {
             plugin.is_installed_again();
         }
@@ -339,7 +344,7 @@ impl Controller {
         if changed && !installed && self.synced() {
             self.stop_plugin(&name);
         }
-        if installed && (changed || grown || asked_load) {
+        if installed && ((changed && !goes_on) || grown || asked_load) {
             self.start_load(&name);
         }
         self.tell_at_last(&name);
