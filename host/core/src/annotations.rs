@@ -14,9 +14,8 @@ pub struct Annotations<'a>(BTreeMap<&'a str, &'a str>);
 impl<'a> Annotations<'a> {
     /// Those of an object, which may be of any shape.
     pub fn of(object: &'a Value) -> Self {
-        object
-            .pointer("/metadata/annotations")
-            .and_then(Value::as_object)
+        object["metadata"]["annotations"]
+            .as_object()
             .into_iter()
             .flatten()
             .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

@@ -89,14 +89,15 @@ impl Controller {
                 primary = %unit.primary,
                 run = timer.number(),
             );
-            let job = async move {
+            // It is large, and would be moved from place to place.
+            let job = Box::pin(async move {
                 let ran = runner.run(run).await;
                 Done::Run {
                     unit: job_unit,
                     key: active.key.clone(),
                     ran: Box::new(ran),
                 }
-            };
+            });
             let handle = self.state.jobs.spawn(job.instrument(span));
             self.state.job_ids.insert(handle.id(), JobFor::Run(unit));
             self.state.run_handles.insert(handle.id(), (handle, timer));

@@ -197,8 +197,7 @@ impl Executor {
         let applied = self.cluster.apply(request).await;
         self.count(active, Verb::Apply, began, applied.as_ref().err());
         if let Err(error) = &applied {
-            let digest = body.pointer("/metadata/annotations");
-            let digest = digest.and_then(|all| all[APPLIED_ANNOTATION].as_str());
+            let digest = body["metadata"]["annotations"][APPLIED_ANNOTATION].as_str();
             let mark = Mark::Written {
                 before: before.map(|object| object.resource_version().to_owned()),
                 digest: digest.map(str::to_owned),

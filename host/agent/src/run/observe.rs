@@ -192,8 +192,8 @@ impl Observation {
 }
 
 fn has_rule(body: &Value) -> bool {
-    let annotations = body.pointer("/metadata/annotations");
-    annotations.is_some_and(|annotations| annotations.get(HEALTH_ANNOTATION).is_some())
+    let annotations = &body["metadata"]["annotations"];
+    annotations.get(HEALTH_ANNOTATION).is_some()
 }
 
 /// When a manager last applied an object, by the API server's clock.
