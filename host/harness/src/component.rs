@@ -16,7 +16,7 @@ pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
     let name = folder.file_name().unwrap_or_default();
     let root = workspace_root(folder);
     let component = root.join(BUILT).join(name).with_extension("wasm");
-    if is_current(&component) {
+    if is_current(&component, folder) {
         return Ok(component);
     }
     let failed = |source| Error::Build {

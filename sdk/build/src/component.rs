@@ -1,22 +1,21 @@
 //! From a core module to a component.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wasm_encoder::{Encode, RawSection};
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::inputs::Inputs;
-use crate::{BuildError, Profile};
+use crate::inputs::{self, Inputs};
+use crate::{BuildError, Profile, write_whole};
 
 /// A built component, in memory.
 #[derive(Clone, Debug)]
 pub struct Component {
     name: String,
     bytes: Vec<u8>,
-    inputs: Inputs,
+    inputs: Option<Inputs>,
 }
 
 impl Component {
@@ -26,7 +25,7 @@ impl Component {
         name: &str,
         module: &[u8],
         profile: Profile,
-        inputs: Inputs,
+        inputs: Option<Inputs>,
     ) -> Result<Self, BuildError> {
         let malformed = |source| BuildError::Malformed {
             name: name.to_owned(),
@@ -83,28 +82,15 @@ impl Component {
         };
         let differs = !fs::read(destination).is_ok_and(|present| present == self.bytes);
         if differs {
-            write_whole(destination, &self.bytes).map_err(failed)?;
+            write_whole(destination, &self.bytes, None).map_err(failed)?;
         }
-        self.inputs.write_beside(destination).map_err(failed)?;
+        match &self.inputs {
+            Some(inputs) => inputs.write_beside(destination),
+            None => inputs::forget(destination),
+        }
+        .map_err(failed)?;
         Ok(differs)
     }
-}
-
-fn write_whole(destination: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = destination.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // Beside the destination, since a rename does not cross file systems; with
-    // the process in its name, since two commands may build at once.
-    let mut beside = destination.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let result = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, destination));
-    if result.is_err() {
-        // The first failure is the one to report.
-        let _ = fs::remove_file(&beside);
-    }
-    result
 }
 
 /// The length of the magic number and the version, in modules and components.
@@ -155,8 +141,9 @@ mod tests {
     use std::time::SystemTime;
     use wasm_encoder::{CustomSection, Module, TypeSection};
 
-    fn inputs() -> Inputs {
-        Inputs::of_module(Path::new("/none"), [], "/none".into(), SystemTime::now())
+    fn inputs(folder: &Path) -> Option<Inputs> {
+        fs::write(folder.join("m.d"), "m: a.rs\n").unwrap();
+        Inputs::of_module(&folder.join("m"), [], "/none".into(), SystemTime::now())
     }
 
     fn module(custom: &[&str]) -> Vec<u8> {
@@ -206,8 +193,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_module_are_named_as_such() {
-        let error =
-            Component::from_module("odd", b"no wasm", Profile::Release, inputs()).unwrap_err();
+        let error = Component::from_module("odd", b"no wasm", Profile::Release, None).unwrap_err();
         assert!(matches!(error, BuildError::Malformed { .. }), "{error}");
         assert_eq!(error.to_string(), "the module of odd is malformed");
     }
@@ -219,7 +205,7 @@ mod tests {
         let component = Component {
             name: "x".to_owned(),
             bytes: b"bytes".to_vec(),
-            inputs: inputs(),
+            inputs: inputs(folder.path()),
         };
         assert!(component.write_to(&path).unwrap());
         assert!(!component.write_to(&path).unwrap());

@@ -3,10 +3,12 @@
 //! A component has a file beside it, `quotas.inputs` for `quotas.wasm`, with the path of each
 //! file that it was built from in a line of its own. The file is as old as that.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use crate::write_whole;
 
 /// What went into a build that began at some time.
 #[derive(Clone, Debug)]
@@ -18,53 +20,62 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// What cargo has read for a module, in the plugin's own crate and in those that it
     /// depends on by path, and these `manifests` and the `lock` file, which cargo does not
-    /// list. Crates from a registry change with the lock file.
+    /// list. Crates from a registry change with the lock file. None where cargo does not say.
     pub(crate) fn of_module(
         module: &Path,
         manifests: impl IntoIterator<Item = PathBuf>,
         lock: PathBuf,
         begun: SystemTime,
-    ) -> Self {
+    ) -> Option<Self> {
         // A rule of make: what is made, and what of.
-        let rule = fs::read_to_string(module.with_extension("d")).unwrap_or_default();
-        let list = rule.lines().next().and_then(|rule| rule.split_once(": "));
-        let mut files = list.map(|(_, list)| paths(list)).unwrap_or_default();
+        let rule = fs::read_to_string(module.with_extension("d")).ok()?;
+        let (_, list) = rule.lines().next()?.split_once(": ")?;
+        let mut files = paths(list);
         // Cargo itself writes it, before it reads any source.
         let begun = begun.max(changed(&lock).unwrap_or(begun));
         let manifests = manifests.into_iter().chain([lock]);
         files.extend(manifests.filter(|file| file.is_file()));
-        Self { files, begun }
+        Some(Self { files, begun })
     }
 
-    /// Writes them beside a component. Where that fails it is built once more the next time.
+    /// Writes them beside a component.
     pub(crate) fn write_beside(&self, component: &Path) -> io::Result<()> {
         let lines = self
             .files
             .iter()
             .map(|file| format!("{}\n", file.display()));
-        let list = component.with_extension(ENDING);
-        fs::write(&list, lines.collect::<String>())?;
         // What is saved while it is built is newer.
-        File::options()
-            .append(true)
-            .open(&list)?
-            .set_modified(self.begun)
+        let text = lines.collect::<String>();
+        write_whole(&list_of(component), text.as_bytes(), Some(self.begun))
     }
 }
 
-const ENDING: &str = "inputs";
+/// Forgets what a component was built from.
+pub(crate) fn forget(component: &Path) -> io::Result<()> {
+    match fs::remove_file(list_of(component)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
 
-/// Whether what a component was built from is unchanged since. Not if that is not known, or
-/// if one of the files is gone.
-pub fn is_current(component: &Path) -> bool {
-    let list = component.with_extension(ENDING);
+/// Whether what a component was built from is unchanged since, and is the plugin crate in
+/// this folder. Not if that is not known, or if one of the files is gone.
+pub fn is_current(component: &Path, folder: &Path) -> bool {
+    let list = list_of(component);
     let (Ok(built), Ok(files)) = (changed(&list), fs::read_to_string(&list)) else {
         return false;
     };
+    // One that was copied from elsewhere tells of the crate that is there.
+    let own = folder.join("Cargo.toml").canonicalize().unwrap_or_default();
     component.is_file()
+        && files.lines().any(|file| Path::new(file) == own)
         && files
             .lines()
             .all(|file| changed(Path::new(file)).is_ok_and(|changed| changed <= built))
+}
+
+fn list_of(component: &Path) -> PathBuf {
+    component.with_extension("inputs")
 }
 
 fn changed(file: &Path) -> io::Result<SystemTime> {

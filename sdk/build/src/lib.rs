@@ -22,12 +22,14 @@ mod error;
 mod inputs;
 mod source;
 mod target;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use inputs::Inputs;
+use whole::write_whole;
 
 pub use component::Component;
 pub use error::BuildError;

@@ -84,22 +84,33 @@ fn a_component_is_current_until_something_that_it_was_built_from_changes() {
         let builder = Builder::new(Profile::Release).quiet();
         builder.build_to(&plugin, &component).unwrap();
     };
-    assert!(!is_current(&component));
+    assert!(!is_current(&component, folder.path()));
     build();
-    assert!(is_current(&component));
+    assert!(is_current(&component, folder.path()));
     let own = folder.path().join("src/lib.rs");
     let others = library.path().join("src/lib.rs");
     let lock = folder.path().join("Cargo.lock");
     for input in [own, others.clone(), manifest, lock] {
         let file = fs::File::options().append(true).open(&input).unwrap();
         file.set_modified(SystemTime::now()).unwrap();
-        assert!(!is_current(&component), "{input:?} was changed");
+        assert!(
+            !is_current(&component, folder.path()),
+            "{input:?} was changed"
+        );
         // The bytes are the same, and it is current all the same.
         build();
-        assert!(is_current(&component), "{input:?} was built anew");
+        assert!(
+            is_current(&component, folder.path()),
+            "{input:?} was built anew"
+        );
     }
+    let elsewhere = crate_with(CDYLIB, "").unwrap();
+    assert!(
+        !is_current(&component, elsewhere.path()),
+        "of another crate"
+    );
     fs::remove_file(others).unwrap();
-    assert!(!is_current(&component), "a file is gone");
+    assert!(!is_current(&component, folder.path()), "a file is gone");
 }
 
 #[test]

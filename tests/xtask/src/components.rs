@@ -74,12 +74,12 @@ fn is_text_module(path: &Path) -> bool {
 fn remove_others(output: &Path, built: &[Built]) -> Result<()> {
     for entry in fs::read_dir(output)? {
         let path = entry?.path();
-        let inputs = path.extension().is_some_and(|ending| ending == "inputs");
-        let of = |built: &Built| match inputs {
-            true => built.path.file_stem() == path.file_stem(),
-            false => built.path == path,
+        let beside = path.extension().is_some_and(|ending| ending == "inputs");
+        let of = match beside {
+            true => path.with_extension("wasm"),
+            false => path.clone(),
         };
-        if !built.iter().any(of) {
+        if !built.iter().any(|built| built.path == of) {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
     }
