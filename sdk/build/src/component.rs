@@ -210,13 +210,23 @@ mod tests {
         assert!(component.write_to(&path).unwrap());
         assert!(!component.write_to(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"bytes");
-        let beside = fs::read_dir(path.parent().unwrap()).unwrap();
-        let mut names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
+        let beside = || {
+            let beside = fs::read_dir(path.parent().unwrap()).unwrap();
+            let mut names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
         assert_eq!(
-            names,
+            beside(),
             ["x.inputs", "x.wasm"],
-            "no temporary file stays behind"
+            "nothing else stays behind"
         );
+        // What it was built from is not known, and not said any more.
+        let component = Component {
+            inputs: None,
+            ..component
+        };
+        assert!(!component.write_to(&path).unwrap());
+        assert_eq!(beside(), ["x.wasm"]);
     }
 }

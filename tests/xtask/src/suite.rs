@@ -4,6 +4,7 @@
 //! hangs, and could not leave out the tests against real servers without
 //! compiling half of the workspace a second time with other features.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -140,6 +141,9 @@ impl Suite {
             "  {what}: {counts} ({:.0} s)",
             started.elapsed().as_secs_f32()
         );
+        for skipped in skips_in(&captured.output) {
+            eprintln!("!!! {what}: {skipped}");
+        }
         Ok(counts)
     }
 
@@ -171,7 +175,8 @@ impl Program {
 }
 
 /// What the programs of tests in a captured output counted. One that ended badly
-/// without having counted a failure crashed, which is one.
+/// without having counted a failure crashed, which is one. A test that says that it was
+/// skipped, which the test runner takes for one that passed, was skipped.
 pub(crate) fn counts_of(captured: &Captured) -> Counts {
     let mut counts = Counts::default();
     for line in captured.output.lines() {
@@ -179,11 +184,25 @@ pub(crate) fn counts_of(captured: &Captured) -> Counts {
             counts += counts_in(result);
         }
     }
+    let skipped = skips_in(&captured.output).len().min(counts.passed);
+    counts.passed -= skipped;
+    counts.skipped += skipped;
     if captured.failure.is_some() && counts.failed == 0 {
         counts.failed = 1;
     }
     counts
 }
+
+/// What tests in an output say that they have not done, and why; each thing once.
+pub(crate) fn skips_in(output: &str) -> BTreeSet<&str> {
+    let said = output
+        .lines()
+        .filter_map(|line| line.find(SKIPPED).map(|at| &line[at..]));
+    said.collect()
+}
+
+/// How a test begins to say that.
+const SKIPPED: &str = "SKIPPED: ";
 
 /// Reads "ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; …".
 fn counts_in(result: &str) -> Counts {
@@ -220,6 +239,20 @@ mod tests {
             test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
         let counts = counts_of(&captured(output, Some("exit status: 101")));
         assert_eq!(counts.to_string(), "14 passed, 3 failed, 1 skipped");
+    }
+
+    #[test]
+    fn what_is_skipped_has_not_passed() {
+        let output = "SKIPPED: no definitions\n\
+            test a ... SKIPPED: no definitions\n\
+            ok\n\
+            test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+        assert_eq!(
+            skips_in(output),
+            BTreeSet::from(["SKIPPED: no definitions"])
+        );
+        let counts = counts_of(&captured(output, None));
+        assert_eq!(counts.to_string(), "2 passed, 0 failed, 1 skipped");
     }
 
     #[test]
