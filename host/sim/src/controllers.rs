@@ -4,6 +4,7 @@
 //! nothing but writes, so it stands still when the cluster does, under any clock.
 
 mod aggregation;
+mod certificates;
 mod conditions;
 mod ending;
 mod garbage;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use self::ending::Ending;
 use self::graph::Graph;
 use crate::definitions;
+use crate::quotas;
 use crate::resource::Resource;
 use crate::rest::write::{Part, UnknownFields, Writer};
 use crate::server::Shared;
@@ -43,9 +45,12 @@ pub(crate) struct Controllers {
 impl Controllers {
     /// Those of a fork, which know what these know and go on from there.
     pub(crate) fn fork(&self) -> Self {
+        let mut work = self.work.lock().clone();
+        // It is served under another one, if at all.
+        work.has_certificate = false;
         Controllers {
             task: Mutex::default(),
-            work: Mutex::new(self.work.lock().clone()),
+            work: Mutex::new(work),
         }
     }
 
@@ -83,6 +88,14 @@ struct Work {
     ending_namespaces: BTreeMap<Box<str>, Ending>,
     /// Namespaces that may lack their service account.
     new_namespaces: BTreeSet<Box<str>>,
+    /// Namespaces whose objects are counted.
+    bounded_namespaces: BTreeSet<Box<str>>,
+    /// Those of them in which something changed since.
+    uncounted_namespaces: BTreeSet<Box<str>>,
+    /// Namespaces that may lack the certificate.
+    uncertified_namespaces: BTreeSet<Box<str>>,
+    /// Whether there was a certificate when the namespaces were gone through.
+    has_certificate: bool,
     /// Definitions that are being deleted, and whether something of them changed.
     ending_definitions: BTreeMap<Box<str>, bool>,
     /// Claims that are being deleted.
@@ -162,9 +175,13 @@ impl Work {
         if let Some(is_due) = self.ending_definitions.get_mut(&**table) {
             *is_due = true;
         }
+        self.note_for_quotas(table, change);
         match &**table {
             "namespaces" if change.removed => {
                 self.ending_namespaces.remove(object.key());
+                self.bounded_namespaces.remove(object.key());
+                self.uncounted_namespaces.remove(object.key());
+                self.uncertified_namespaces.remove(object.key());
             }
             "namespaces" if object.is_terminating() => {
                 let ending = self.ending_namespaces.entry(object.key().into());
@@ -172,6 +189,10 @@ impl Work {
             }
             "namespaces" if change.before.is_none() => {
                 self.new_namespaces.insert(object.key().into());
+                self.lacks_certificate(object.key());
+            }
+            certificates::TABLE if object.name() == certificates::NAME => {
+                self.lacks_certificate(object.namespace());
             }
             "serviceaccounts" if change.removed => {
                 self.new_namespaces.insert(object.namespace().into());
@@ -189,11 +210,51 @@ impl Work {
         }
     }
 
+    fn note_for_quotas(&mut self, table: &str, change: &Change) {
+        let namespace = change.after.namespace();
+        if table == quotas::TABLE && !change.removed {
+            self.bounded_namespaces.insert(namespace.into());
+        }
+        if self.bounded_namespaces.contains(namespace) && quotas::concerns(table, change) {
+            self.uncounted_namespaces.insert(namespace.into());
+        }
+    }
+
+    /// Before there is a certificate nothing need be noted: all namespaces get it then.
+    fn lacks_certificate(&mut self, namespace: &str) {
+        if self.has_certificate {
+            self.uncertified_namespaces.insert(namespace.into());
+        }
+    }
+
+    /// Keeps up what every namespace has, where that is wanted.
+    fn keep_up_namespaces(&mut self, shared: &Arc<Shared>) {
+        let uncounted = std::mem::take(&mut self.uncounted_namespaces);
+        for namespace in uncounted {
+            report(quotas::count(shared, &namespace));
+        }
+        let Some(certificate) = shared.certificate.get() else {
+            return;
+        };
+        if !std::mem::replace(&mut self.has_certificate, true) {
+            let page = shared.store.list("namespaces", &Range::default(), None);
+            let all = page.map(|page| page.objects).unwrap_or_default();
+            let all = all.iter().map(|namespace| namespace.key().into());
+            self.uncertified_namespaces.extend(all);
+        }
+        while let Some(namespace) = self.uncertified_namespaces.pop_first() {
+            report(certificates::ensure(shared, &namespace, certificate));
+        }
+    }
+
     /// Does a part of what is to be done. Says whether there may be more.
     fn step(&mut self, shared: &Arc<Shared>) -> bool {
         let before = shared.store.version();
         while let Some(namespace) = self.new_namespaces.pop_first() {
             report(namespaces::ensure_service_account(shared, &namespace));
+        }
+        if shared.keeps_up_namespaces {
+            self.keep_up_namespaces(shared);
         }
         if std::mem::take(&mut self.roles_changed) {
             report(aggregation::aggregate(shared));

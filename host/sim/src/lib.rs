@@ -23,6 +23,7 @@
 mod access;
 mod actors;
 mod admission;
+mod amounts;
 pub mod authz;
 mod behaviour;
 mod bootstrap;
@@ -48,6 +49,7 @@ mod kubeconfig;
 pub mod names;
 mod protobuf;
 pub mod quantity;
+mod quotas;
 mod random;
 mod registry;
 mod render;

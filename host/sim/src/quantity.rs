@@ -222,6 +222,31 @@ impl Quantity {
         }
     }
 
+    /// The difference, in the notation of the first that is not zero.
+    #[must_use]
+    pub fn minus(&self, other: &Quantity) -> Self {
+        let negated = Quantity {
+            nanos: -other.nanos,
+            format: other.format,
+            verbatim: None,
+        };
+        self.plus(&negated)
+    }
+
+    /// The amount rounded away from zero to a whole one.
+    #[must_use]
+    pub fn to_whole(self) -> Self {
+        if self.is_whole() {
+            return self;
+        }
+        let whole = self.nanos / NANOS + self.nanos.signum();
+        Quantity {
+            nanos: whole.saturating_mul(NANOS),
+            format: self.format,
+            verbatim: None,
+        }
+    }
+
     fn write_decimal(&self, f: &mut fmt::Formatter<'_>, exponent_form: bool) -> fmt::Result {
         let mut number = self.nanos;
         let mut exponent = -9;
@@ -519,6 +544,11 @@ mod tests {
         assert_eq!(amount("1Gi").plus(&amount("1024Mi")).to_string(), "2Gi");
         assert_eq!(amount("0").plus(&amount("1Gi")).to_string(), "1Gi");
         assert_eq!(amount("1500m").plus(&amount("1")).to_string(), "2500m");
+        assert_eq!(amount("1Gi").minus(&amount("1024Mi")).to_string(), "0");
+        assert_eq!(amount("500m").minus(&amount("1")).to_string(), "-500m");
+        assert_eq!(amount("1.2").to_whole().to_string(), "2");
+        assert_eq!(amount("-1.2").to_whole().to_string(), "-2");
+        assert_eq!(amount("1Gi").to_whole().to_string(), "1Gi");
         let two = amount("2");
         assert_eq!(two.is_less_than_ratio(&amount("4"), &amount("2")), None);
         assert_eq!(

@@ -106,6 +106,9 @@ impl Server {
         if let Some(kept) = kept {
             kept.listens(address).map_err(ServeError::State)?;
         }
+        if shared.certificate.set(known.certificate.clone()).is_ok() {
+            shared.store.nudge();
+        }
         let stop = CancellationToken::new();
         let task = tokio::spawn(accept(listener, acceptor, shared.clone(), stop.clone()));
         Ok(Serving {

@@ -40,6 +40,11 @@ pub struct Config {
     /// they are stored here and never asked. The real server asks them, and has no such
     /// warning.
     pub warns_of_no_effect: bool,
+    /// Whether namespaces are kept up as by the controllers of a real cluster: what is
+    /// used of their ResourceQuotas is counted, and once the server is served, each has
+    /// its certificate in the ConfigMap `kube-root-ca.crt`. Both are written some time
+    /// after what they follow.
+    pub keeps_up_namespaces: bool,
 }
 
 impl Default for Config {
@@ -51,6 +56,7 @@ impl Default for Config {
             bookmark_interval: Duration::from_secs(60),
             actors: None,
             warns_of_no_effect: false,
+            keeps_up_namespaces: true,
         }
     }
 }
@@ -83,6 +89,9 @@ pub(crate) struct Shared {
     pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
     pub(crate) warns_of_no_effect: bool,
+    pub(crate) keeps_up_namespaces: bool,
+    /// The certificate of the server, once it is served.
+    pub(crate) certificate: OnceLock<String>,
     /// What outlives the process, where anything does.
     pub(crate) kept: OnceLock<Kept>,
 }
@@ -116,6 +125,8 @@ impl Server {
             actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
             warns_of_no_effect: config.warns_of_no_effect,
+            keeps_up_namespaces: config.keeps_up_namespaces,
+            certificate: OnceLock::new(),
             kept: OnceLock::new(),
         });
         Server { shared }
@@ -150,6 +161,8 @@ impl Server {
                 actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
                 warns_of_no_effect: shared.warns_of_no_effect,
+                keeps_up_namespaces: shared.keeps_up_namespaces,
+                certificate: OnceLock::new(),
                 kept: OnceLock::new(),
             }),
         }

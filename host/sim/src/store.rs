@@ -122,6 +122,11 @@ impl Store {
         self.latest.subscribe()
     }
 
+    /// Wakes who follows everything, though nothing was written.
+    pub(crate) fn nudge(&self) {
+        self.latest.send_modify(|_| {});
+    }
+
     /// A receiver of the version of each write to `table`.
     pub(crate) fn follow(&self, table: &TableName) -> watch::Receiver<u64> {
         let mut state = self.state.lock();

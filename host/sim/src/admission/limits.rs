@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::amounts::{self, Amounts};
 use crate::kinds::edit::{ensure_object, entries, items, items_mut, set, text, text_at};
 use crate::quantity::Quantity;
 use crate::server::Shared;
@@ -13,8 +14,6 @@ use crate::store::Range;
 const LIMIT_RANGES: &str = "limitranges";
 /// Says in a pod what it was given.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-type Amounts = BTreeMap<String, Quantity>;
 
 /// Gives the containers of a new pod the amounts that they do not name.
 pub(super) fn fill(server: &Shared, pod: &mut Value) {
@@ -98,13 +97,19 @@ pub(super) fn check_pod(server: &Shared, pod: &Value) -> Result<(), String> {
                     for container in items(spec, "containers").chain(items(spec, "initContainers"))
                     {
                         let asked = Asked {
-                            requests: amounts(container, "requests"),
-                            limits: amounts(container, "limits"),
+                            requests: amounts::asked(container, "requests"),
+                            limits: amounts::asked(container, "limits"),
                         };
                         asked.check(limit, &mut complaints);
                     }
                 }
-                "Pod" => Asked::of_pod(spec).check(limit, &mut complaints),
+                "Pod" => {
+                    let asked = Asked {
+                        requests: amounts::of_pod(spec, "requests"),
+                        limits: amounts::of_pod(spec, "limits"),
+                    };
+                    asked.check(limit, &mut complaints);
+                }
                 _ => {}
             }
         }
@@ -115,15 +120,15 @@ pub(super) fn check_pod(server: &Shared, pod: &Value) -> Result<(), String> {
 
 /// Refuses a claim of less or more than it may ask for.
 pub(super) fn check_claim(server: &Shared, claim: &Value) -> Result<(), String> {
-    let requests = amounts(claim.get("spec").unwrap_or(&Value::Null), "requests");
+    let requests = amounts::asked(claim.get("spec").unwrap_or(&Value::Null), "requests");
     for range in ranges(server, claim) {
         let mut complaints = Vec::new();
         for limit in limits_of(&range, "PersistentVolumeClaim") {
-            for (name, least) in quantities(limit, "min") {
+            for (name, least) in amounts::read(limit, "min") {
                 let low = Bound::new("minimum", "PersistentVolumeClaim", &name, &least);
                 complaints.extend(low.least(requests.get(&name), None));
             }
-            for (name, most) in quantities(limit, "max") {
+            for (name, most) in amounts::read(limit, "max") {
                 let high = Bound::new("maximum", "PersistentVolumeClaim", &name, &most);
                 complaints.extend(match requests.get(&name) {
                     None => Some(high.unspecified("request")),
@@ -154,47 +159,17 @@ struct Asked {
 }
 
 impl Asked {
-    /// The sum of the containers, or what one of the init containers needs while it
-    /// runs, whichever is more; what the pod says itself counts before both.
-    fn of_pod(spec: &Value) -> Self {
-        let total = |field: &str| {
-            let mut total = Amounts::new();
-            for container in items(spec, "containers") {
-                add(&mut total, &amounts(container, field));
-            }
-            let (mut staying, mut highest) = (Amounts::new(), Amounts::new());
-            for container in items(spec, "initContainers") {
-                let own = amounts(container, field);
-                let mut running = staying.clone();
-                add(&mut running, &own);
-                if text(container, "restartPolicy") == "Always" {
-                    add(&mut total, &own);
-                    staying.clone_from(&running);
-                }
-                raise(&mut highest, &running);
-            }
-            raise(&mut total, &highest);
-            let own = amounts(spec, field).into_iter();
-            total.extend(own.filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")));
-            total
-        };
-        Asked {
-            requests: total("requests"),
-            limits: total("limits"),
-        }
-    }
-
     fn check(&self, limit: &Value, complaints: &mut Vec<String>) {
         let kind = text(limit, "type");
-        for (name, least) in quantities(limit, "min") {
+        for (name, least) in amounts::read(limit, "min") {
             let low = Bound::new("minimum", kind, &name, &least);
             complaints.extend(low.least(self.requests.get(&name), self.limits.get(&name)));
         }
-        for (name, most) in quantities(limit, "max") {
+        for (name, most) in amounts::read(limit, "max") {
             let high = Bound::new("maximum", kind, &name, &most);
             complaints.extend(high.most(self.requests.get(&name), self.limits.get(&name)));
         }
-        for (name, ratio) in quantities(limit, "maxLimitRequestRatio") {
+        for (name, ratio) in amounts::read(limit, "maxLimitRequestRatio") {
             let (request, limit) = (self.requests.get(&name), self.limits.get(&name));
             complaints.extend(check_ratio(kind, &name, &ratio, request, limit));
         }
@@ -299,38 +274,4 @@ fn ranges(server: &Shared, object: &Value) -> Vec<Value> {
 fn limits_of<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     let limits = items(range.get("spec").unwrap_or(&Value::Null), "limits");
     limits.filter(move |limit| text(limit, "type") == kind)
-}
-
-/// The amounts of `resources` in a container, a pod's spec or a claim's.
-fn amounts(of: &Value, field: &str) -> Amounts {
-    quantities(of.get("resources").unwrap_or(&Value::Null), field)
-}
-
-fn quantities(of: &Value, field: &str) -> Amounts {
-    let read = |(name, amount): (&String, &Value)| {
-        // What is no quantity was refused when it was written.
-        let amount = Quantity::parse(amount.as_str()?).ok()?;
-        Some((name.clone(), amount))
-    };
-    entries(of, field).filter_map(read).collect()
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        match total.get_mut(name) {
-            Some(sum) => *sum = sum.plus(amount),
-            None => {
-                total.insert(name.clone(), amount.clone());
-            }
-        }
-    }
-}
-
-/// Makes each amount at least as much as another.
-fn raise(amounts: &mut Amounts, least: &Amounts) {
-    for (name, amount) in least {
-        if amounts.get(name).is_none_or(|known| known < amount) {
-            amounts.insert(name.clone(), amount.clone());
-        }
-    }
 }

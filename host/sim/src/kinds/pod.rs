@@ -119,8 +119,8 @@ pub(super) fn prepare_status(pod: &mut Value) {
     );
 }
 
-/// What a write of the status cannot change besides the spec.
-pub(super) fn qos_class(spec: &Value) -> &'static str {
+/// How well a pod is served where there is not enough for all.
+pub(crate) fn qos_class(spec: &Value) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
     let of_containers = ["containers", "initContainers"];

@@ -59,11 +59,12 @@ fn is_standard(name: &str) -> bool {
 }
 
 /// Names without a domain, or in `kubernetes.io`.
-pub(super) fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+/// Names of what nodes have besides what every node has: `example.com/gpu`.
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::qualified_name(&format!("requests.{name}")).is_empty()

@@ -14,6 +14,7 @@ use crate::definitions;
 use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
+use crate::quotas::{self, Charged};
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
@@ -169,6 +170,7 @@ impl<'a> Writer<'a> {
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
         self.ask_policies(Operation::Create, Some(&object), None)?;
+        self.charge(&object, None)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect();
         self.warn_of_conversion(&object);
@@ -320,11 +322,24 @@ impl<'a> Writer<'a> {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
         self.ask_policies(Operation::Update, Some(&after), Some(before))?;
+        if quotas::is_charged_again(resource, self.part.subresource()) {
+            self.charge(&after, Some(before))?;
+        }
         self.warn_of_finalizers(&after, Some(before));
         self.warn_of_conversion(&after);
         resource.encode(&mut after);
         depth::check(&after)?;
         Ok((after, claim))
+    }
+
+    fn charge(&self, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        let charged = Charged {
+            resource: self.resource,
+            object,
+            old,
+            dry_run: self.dry_run,
+        };
+        quotas::charge(self.server, &charged)
     }
 
     /// Brings an object into the form that is stored. Fields that are unknown or

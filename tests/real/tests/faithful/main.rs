@@ -19,6 +19,7 @@ mod coverage;
 mod exchange;
 mod generate;
 mod growth;
+mod kept_up;
 mod normal;
 mod play;
 mod predict;

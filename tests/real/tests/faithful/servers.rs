@@ -20,6 +20,12 @@ const CONTROLLERS: [&str; 6] = [
     "persistentvolumeclaim-protection-controller",
 ];
 
+/// Those that write into namespaces in their own time.
+const UPKEEP: [&str; 2] = [
+    "resourcequota-controller",
+    "root-ca-certificate-publisher-controller",
+];
+
 /// A real API server and an embedded one, both as new.
 pub(crate) struct Servers {
     pub(crate) real: Endpoint,
@@ -31,11 +37,25 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts both.
+    /// Starts both, as they answer requests.
     pub(crate) async fn start() -> Result<Self> {
-        let start = || ControlPlane::builder().controllers(CONTROLLERS).start();
+        Self::start_with(false).await
+    }
+
+    /// Starts both, with what they do to namespaces by themselves.
+    pub(crate) async fn keeping_up_namespaces() -> Result<Self> {
+        Self::start_with(true).await
+    }
+
+    async fn start_with(keeps_up_namespaces: bool) -> Result<Self> {
+        let upkeep = UPKEEP.into_iter().filter(move |_| keeps_up_namespaces);
+        let controllers = CONTROLLERS.into_iter().chain(upkeep);
+        let start = || ControlPlane::builder().controllers(controllers).start();
         let control_plane = tokio::task::spawn_blocking(start).await??;
-        let server = Server::new(Config::default());
+        let server = Server::new(Config {
+            keeps_up_namespaces,
+            ..Config::default()
+        });
         let serving = server
             .serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .await?;

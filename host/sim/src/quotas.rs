@@ -1,0 +1,109 @@
+//! ResourceQuotas: what objects use of them, and how much of them is used.
+//!
+//! As in a real cluster two share the work: admission charges a new object before it is
+//! stored ([`charge()`]), and a controller counts again what is there ([`count`]), since
+//! nobody is asked when objects go.
+
+mod charge;
+mod count;
+mod scope;
+mod usage;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::amounts::{self, Amounts};
+use crate::resource::Resource;
+use crate::rest::meta;
+use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::{Object, Range};
+
+pub(crate) use charge::{Charged, charge, is_charged_again};
+pub(crate) use count::{concerns, count};
+
+/// The table of ResourceQuotas.
+pub(crate) const TABLE: &str = "resourcequotas";
+
+/// What is counted, and how much of it there may be and is.
+struct Status {
+    hard: Amounts,
+    used: Amounts,
+}
+
+impl Status {
+    fn of(quota: &Value) -> Self {
+        let status = quota.get("status").unwrap_or(&Value::Null);
+        Status {
+            hard: amounts::read(status, "hard"),
+            used: amounts::read(status, "used"),
+        }
+    }
+
+    fn write(&self) -> Value {
+        let written = |amounts: &Amounts| -> Map<String, Value> {
+            let amounts = amounts.iter();
+            amounts
+                .map(|(name, amount)| (name.clone(), amount.to_string().into()))
+                .collect()
+        };
+        let fields = [("hard", &self.hard), ("used", &self.used)];
+        let fields = fields.into_iter().filter(|(_, all)| !all.is_empty());
+        let fields = fields.map(|(field, all)| (field.to_owned(), written(all).into()));
+        Value::Object(fields.collect())
+    }
+}
+
+/// The ResourceQuotas of a namespace.
+fn in_namespace(shared: &Shared, namespace: &str) -> Vec<Arc<Object>> {
+    objects(shared, TABLE, namespace)
+}
+
+fn objects(shared: &Shared, table: &str, namespace: &str) -> Vec<Arc<Object>> {
+    let prefix = format!("{namespace}/");
+    let range = Range {
+        prefix: &prefix,
+        ..Range::default()
+    };
+    let page = shared.store.list(table, &range, None);
+    page.map(|page| page.objects).unwrap_or_default()
+}
+
+/// Writes the status of a quota as `next` has it; none leaves it alone. One that is gone
+/// is nobody's loss.
+fn write_status(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    manager: &str,
+    key: &str,
+    mut next: impl FnMut(&Value) -> Result<Option<Status>, ApiError>,
+) -> Result<(), ApiError> {
+    let writer = Writer {
+        server: shared,
+        resource,
+        part: Part::Status,
+        user: None,
+        manager,
+        warnings: None,
+        patches: false,
+        dry_run: false,
+        unknown_fields: UnknownFields::Ignored,
+    };
+    let written = writer.update(key, |live| {
+        let mut object = live.clone();
+        meta::of_mut(&mut object).remove("resourceVersion");
+        if let Some(status) = next(live)? {
+            object["status"] = status.write();
+        }
+        Ok(Proposal {
+            object,
+            ..Proposal::default()
+        })
+    });
+    match written {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Counting what is used of quotas, as the controller of a real cluster does.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Status, TABLE, in_namespace, objects, scope, usage, write_status};
+use crate::amounts::{self, Amounts};
+use crate::quantity::Quantity;
+use crate::resource::Resource;
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::{Change, Object};
+
+/// Who owns what the controller writes.
+const MANAGER: &str = "kube-controller-manager";
+
+/// Whether a change can change what is used of quotas.
+pub(crate) fn concerns(table: &str, change: &Change) -> bool {
+    change.removed || change.before.is_none() || table == TABLE || usage::can_change(table)
+}
+
+/// Writes down what is used of the quotas of a namespace.
+pub(crate) fn count(shared: &Arc<Shared>, namespace: &str) -> Result<(), ApiError> {
+    let Some(resource) = shared.registry.find_table(TABLE) else {
+        return Ok(());
+    };
+    let quotas = in_namespace(shared, namespace);
+    quotas
+        .iter()
+        .try_for_each(|quota| refresh(shared, &resource, quota))
+}
+
+/// The quotas, with those counted that were written since they were counted last.
+pub(super) fn up_to_date(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    mut quotas: Vec<Arc<Object>>,
+) -> Result<Vec<Arc<Object>>, ApiError> {
+    if !shared.keeps_up_namespaces {
+        return Ok(quotas);
+    }
+    for quota in &mut quotas {
+        let value = quota.value();
+        if hard(&value) != Status::of(&value).hard {
+            refresh(shared, resource, quota)?;
+            if let Some(counted) = shared.store.get(TABLE, quota.key()) {
+                *quota = counted;
+            }
+        }
+    }
+    Ok(quotas)
+}
+
+fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<(), ApiError> {
+    write_status(shared, resource, MANAGER, quota.key(), |live| {
+        let before = Status::of(live);
+        let hard = hard(live);
+        let mut used = used(shared, live, &hard);
+        // What nobody can count any more stays as it was counted last.
+        for (name, amount) in before.used {
+            if hard.contains_key(&name) {
+                used.entry(name).or_insert(amount);
+            }
+        }
+        let uncounted = live.pointer("/status/used").is_none();
+        let same = before.hard == hard && Status::of(live).used == used && !uncounted;
+        Ok((!same).then_some(Status { hard, used }))
+    })
+}
+
+/// What the author of a quota bounds.
+fn hard(quota: &Value) -> Amounts {
+    amounts::read(quota.get("spec").unwrap_or(&Value::Null), "hard")
+}
+
+/// What is used of each amount that somebody counts.
+fn used(shared: &Shared, quota: &Value, hard: &Amounts) -> Amounts {
+    let namespace = crate::rest::meta::text(quota, "namespace");
+    let tables: BTreeSet<&str> = hard.keys().flat_map(|name| usage::tables(name)).collect();
+    let mut used = Amounts::new();
+    let now = shared.clock.now();
+    for table in tables {
+        let resource = shared.registry.find_table(table);
+        if !resource.is_some_and(|resource| usage::is_counted(&resource)) {
+            continue;
+        }
+        let names = || hard.keys().filter(|name| usage::is_used_by(table, name));
+        for name in names() {
+            used.entry(name.clone())
+                .or_insert_with(|| Quantity::from_integer(0));
+        }
+        for object in objects(shared, table, namespace) {
+            let value = object.value();
+            if !scope::includes(quota, table, &value) {
+                continue;
+            }
+            let mut own = usage::of(table, &value, now);
+            own.retain(|name, _| names().any(|wanted| wanted == name));
+            amounts::add(&mut used, &own);
+        }
+    }
+    used
+}
