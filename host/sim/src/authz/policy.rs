@@ -1,6 +1,6 @@
 //! Roles and bindings, parsed once and found by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -136,11 +136,19 @@ impl Subject {
     }
 }
 
-/// An index of all roles and bindings, kept up to date object by object.
+/// The rules of roles by name.
+type Roles = HashMap<String, Arc<[Rule]>>;
+
+/// Bindings by name, in whose order they are looked at.
+type Bindings = BTreeMap<String, Arc<Binding>>;
+
+/// An index of all roles and bindings, kept up to date object by object. A copy shares
+/// them until one of the two changes.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    roles: BTreeMap<(String, String), Arc<[Rule]>>,
-    bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    /// By namespace; those of the cluster are in the empty one.
+    roles: Arc<HashMap<String, Roles>>,
+    bindings: Arc<HashMap<String, Bindings>>,
 }
 
 impl Policy {
@@ -152,11 +160,13 @@ impl Policy {
         match kind {
             "Role" | "ClusterRole" => {
                 let rules = items(object, "rules").map(Rule::parse).collect();
-                self.roles.insert((namespace, name), rules);
+                let roles = Arc::make_mut(&mut self.roles);
+                roles.entry(namespace).or_default().insert(name, rules);
             }
             "RoleBinding" | "ClusterRoleBinding" => {
-                let bindings = self.bindings.entry(namespace).or_default();
-                bindings.insert(name, Binding::parse(object));
+                let bindings = Arc::make_mut(&mut self.bindings);
+                let bindings = bindings.entry(namespace).or_default();
+                bindings.insert(name, Arc::new(Binding::parse(object)));
             }
             _ => {}
         }
@@ -166,11 +176,21 @@ impl Policy {
     pub fn remove(&mut self, kind: &str, namespace: &str, name: &str) {
         match kind {
             "Role" | "ClusterRole" => {
-                self.roles.remove(&(namespace.to_owned(), name.to_owned()));
+                let roles = Arc::make_mut(&mut self.roles);
+                if let Some(named) = roles.get_mut(namespace) {
+                    named.remove(name);
+                    if named.is_empty() {
+                        roles.remove(namespace);
+                    }
+                }
             }
             "RoleBinding" | "ClusterRoleBinding" => {
-                if let Some(bindings) = self.bindings.get_mut(namespace) {
-                    bindings.remove(name);
+                let bindings = Arc::make_mut(&mut self.bindings);
+                if let Some(named) = bindings.get_mut(namespace) {
+                    named.remove(name);
+                    if named.is_empty() {
+                        bindings.remove(namespace);
+                    }
                 }
             }
             _ => {}
@@ -188,6 +208,7 @@ impl RoleStore for Policy {
             .get(namespace)
             .into_iter()
             .flat_map(BTreeMap::values)
+            .map(|binding| &**binding)
     }
 
     fn cluster_role(&self, name: &str) -> Option<Arc<[Rule]>> {
@@ -195,8 +216,6 @@ impl RoleStore for Policy {
     }
 
     fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
-        self.roles
-            .get(&(namespace.to_owned(), name.to_owned()))
-            .cloned()
+        self.roles.get(namespace)?.get(name).cloned()
     }
 }
