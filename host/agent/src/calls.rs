@@ -11,7 +11,7 @@ use reeve_engine::{Called, Fault};
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -48,6 +48,10 @@ struct LaneState {
     serving: usize,
 }
 
+/// How many processors there are: to ask takes files to be read.
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+
 type Call = Box<dyn FnOnce() + Send>;
 
 /// One thread's turn at a lane, which then counts as served by it.
@@ -69,7 +73,7 @@ impl GuestThreads {
     /// plugin half as many as there are processors, and one at least: whatever one plugin
     /// does, another finds a processor.
     pub fn usual() -> (usize, usize) {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let processors = *PROCESSORS;
         (processors * 4, (processors / 2).max(1))
     }
 

@@ -431,10 +431,13 @@ pub(crate) struct Reporter {
     pub(crate) units: Resource,
     pub(crate) recorder: Recorder,
     pub(crate) namespace: Arc<str>,
+    /// What was written of plugins whose objects were made for it: once their objects are
+    /// seen, just that is reported.
+    pub(crate) made: HashMap<String, PluginStatus>,
 }
 
 impl Reporter {
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let mut failures = 0;
         loop {
             let (about, report) = self.reports.take().await;
@@ -468,7 +471,7 @@ impl Reporter {
         }
     }
 
-    async fn write(&self, about: &About, report: &Report) -> Result<(), WriteError> {
+    async fn write(&mut self, about: &About, report: &Report) -> Result<(), WriteError> {
         match (about, report) {
             (About::Plugin(name), Report::Plugin(status)) => self.write_plugin(name, status).await,
             (About::Unit(name), Report::Unit(said)) => {
@@ -537,15 +540,17 @@ impl Reporter {
         self.recorder.record(&event).await.map(drop)
     }
 
-    async fn write_plugin(&self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
-        let status = body(&self.plugins, name, "status", &json!(status));
-        match self
-            .cluster
-            .apply_status(self.apply(&self.plugins, name, &status))
-            .await
-        {
-            Err(WriteError::Absent { .. }) => {}
-            written => return written.map(drop),
+    async fn write_plugin(&mut self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
+        if self.made.remove(name).as_ref() == Some(status) {
+            return Ok(());
+        }
+        // One that nobody has seen is most likely not there.
+        let is_seen = status.observed_generation.is_some();
+        if is_seen {
+            match self.write_plugin_status(name, status).await {
+                Err(WriteError::Absent { .. }) => {}
+                written => return written,
+            }
         }
         let plugin = body(&self.plugins, name, "spec", &json!(PluginSpec::default()));
         let create = Create {
@@ -556,15 +561,31 @@ impl Reporter {
             manager: FIELD_MANAGER,
             identity: None,
         };
-        match self.cluster.create(create).await {
+        let generation = match self.cluster.create(create).await {
+            Ok(created) => created.generation(),
             // Somebody else has made it.
-            Ok(_) | Err(WriteError::Precondition { .. }) => {}
+            Err(WriteError::Precondition { .. }) => None,
             Err(error) => return Err(error),
+        };
+        let mut status = status.clone();
+        if generation.is_some() {
+            status.observe(generation);
         }
-        let written = self
-            .cluster
-            .apply_status(self.apply(&self.plugins, name, &status));
-        written.await.map(drop)
+        self.write_plugin_status(name, &status).await?;
+        if generation.is_some() {
+            self.made.insert(name.to_owned(), status);
+        }
+        Ok(())
+    }
+
+    async fn write_plugin_status(
+        &self,
+        name: &str,
+        status: &PluginStatus,
+    ) -> Result<(), WriteError> {
+        let status = body(&self.plugins, name, "status", &json!(status));
+        let apply = self.apply(&self.plugins, name, &status);
+        self.cluster.apply_status(apply).await.map(drop)
     }
 
     async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {

@@ -281,6 +281,16 @@ pub struct PluginStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl PluginStatus {
+    /// Says of all of it that it is about this generation of the spec.
+    pub fn observe(&mut self, generation: Option<i64>) {
+        self.observed_generation = generation;
+        for condition in &mut self.conditions {
+            condition.observed_generation = generation;
+        }
+    }
+}
+
 /// A component and a configuration that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
