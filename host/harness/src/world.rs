@@ -6,7 +6,6 @@ use crate::reference::Reference;
 use crate::scenario::{Fault, Object, Outage};
 use crate::suite::Case;
 use crate::tester::{ActionError, Tester};
-use bytes::Bytes;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use parking_lot::Mutex;
@@ -69,12 +68,14 @@ pub(crate) struct Package {
 
 /// What all worlds share.
 ///
-/// A world is a fork of a cluster with a plugin in it, that of one with the
-/// definitions from files, and that of one with what all worlds have.
+/// A world is a fork of a cluster with a plugin in it, that of one with its grants, that of
+/// one with the definitions from files, and that of one with what all worlds have.
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
     base: Template,
     defined: Mutex<HashMap<Vec<PathBuf>, Arc<Template>>>,
+    /// By definitions and by what is granted: most configurations ask for the same.
+    granted: Mutex<HashMap<(Vec<PathBuf>, String), Arc<Template>>>,
     installed: Mutex<HashMap<TemplateKey, Arc<Template>>>,
 }
 
@@ -163,6 +164,7 @@ impl Stage {
             engine,
             base: world.into_template().await,
             defined: Mutex::default(),
+            granted: Mutex::default(),
             installed: Mutex::default(),
         })
     }
@@ -183,6 +185,32 @@ impl Stage {
         Ok(template)
     }
 
+    /// The cluster with what the plugin of a scenario asks for, made if it is the first
+    /// that asks for that.
+    async fn granted(
+        &self,
+        case: &Case,
+        package: &Package,
+        config: Option<&Value>,
+    ) -> Result<Arc<Template>, ActionError> {
+        let defined = self.defined(case).await?;
+        let world = World::fork(&self.engine, &case.plugin, &defined);
+        let Some(manifest) = manifest(package, config).await else {
+            return Ok(defined);
+        };
+        let grants = world.grants(&manifest);
+        // The plugin is named in them.
+        let key = (case.files().collect(), json!(grants).to_string());
+        if let Some(template) = self.granted.lock().get(&key) {
+            return Ok(template.clone());
+        }
+        // As above.
+        world.make(grants).await?;
+        let template = Arc::new(world.into_template().await);
+        self.granted.lock().insert(key, template.clone());
+        Ok(template)
+    }
+
     /// The cluster with the plugin of a scenario, made if it is the first of its
     /// kind.
     async fn installed(
@@ -200,11 +228,10 @@ impl Stage {
             return Ok(template.clone());
         }
         // As above.
-        let defined = self.defined(case).await?;
-        let world = World::fork(&self.engine, &case.plugin, &defined);
-        world
-            .install(package, case.scenario.given.config.as_ref())
-            .await?;
+        let config = case.scenario.given.config.as_ref();
+        let granted = self.granted(case, package, config).await?;
+        let world = World::fork(&self.engine, &case.plugin, &granted);
+        world.install(package, config).await?;
         let template = Arc::new(world.into_template().await);
         self.installed.lock().insert(key, template.clone());
         Ok(template)
@@ -298,9 +325,8 @@ impl World {
         self.grant(package, config).await
     }
 
-    /// Installs the plugin: grants what it asks for, and puts it into a ConfigMap.
+    /// Installs the plugin, to which everything is granted: puts it into a ConfigMap.
     async fn install(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
-        self.grant(package, config).await?;
         let mut config_map = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -343,10 +369,16 @@ impl World {
     /// Grants the rights that the plugin's manifest asks for, as `reeve dev` does.
     /// A plugin that has no manifest is granted nothing.
     async fn grant(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
-        let config = config.map_or_else(|| "{}".to_owned(), ToString::to_string);
-        let Some(manifest) = manifest(package, config.into()).await else {
+        let Some(manifest) = manifest(package, config).await else {
             return Ok(());
         };
+        self.make(self.grants(&manifest)).await?;
+        self.approve(&manifest).await;
+        Ok(())
+    }
+
+    /// The objects that grant a plugin what it asks for.
+    fn grants(&self, manifest: &Manifest) -> Vec<Value> {
         let grantee = Grantee {
             plugin: &self.plugin,
             namespace: NAMESPACE,
@@ -358,23 +390,24 @@ impl World {
             plural: kinds.plural(&kind.group, &kind.kind),
             namespaced: kinds.namespaced(&kind.group, &kind.kind),
         };
-        let objects = grant::objects(&grantee, &manifest, served);
-        // Rights in namespaces that the manifest names need those namespaces.
-        let namespaces: BTreeSet<String> = objects
+        grant::objects(&grantee, manifest, served)
+    }
+
+    /// Makes grants, and the namespaces that they are in: rights in those that the
+    /// manifest names need them.
+    async fn make(&self, grants: Vec<Value>) -> Result<(), ActionError> {
+        let namespaces: BTreeSet<String> = grants
             .iter()
             .filter_map(|object| object["metadata"]["namespace"].as_str())
             .filter(|namespace| *namespace != NAMESPACE)
             .map(str::to_owned)
             .collect();
         for name in namespaces {
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            self.apply(namespace).await?;
+            self.apply(namespace(&name)).await?;
         }
-        for object in objects {
+        for object in grants {
             self.apply(object).await?;
         }
-        self.approve(&manifest).await;
         Ok(())
     }
 
@@ -548,9 +581,11 @@ pub(crate) enum Changed {
     Component,
 }
 
-async fn manifest(package: &Package, config: Bytes) -> Option<Manifest> {
+async fn manifest(package: &Package, config: Option<&Value>) -> Option<Manifest> {
     let component = package.component.as_ref()?;
-    let called = component.describe(config, &Limits::default()).await.ok()?;
+    let config = config.map_or_else(|| "{}".to_owned(), ToString::to_string);
+    let limits = Limits::default();
+    let called = component.describe(config.into(), &limits).await.ok()?;
     Manifest::try_from(called.value.ok()?).ok()
 }
 
