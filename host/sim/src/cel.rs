@@ -6,6 +6,7 @@ mod budget;
 mod check;
 mod functions;
 mod library;
+mod made;
 mod meter;
 pub(crate) mod optional;
 mod scope;

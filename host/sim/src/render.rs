@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memchr2;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -232,23 +233,44 @@ fn without_type(json: &Bytes) -> Bytes {
 
 /// The fields of an object in compact JSON, each with its name.
 fn fields(json: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let inside = json
-        .get(1..json.len().saturating_sub(1))
-        .unwrap_or_default();
-    let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
-    inside.split(move |byte| {
+    let inside = json.get(1..json.len().saturating_sub(1));
+    let mut rest = inside.filter(|inside| !inside.is_empty());
+    std::iter::from_fn(move || {
+        let all = rest.take()?;
+        let end = end_of_field(all);
+        rest = all.get(end + 1..);
+        all.get(..end)
+    })
+}
+
+/// Where the first of several fields ends: at a comma, or the end of the last.
+fn end_of_field(fields: &[u8]) -> usize {
+    let (mut depth, mut at) = (0_i32, 0);
+    while let Some(byte) = fields.get(at) {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
+            b'"' => at = end_of_text(fields, at),
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth -= 1,
-            b',' => return depth == 0,
+            b',' if depth == 0 => return at,
             _ => {}
         }
-        false
-    })
+        at += 1;
+    }
+    fields.len()
+}
+
+/// Where the quotation mark is that ends the text which the one at `start` begins. Texts
+/// may be most of an object.
+fn end_of_text(json: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(next) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if json.get(at) == Some(&b'"') {
+            return at;
+        }
+        at += 2;
+    }
+    json.len()
 }
 
 fn version_metadata(version: u64) -> Value {
@@ -264,4 +286,41 @@ fn list_metadata(listed: &Listed) -> Value {
         metadata["remainingItemCount"] = json!(remaining);
     }
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[\\[\\]{}\"\\\\,:a\n]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[\",}\\\\k]{0,3}", inner, 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_the_type_is_left_out(
+            fields in prop::collection::btree_map("apiVersion|kind|metadata|[\",{\\\\]{0,3}", value(), 0..5),
+        ) {
+            let mut object = Value::Object(fields.into_iter().collect());
+            let shown = without_type(&Bytes::from(object.to_string()));
+            if let Some(fields) = object.as_object_mut() {
+                fields.remove("apiVersion");
+                fields.remove("kind");
+            }
+            prop_assert_eq!(serde_json::from_slice::<Value>(&shown).unwrap(), object);
+        }
+    }
 }

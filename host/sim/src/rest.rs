@@ -12,7 +12,7 @@ pub(crate) mod list;
 pub(crate) mod manage;
 pub(crate) mod meta;
 pub(crate) mod options;
-mod patch;
+pub(crate) mod patch;
 mod policies;
 mod scale;
 mod stamp;

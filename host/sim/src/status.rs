@@ -187,6 +187,15 @@ impl ApiError {
         error
     }
 
+    /// 403: a policy that is to change an object cannot be carried out.
+    pub(crate) fn not_carried_out(about: About<'_>, reason: &'static str, why: &str) -> Self {
+        let mut error = Self::new(403, reason, why.to_owned()).with(about.details());
+        if let Some(details) = &mut error.0.details {
+            details.causes = vec![json!({"message": why})];
+        }
+        error
+    }
+
     /// 403 of namespace lifecycle: nothing new in a namespace that is ending.
     pub(crate) fn namespace_terminating(about: About<'_>, namespace: &str) -> Self {
         let why = format!(

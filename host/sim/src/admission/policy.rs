@@ -1,11 +1,15 @@
-//! ValidatingAdmissionPolicies: what requests of clients are held to, in CEL.
+//! Admission policies: what requests of clients are held to, and how they are changed, in
+//! CEL.
 //!
 //! A policy counts where a binding names it. Both say which requests they are about;
 //! the policy's expressions are evaluated once for each parameter of the binding. What
-//! cannot be evaluated counts as the policy's `failurePolicy` says. Annotations for the
-//! audit log are not made, and nothing can be asked about rights (`authorizer`).
+//! cannot be evaluated counts as the policy's `failurePolicy` says. Nothing can be asked
+//! about rights (`authorizer`).
 
 mod matching;
+mod mutating;
+mod params;
+mod validating;
 
 use serde_json::{Value, json};
 
@@ -15,18 +19,13 @@ use crate::identity::Identity;
 use crate::kinds::edit::{items, present, text, text_at};
 use crate::resource::Resource;
 use crate::rest::meta;
-use crate::selector::LabelSelector;
 use crate::server::Shared;
-use crate::status::{About, ApiError};
 use crate::store::Range;
 
-const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+pub(crate) use mutating::mutate;
+pub(crate) use validating::check;
+
 const GROUP: &str = "admissionregistration.k8s.io";
-/// The longest message that an expression makes, in bytes.
-const LONGEST_MESSAGE: usize = 5 * 1024;
-/// Why a request is refused where its policy does not say.
-const INVALID: &str = "Invalid";
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,57 +89,30 @@ impl Request<'_> {
     }
 }
 
-/// A refusal, by which policy and binding.
-struct Denied {
-    by: String,
-    reason: &'static str,
-    message: String,
+/// Where the policies of one sort are, and their bindings.
+struct Sort {
+    policies: &'static str,
+    bindings: &'static str,
 }
 
-/// What a policy came to for one parameter.
-struct Verdict {
-    /// None where something could not be evaluated: it is then a refusal unless such
-    /// failures are to be ignored.
-    reason: Option<&'static str>,
-    message: String,
-}
-
-/// What all policies have to say.
-#[derive(Default)]
-struct Findings {
-    /// The first refusal.
-    denied: Option<Denied>,
-    warnings: Vec<String>,
-}
-
-impl Findings {
-    fn deny(&mut self, by: &str, reason: &'static str, message: String) {
-        self.denied.get_or_insert_with(|| Denied {
-            by: by.to_owned(),
-            reason,
-            message,
-        });
-    }
-}
-
-/// Holds a request to all policies. `warn` is told what is only to be warned of.
-///
-/// # Errors
-///
-/// The first refusal.
-pub(crate) fn check(request: &Request<'_>, mut warn: impl FnMut(&str)) -> Result<(), ApiError> {
+/// Shows each policy that a request is held to, with each binding that says so, and as
+/// what it sees the request.
+fn each_bound<'a>(
+    request: &Request<'a>,
+    sort: &Sort,
+    mut see: impl FnMut(&Value, &Value, &Equivalent<'a>),
+) {
     let store = &request.server.store;
-    if !store.any(BINDINGS, &Range::default()) || is_exempt(request.resource) {
-        return Ok(());
+    if !store.any(sort.bindings, &Range::default()) || is_exempt(request.resource) {
+        return;
     }
     let all = |table: &str| -> Vec<Value> {
         let page = store.list(table, &Range::default(), None);
         let objects = page.map(|page| page.objects).unwrap_or_default();
         objects.iter().map(|object| object.value()).collect()
     };
-    let bindings = all(BINDINGS);
-    let mut found = Findings::default();
-    for policy in all(POLICIES) {
+    let bindings = all(sort.bindings);
+    for policy in all(sort.policies) {
         let name = meta::text(&policy, "name");
         let is_bound = |binding: &&Value| text_at(binding, "/spec/policyName") == name;
         let mut bound = bindings.iter().filter(is_bound).peekable();
@@ -149,68 +121,14 @@ pub(crate) fn check(request: &Request<'_>, mut warn: impl FnMut(&str)) -> Result
         if bound.peek().is_none() {
             continue;
         }
-        if let Some(equivalent) = applies(request, constraints) {
-            for binding in bound {
-                hold(request, &policy, binding, &equivalent, &mut found);
-            }
-        }
-    }
-    for warning in &found.warnings {
-        warn(warning);
-    }
-    match found.denied {
-        Some(denied) => Err(refusal(request, &denied)),
-        None => Ok(()),
-    }
-}
-
-/// Holds a request that a policy is about to it, as one binding says.
-fn hold(
-    request: &Request<'_>,
-    policy: &Value,
-    binding: &Value,
-    equivalent: &Equivalent<'_>,
-    found: &mut Findings,
-) {
-    let limits = binding.pointer("/spec/matchResources");
-    let limits = limits.filter(|limits| limits.is_object());
-    if limits.is_some_and(|limits| applies(request, limits).is_none()) {
-        return;
-    }
-    let spec = policy.get("spec").unwrap_or(&Value::Null);
-    let fails = text(spec, "failurePolicy") != "Ignore";
-    let (name, to) = (meta::text(policy, "name"), meta::text(binding, "name"));
-    let alone = format!("ValidatingAdmissionPolicy '{name}'");
-    let by = format!("{alone} with binding '{to}'");
-    let params = match params(request, spec, binding) {
-        Ok(params) => params,
-        Err(_) if !fails => return,
-        Err(Unusable::Policy(why)) => {
-            return found.deny(
-                &alone,
-                INVALID,
-                format!("failed to configure policy: {why}"),
-            );
-        }
-        Err(Unusable::Binding(why)) => {
-            return found.deny(&by, INVALID, format!("failed to configure binding: {why}"));
-        }
-    };
-    let verdicts = params
-        .iter()
-        .flat_map(|param| judge(request, spec, equivalent, param));
-    for verdict in verdicts.filter(|verdict| fails || verdict.reason.is_some()) {
-        let message = verdict.message;
-        for action in items(&binding["spec"], "validationActions") {
-            match action.as_str() {
-                Some("Deny") => {
-                    found.deny(&by, verdict.reason.unwrap_or(INVALID), message.clone());
-                }
-                Some("Warn") => {
-                    let warning = format!("Validation failed for {by}: {message}");
-                    found.warnings.push(warning);
-                }
-                _ => {}
+        let Some(equivalent) = applies(request, constraints) else {
+            continue;
+        };
+        for binding in bound {
+            let limits = binding.pointer("/spec/matchResources");
+            let mut limits = limits.filter(|limits| limits.is_object()).into_iter();
+            if limits.all(|limits| applies(request, limits).is_some()) {
+                see(&policy, binding, &equivalent);
             }
         }
     }
@@ -221,169 +139,56 @@ fn is_exempt(resource: &Resource) -> bool {
     resource.group == GROUP && resource.plural.contains("admissionpolic")
 }
 
-fn refusal(request: &Request<'_>, denied: &Denied) -> ApiError {
-    let about = About {
-        name: meta::text(request.subject(), "name"),
-        ..request.resource.about("")
-    };
-    let why = format!("{} denied request: {}", denied.by, denied.message);
-    ApiError::denied(about, denied.reason, &why)
+fn failed(expression: &str, why: &str) -> String {
+    format!("expression '{expression}' resulted in error: {why}")
 }
 
-/// Why there are no parameters.
-enum Unusable {
-    Policy(String),
-    Binding(String),
-}
-
-/// The parameters for which a policy is evaluated: null where it has none.
-fn params(request: &Request<'_>, spec: &Value, binding: &Value) -> Result<Vec<Value>, Unusable> {
-    let none = || vec![Value::Null];
-    let Some(kind) = present(spec, "paramKind") else {
-        return Ok(none());
-    };
-    let (version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
-    let registry = &request.server.registry;
-    let Some(resource) = registry.find_kind(version, kind) else {
-        let why =
-            format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'");
-        return Err(Unusable::Policy(why));
-    };
-    let Some(reference) = binding
-        .pointer("/spec/paramRef")
-        .filter(|reference| reference.is_object())
-    else {
-        return Ok(none());
-    };
-    let unusable = |why: &str| Unusable::Binding(why.to_owned());
-    let given = text(reference, "namespace");
-    let namespace = match (resource.namespaced, given, request.namespace()) {
-        (false, "", _) => "",
-        (false, ..) => {
-            let why = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
-            return Err(unusable(why));
-        }
-        (true, "", "") => {
-            let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
-            return Err(unusable(why));
-        }
-        (true, "", own) => own,
-        (true, given, _) => given,
-    };
-    let store = &request.server.store;
-    let found: Vec<Value> = match text(reference, "name") {
-        "" => {
-            let selector = reference.get("selector").unwrap_or(&Value::Null);
-            let selector = LabelSelector::from_object(selector);
-            let selector = selector.map_err(|why| unusable(&why.to_string()))?;
-            let prefix = match namespace {
-                "" => String::new(),
-                namespace => format!("{namespace}/"),
-            };
-            let inside = Range {
-                prefix: &prefix,
-                from: "",
-            };
-            let page = store.list(&resource.table, &inside, None);
-            let objects = page.map(|page| page.objects).unwrap_or_default();
-            let objects = objects.iter().map(|object| object.value_as(&resource));
-            objects
-                .filter(|object| selector.matches_object(object))
-                .collect()
-        }
-        name => {
-            let object = store.get(&resource.table, &resource.key(namespace, name));
-            let object = object.map(|object| object.value_as(&resource));
-            object.into_iter().collect()
-        }
-    };
-    if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {
-        let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
-        return Err(unusable(why));
-    }
-    Ok(found)
-}
-
-/// What a policy says of a request, for one parameter: what it refuses.
-fn judge(
-    request: &Request<'_>,
-    spec: &Value,
-    equivalent: &Equivalent<'_>,
-    param: &Value,
-) -> Vec<Verdict> {
-    let fault = |message| Verdict {
-        reason: None,
-        message,
-    };
-    let mut known = known(request, equivalent);
-    if present(spec, "paramKind").is_some() {
-        known.push(("params", param.clone()));
-    }
-    // Conditions are not told of the namespace.
+/// Whether the conditions of a policy hold.
+///
+/// # Errors
+///
+/// Why the first cannot be evaluated that cannot be, where none says that they do not.
+fn conditions_hold(spec: &Value, known: &[(&'static str, Value)]) -> Result<bool, String> {
+    // They are not told of the namespace.
     let nothing = json!({});
     let outside = known.iter().map(|(name, value)| match *name {
         "namespaceObject" => (*name, &nothing),
         name => (name, value),
     });
     let outside = Scope::new(outside);
-    let mut scope = Scope::new(known.iter().map(|(name, value)| (*name, value)));
-    let mut faults = Vec::new();
+    let mut fault = None;
     for condition in items(spec, "matchConditions") {
-        match outside.evaluate(text(condition, "expression")) {
+        let expression = text(condition, "expression");
+        match outside.evaluate(expression) {
             Ok(Outcome::Bool(true)) => {}
-            Ok(_) => return Vec::new(),
-            Err(why) => faults.push(fault(failed(text(condition, "expression"), &why))),
+            Ok(_) => return Ok(false),
+            Err(why) => drop(fault.get_or_insert_with(|| failed(expression, &why))),
         }
     }
-    if !faults.is_empty() {
-        faults.truncate(1);
-        return faults;
-    }
+    fault.map_or(Ok(true), Err)
+}
+
+/// What expressions of a policy may refer to, its variables among them.
+fn scope(spec: &Value, known: &[(&'static str, Value)]) -> Scope {
+    let mut scope = Scope::new(known.iter().map(|(name, value)| (*name, value)));
     for variable in items(spec, "variables") {
         scope.define(text(variable, "name"), text(variable, "expression"));
     }
-    let verdict = |validation: &Value| {
-        let expression = text(validation, "expression");
-        match scope.evaluate(expression) {
-            Ok(Outcome::Bool(true)) => None,
-            Ok(_) => Some(Verdict {
-                reason: Some(match text(validation, "reason") {
-                    "Unauthorized" => "Unauthorized",
-                    "Forbidden" => "Forbidden",
-                    "RequestEntityTooLarge" => "RequestEntityTooLarge",
-                    _ => INVALID,
-                }),
-                message: message(&scope, validation),
-            }),
-            Err(why) => Some(fault(failed(expression, &why))),
-        }
-    };
-    items(spec, "validations").filter_map(verdict).collect()
+    scope
 }
 
-fn failed(expression: &str, why: &str) -> String {
-    format!("expression '{expression}' resulted in error: {why}")
-}
-
-/// What a validation that does not hold says.
-fn message(scope: &Scope, validation: &Value) -> String {
-    let made = match text(validation, "messageExpression") {
-        "" => None,
-        expression => scope.evaluate(expression).ok(),
-    };
-    if let Some(Outcome::Text(made)) = made {
-        let made = made.trim();
-        if !made.is_empty() && made.len() <= LONGEST_MESSAGE && !made.contains('\n') {
-            return made.to_owned();
-        }
+/// What is known of a request, for one parameter of a policy.
+fn known_with(
+    request: &Request<'_>,
+    equivalent: &Equivalent<'_>,
+    spec: &Value,
+    param: &Value,
+) -> Vec<(&'static str, Value)> {
+    let mut known = known(request, equivalent);
+    if present(spec, "paramKind").is_some() {
+        known.push(("params", param.clone()));
     }
-    match text(validation, "message").trim() {
-        "" => format!(
-            "failed expression: {}",
-            text(validation, "expression").trim()
-        ),
-        message => message.to_owned(),
-    }
+    known
 }
 
 /// What expressions may refer to.

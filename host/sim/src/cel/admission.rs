@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::types::Object;
-use super::{Environment, Type};
+use super::{Environment, Type, made};
 
 /// What an expression knows besides the request and its objects.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,10 @@ pub(crate) enum Expects {
     Bool,
     Text,
     TextOrNull,
+    /// What is applied to an object.
+    Object,
+    /// Operations on an object.
+    Patch,
     Anything,
 }
 
@@ -61,10 +65,14 @@ pub(crate) fn compile(
         (Expects::Anything, _)
         | (Expects::Bool, Type::Bool)
         | (Expects::Text | Expects::TextOrNull, Type::Text)
-        | (Expects::TextOrNull, Type::Null) => return Ok(ty),
+        | (Expects::TextOrNull, Type::Null)
+        | (Expects::Object, Type::Opaque(made::OBJECT)) => return Ok(ty),
+        (Expects::Patch, Type::List(item)) if is_patch(item) => return Ok(ty),
         (Expects::Bool, _) => "bool",
         (Expects::Text, _) => "string",
         (Expects::TextOrNull, _) => "one of [string null_type]",
+        (Expects::Object, _) => "Object",
+        (Expects::Patch, _) => "list(JSONPatch)",
     };
     // Values call some types otherwise than messages about parts do.
     let found = match ty {
@@ -74,6 +82,10 @@ pub(crate) fn compile(
         other => other.to_string(),
     };
     Err(format!("must evaluate to {wanted} but got {found}"))
+}
+
+fn is_patch(item: &Type) -> bool {
+    matches!(item, Type::Opaque(made::PATCH) | Type::Dyn)
 }
 
 /// The variables of a policy.

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, SelectExpr,
-    operators,
+    StructExpr, operators,
 };
 use kube_cel::cel::parser::Expression;
 
 use super::functions::{self, Overload};
 use super::library;
+use super::made;
 use super::source::Fault;
 use super::types::{Bindings, Type};
 
@@ -17,6 +18,8 @@ use super::types::{Bindings, Type};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     variables: HashMap<String, Type>,
+    /// Whether it may make objects.
+    makes_objects: bool,
 }
 
 impl Environment {
@@ -24,6 +27,13 @@ impl Environment {
     #[must_use]
     pub(crate) fn with(mut self, name: &str, ty: Type) -> Self {
         self.variables.insert(name.to_owned(), ty);
+        self
+    }
+
+    /// The same for expressions that may make objects.
+    #[must_use]
+    pub(crate) fn making_objects(mut self) -> Self {
+        self.makes_objects = true;
         self
     }
 }
@@ -97,8 +107,46 @@ impl Checker<'_> {
             Expr::Call(call) => self.call(id, call),
             Expr::List(list) => self.list(list),
             Expr::Map(map) => self.map(map),
-            Expr::Struct(made) => self.undeclared(id, &made.type_name),
+            Expr::Struct(made) => self.made(id, made),
             Expr::Comprehension(of) => self.comprehension(of),
+        }
+    }
+
+    /// An object that is made, where that is possible.
+    fn made(&mut self, id: u64, object: &StructExpr) -> Type {
+        let name = object.type_name.trim_start_matches('.');
+        let is_patch = name == made::PATCH;
+        if !self.environment.makes_objects || !(is_patch || made::is_object(name)) {
+            return self.undeclared(id, name);
+        }
+        for entry in &object.entries {
+            let EntryExpr::StructField(field) = &entry.expr else {
+                continue;
+            };
+            let found = self.check(&field.value);
+            let expected = match field.field.as_str() {
+                _ if !is_patch => continue,
+                "op" | "path" | "from" => Some(Type::Text),
+                "value" => continue,
+                _ => None,
+            };
+            if !expected
+                .as_ref()
+                .is_some_and(|ty| self.bindings.unify(&found, ty))
+            {
+                let found = self.bindings.resolve(&found);
+                let expected = expected.map(|ty| ty.to_string()).unwrap_or_default();
+                let text = format!(
+                    "expected type of field '{}' is '{expected}' but provided type is '{found}'",
+                    field.field
+                );
+                self.fault(entry.id, text);
+            }
+        }
+        match name {
+            made::PATCH => Type::Opaque(made::PATCH),
+            made::OBJECT => Type::Opaque(made::OBJECT),
+            _ => Type::Dyn,
         }
     }
 

@@ -5,13 +5,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use kube_cel::cel::objects::{Key, Value as Cel};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kube_cel::cel::objects::{Key, OptionalValue, Value as Cel};
 use kube_cel::cel::parser::Expression;
 use kube_cel::cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::budget::Budget;
+use super::made;
 
 /// How many expressions are kept read. They are those of policies, of which a cluster
 /// has few; beyond that all are read anew.
@@ -79,6 +82,17 @@ impl Scope {
         })
     }
 
+    /// Evaluates an expression to JSON. The inner error is what there is no JSON for, or an
+    /// object that is called otherwise than the field that it is put into.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scope::evaluate`].
+    pub(crate) fn json(&self, expression: &str) -> Result<Result<Value, String>, String> {
+        let made = self.resolve(expression)?;
+        Ok(json(&made, None))
+    }
+
     fn resolve(&self, expression: &str) -> Result<Cel, String> {
         let read = read(expression)?;
         if super::is_deep(&read) {
@@ -107,6 +121,7 @@ fn read(expression: &str) -> Result<Arc<Expression>, String> {
     }
     let mut fresh = super::parse(expression)?;
     super::optional::rewrite(&mut fresh);
+    made::rewrite(&mut fresh);
     super::make_ready(&mut fresh);
     let fresh = Arc::new(fresh);
     let mut kept = READ.lock();
@@ -115,6 +130,57 @@ fn read(expression: &str) -> Result<Arc<Expression>, String> {
     }
     kept.insert(expression.to_owned(), fresh.clone());
     Ok(fresh)
+}
+
+/// A value as JSON. Objects in it have to be called as `expected`.
+fn json(value: &Cel, expected: Option<&str>) -> Result<Value, String> {
+    let unfit = || Err("evaluated to a type that could not marshal to JSON".to_owned());
+    Ok(match value {
+        Cel::Null => Value::Null,
+        Cel::Bool(value) => (*value).into(),
+        Cel::Int(value) => (*value).into(),
+        Cel::UInt(value) => (*value).into(),
+        Cel::Float(value) => (*value).into(),
+        Cel::String(value) => value.as_str().into(),
+        Cel::Bytes(value) => BASE64_STANDARD.encode(&**value).into(),
+        Cel::List(items) => {
+            let items = items.iter().map(|item| json(item, expected));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Cel::Map(map) => {
+            let name = match map.map.get(&Key::from(made::NAME)) {
+                Some(Cel::String(name)) => Some(name.as_str()),
+                _ => None,
+            };
+            if let Some((name, expected)) = name.zip(expected)
+                && name != expected
+            {
+                return Err(format!(
+                    "type mismatch: unexpected type name \"{name}\", expected \"{expected}\", which matches field name path from root Object type"
+                ));
+            }
+            let name = name.filter(|name| made::is_object(name));
+            let mut fields = serde_json::Map::new();
+            for (key, value) in map.map.iter() {
+                let Key::String(key) = key else {
+                    return Err("keys of maps must be texts".to_owned());
+                };
+                if **key != *made::NAME {
+                    let expected = name.map(|name| format!("{name}.{key}"));
+                    fields.insert(key.to_string(), json(value, expected.as_deref())?);
+                }
+            }
+            Value::Object(fields)
+        }
+        Cel::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
+            Some(optional) => {
+                let value = optional.value();
+                value.map_or(Ok(Value::Null), |value| json(value, expected))?
+            }
+            None => return unfit(),
+        },
+        _ => return unfit(),
+    })
 }
 
 /// A value as CEL sees it that knows nothing of its type.

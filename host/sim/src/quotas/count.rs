@@ -54,20 +54,29 @@ pub(super) fn up_to_date(
 }
 
 fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<(), ApiError> {
+    // Most often nothing has changed, and the way of a write is long.
+    if counted(shared, &quota.value()).is_none() {
+        return Ok(());
+    }
     write_status(shared, resource, MANAGER, quota.key(), |live| {
-        let before = Status::of(live);
-        let hard = hard(live);
-        let mut used = used(shared, live, &hard);
-        // What nobody can count any more stays as it was counted last.
-        for (name, amount) in before.used {
-            if hard.contains_key(&name) {
-                used.entry(name).or_insert(amount);
-            }
-        }
-        let uncounted = live.pointer("/status/used").is_none();
-        let same = before.hard == hard && Status::of(live).used == used && !uncounted;
-        Ok((!same).then_some(Status { hard, used }))
+        Ok(counted(shared, live))
     })
+}
+
+/// The status of a quota; none where it has just that.
+fn counted(shared: &Shared, quota: &Value) -> Option<Status> {
+    let before = Status::of(quota);
+    let hard = hard(quota);
+    let mut used = used(shared, quota, &hard);
+    // What nobody can count any more stays as it was counted last.
+    for (name, amount) in &before.used {
+        if hard.contains_key(name) && !used.contains_key(name) {
+            used.insert(name.clone(), amount.clone());
+        }
+    }
+    let uncounted = quota.pointer("/status/used").is_none();
+    let same = before.hard == hard && before.used == used && !uncounted;
+    (!same).then_some(Status { hard, used })
 }
 
 /// What the author of a quota bounds.

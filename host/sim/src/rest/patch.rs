@@ -1,7 +1,7 @@
 //! Patch: changing parts of an object, in four languages.
 
 mod language;
-mod operations;
+pub(crate) mod operations;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -75,7 +75,7 @@ impl Writer<'_> {
     /// it here.
     pub(super) fn warn_of_no_effect(&self) {
         let resource = self.resource;
-        let is_asked = resource.plural.starts_with("validatingadmissionpolic");
+        let is_asked = resource.plural.contains("admissionpolic");
         let is_of_admission = resource.group == "admissionregistration.k8s.io";
         if self.server.warns_of_no_effect && is_of_admission && !is_asked {
             let warning = format!(

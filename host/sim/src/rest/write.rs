@@ -152,6 +152,11 @@ impl<'a> Writer<'a> {
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
+        if self.change_by_policies(Operation::Create, &mut object, None)? {
+            // What follows from others may follow for more of it now.
+            admission::mutate(self.server, resource, &mut object)?;
+            resource.admit(&mut object);
+        }
         // Before anything is said of what is wrong with a role.
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &object, None)?;
@@ -286,6 +291,7 @@ impl<'a> Writer<'a> {
         }
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
+        self.change_by_policies(Operation::Update, &mut after, Some(before))?;
         match self.part {
             Part::Status => {
                 resource.prepare_status(&mut after, before);

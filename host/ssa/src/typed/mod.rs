@@ -4,6 +4,7 @@
 //! types takes the one of its own form; where two values disagree in form,
 //! both types are walked.
 
+mod atomic;
 mod compare;
 mod fields;
 mod items;
@@ -15,6 +16,7 @@ mod remove;
 pub(crate) mod testing;
 mod validate;
 
+pub use self::atomic::atomics;
 pub use self::compare::{Comparison, compare};
 pub use self::fields::field_set;
 pub use self::merge::merge;

@@ -12,7 +12,7 @@ use crate::rest::meta;
 use crate::selector::LabelSelector;
 
 /// The resource as which a request is seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Equivalent<'a> {
     /// That of the request.
     Itself(&'a Resource),

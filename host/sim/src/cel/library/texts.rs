@@ -17,6 +17,9 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
             Value::Int(i64::try_from(of.chars().count()).unwrap_or(i64::MAX))
         }
         ("string", [Value::Bool(value)]) => text(value.to_string()),
+        ("jsonpatch.escapeKey", [Value::String(key)]) => {
+            text(key.replace('~', "~0").replace('/', "~1"))
+        }
         ("string", [Value::Float(number)]) => text(shortest(*number)),
         ("string", [Value::Bytes(bytes)]) => match String::from_utf8(bytes.to_vec()) {
             Ok(valid) => text(valid),

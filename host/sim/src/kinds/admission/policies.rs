@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::rules::{FAILURE_POLICIES, validate_match_conditions, validate_match_resources};
+use crate::cel::Environment;
 use crate::cel::admission::{self, Expects, Known, Variables};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{items, present, text, text_at};
@@ -325,17 +326,25 @@ fn validate_param_ref(path: &Path<'_>, reference: &Value, errors: &mut Errors) {
     supported(path, reference, "parameterNotFoundAction", &actions, errors);
 }
 
-/// Says what is wrong with a MutatingAdmissionPolicy, its mutations aside.
+/// Says what is wrong with a MutatingAdmissionPolicy.
 pub(super) fn validate_mutating(policy: &Value, errors: &mut Errors) {
     let spec = spec_of(policy);
     let has_params = spec.get("paramKind").is_some_and(Value::is_object);
     validate_frame(spec, errors);
     validate_match_conditions(&SPEC, spec, has_params, errors);
-    validate_variables(spec, has_params, errors);
+    let variables = validate_variables(spec, has_params, errors);
     let path = SPEC.child("mutations");
     if present(spec, "mutations").is_none() {
         let why = "mutations must contain at least one item";
         errors.push(FieldError::required(&path, why));
+    }
+    let known = Known {
+        has_params,
+        has_authorizer: true,
+    };
+    let environment = variables.environment(known).making_objects();
+    for (index, mutation) in items(spec, "mutations").enumerate() {
+        validate_mutation(&path.index(index), mutation, &environment, errors);
     }
     let policies = ["IfNeeded", "Never"];
     let path = SPEC.child("reinvocationPolicy");
@@ -343,4 +352,53 @@ pub(super) fn validate_mutating(policy: &Value, errors: &mut Errors) {
         errors.push(FieldError::required(&path, ""));
     }
     supported(&SPEC, spec, "reinvocationPolicy", &policies, errors);
+}
+
+/// The sorts of mutations, the field of each, and what its expression makes.
+const MUTATIONS: [(&str, &str, Expects); 2] = [
+    ("ApplyConfiguration", "applyConfiguration", Expects::Object),
+    ("JSONPatch", "jsonPatch", Expects::Patch),
+];
+
+fn validate_mutation(
+    path: &Path<'_>,
+    mutation: &Value,
+    environment: &Environment,
+    errors: &mut Errors,
+) {
+    let sort = text(mutation, "patchType");
+    if sort.is_empty() {
+        errors.push(FieldError::required(&path.child("patchType"), ""));
+        return;
+    }
+    let names = MUTATIONS.map(|(name, ..)| name);
+    supported(path, mutation, "patchType", &names, errors);
+    if !names.contains(&sort) {
+        return;
+    }
+    for (name, field, expects) in MUTATIONS {
+        let given = mutation.get(field).filter(|given| given.is_object());
+        let path = path.child(field);
+        match given {
+            None if name == sort => {
+                let why = format!("must be specified when patchType is {sort}");
+                errors.push(FieldError::required(&path, why));
+            }
+            Some(given) if name == sort => {
+                let path = path.child("expression");
+                let expression = text(given, "expression").trim();
+                if expression.is_empty() {
+                    errors.push(FieldError::required(&path, ""));
+                } else if let Err(why) = admission::compile(expression, environment, expects) {
+                    errors.push(FieldError::invalid_str(&path, expression, why));
+                }
+            }
+            Some(_) => {
+                let why = format!("must not be specified when patchType is {sort}");
+                let shown = format!("{{{field}}}");
+                errors.push(FieldError::invalid_str(&path, &shown, why));
+            }
+            None => {}
+        }
+    }
 }

@@ -17,7 +17,7 @@ const COPIED: usize = 3 * 1024 * 1024;
 /// 422 where one of them cannot be done, or where the copies come to too much;
 /// 400 where a value would be deeper than objects can be. `object` is then of no
 /// use.
-pub(super) fn run(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
+pub(crate) fn run(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
     let mut bounds = Bounds {
         copied: 0,
         depth: depth::of(object),
