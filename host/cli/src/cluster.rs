@@ -85,6 +85,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let server = args.state.server(Config {
         actors: args.actors.actors(),
         warns_of_no_effect: true,
+        asks_webhooks: true,
         ..Config::default()
     })?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));

@@ -82,6 +82,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     let server = args.state.server(Config {
         actors: args.actors.actors(),
         warns_of_no_effect: true,
+        asks_webhooks: true,
         ..Config::default()
     })?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));

@@ -11,6 +11,7 @@ mod limits;
 pub(crate) mod policy;
 mod priority;
 mod runtime;
+pub(crate) mod webhooks;
 
 use serde_json::Value;
 
@@ -78,6 +79,11 @@ pub(crate) fn validate(
         _ => Ok(()),
     };
     allowed.map_err(|why| forbidden(resource, object, &why))
+}
+
+/// Whether there may be policies or webhooks that change requests.
+pub(crate) fn may_change(server: &Shared) -> bool {
+    policy::has_mutating(server) || webhooks::has_mutating(server)
 }
 
 fn forbidden(resource: &Resource, object: &Value, why: &str) -> ApiError {

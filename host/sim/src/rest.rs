@@ -1,5 +1,6 @@
 //! What the verbs do: one file each, over one write path.
 
+mod admitted;
 mod bind;
 mod connect;
 mod continuation;
@@ -13,7 +14,6 @@ pub(crate) mod manage;
 pub(crate) mod meta;
 pub(crate) mod options;
 pub(crate) mod patch;
-mod policies;
 mod scale;
 mod stamp;
 mod update;

@@ -36,10 +36,12 @@ pub struct Config {
     pub bookmark_interval: Duration,
     /// Who makes workloads run; nobody when absent.
     pub actors: Option<Actors>,
-    /// Whether who makes webhook configurations and mutating policies is warned that
-    /// they are stored here and never asked. The real server asks them, and has no such
-    /// warning.
+    /// Whether who makes webhooks that are stored here and never asked is warned of that.
+    /// The real server asks them, and has no such warning.
     pub warns_of_no_effect: bool,
+    /// Whether webhooks are asked about requests: those on the loopback, no others. A
+    /// request then waits for them.
+    pub asks_webhooks: bool,
     /// Whether namespaces are kept up as by the controllers of a real cluster: what is
     /// used of their ResourceQuotas is counted, and once the server is served, each has
     /// its certificate in the ConfigMap `kube-root-ca.crt`. Both are written some time
@@ -56,6 +58,7 @@ impl Default for Config {
             bookmark_interval: Duration::from_secs(60),
             actors: None,
             warns_of_no_effect: false,
+            asks_webhooks: false,
             keeps_up_namespaces: true,
         }
     }
@@ -89,6 +92,7 @@ pub(crate) struct Shared {
     pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
     pub(crate) warns_of_no_effect: bool,
+    pub(crate) asks_webhooks: bool,
     pub(crate) keeps_up_namespaces: bool,
     /// The certificate of the server, once it is served.
     pub(crate) certificate: OnceLock<String>,
@@ -125,6 +129,7 @@ impl Server {
             actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
             warns_of_no_effect: config.warns_of_no_effect,
+            asks_webhooks: config.asks_webhooks,
             keeps_up_namespaces: config.keeps_up_namespaces,
             certificate: OnceLock::new(),
             kept: OnceLock::new(),
@@ -161,6 +166,7 @@ impl Server {
                 actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
                 warns_of_no_effect: shared.warns_of_no_effect,
+                asks_webhooks: shared.asks_webhooks,
                 keeps_up_namespaces: shared.keeps_up_namespaces,
                 certificate: OnceLock::new(),
                 kept: OnceLock::new(),

@@ -21,6 +21,27 @@ struct Status {
     next: String,
 }
 
+/// Reasons that webhooks may give.
+const REASONS: [&str; 17] = [
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServiceUnavailable",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnsupportedMediaType",
+];
+
 /// `Status.details`: what the failure is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Details {
@@ -194,6 +215,12 @@ impl ApiError {
             details.causes = vec![json!({"message": why})];
         }
         error
+    }
+
+    /// A webhook does not allow it. Reasons that are none of Kubernetes' are left out.
+    pub(crate) fn by_webhook(code: u16, reason: &str, message: String) -> Self {
+        let reason = REASONS.into_iter().find(|known| *known == reason);
+        Self::new(code, reason.unwrap_or_default(), message)
     }
 
     /// 403 of namespace lifecycle: nothing new in a namespace that is ending.

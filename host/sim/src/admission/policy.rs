@@ -6,7 +6,7 @@
 //! cannot be evaluated counts as the policy's `failurePolicy` says. Nothing can be asked
 //! about rights (`authorizer`).
 
-mod matching;
+pub(super) mod matching;
 mod mutating;
 mod params;
 mod validating;
@@ -22,7 +22,7 @@ use crate::rest::meta;
 use crate::server::Shared;
 use crate::store::Range;
 
-pub(crate) use mutating::mutate;
+pub(crate) use mutating::{has_mutating, mutate};
 pub(crate) use validating::check;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -71,7 +71,7 @@ pub(crate) struct Request<'a> {
 
 impl Request<'_> {
     /// What it is about.
-    fn subject(&self) -> &Value {
+    pub(super) fn subject(&self) -> &Value {
         self.object.or(self.old).unwrap_or(&Value::Null)
     }
 
@@ -148,7 +148,10 @@ fn failed(expression: &str, why: &str) -> String {
 /// # Errors
 ///
 /// Why the first cannot be evaluated that cannot be, where none says that they do not.
-fn conditions_hold(spec: &Value, known: &[(&'static str, Value)]) -> Result<bool, String> {
+pub(super) fn conditions_hold(
+    spec: &Value,
+    known: &[(&'static str, Value)],
+) -> Result<bool, String> {
     // They are not told of the namespace.
     let nothing = json!({});
     let outside = known.iter().map(|(name, value)| match *name {
@@ -192,7 +195,10 @@ fn known_with(
 }
 
 /// What expressions may refer to.
-fn known(request: &Request<'_>, equivalent: &Equivalent<'_>) -> Vec<(&'static str, Value)> {
+pub(super) fn known(
+    request: &Request<'_>,
+    equivalent: &Equivalent<'_>,
+) -> Vec<(&'static str, Value)> {
     let namespace = if request.is_of_namespace() {
         None
     } else {

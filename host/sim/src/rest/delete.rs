@@ -89,7 +89,7 @@ impl Writer<'_> {
                 .propagation
                 .or_else(|| resource.propagation(&before));
             if !meta::is_terminating(&before) {
-                self.ask_policies(Operation::Delete, None, Some(&before))?;
+                self.ask_admission(Operation::Delete, None, Some(&before))?;
             }
             let mut after = self.marked(&before, policy);
             if meta::may_end(resource, &after) {

@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::{Writer, meta};
+use crate::admission::webhooks;
 use crate::definitions;
 use crate::field::quoted;
+use crate::kinds::edit::{items, text};
 use crate::names;
 
 impl Writer<'_> {
@@ -71,18 +73,30 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells who makes something that requests are to be held against that nobody asks
-    /// it here.
-    pub(super) fn warn_of_no_effect(&self) {
+    /// Tells who writes webhooks which of them nobody asks here.
+    pub(super) fn warn_of_no_effect(&self, configuration: &Value) {
         let resource = self.resource;
-        let is_asked = resource.plural.contains("admissionpolic");
-        let is_of_admission = resource.group == "admissionregistration.k8s.io";
-        if self.server.warns_of_no_effect && is_of_admission && !is_asked {
+        let is_of_webhooks = resource.plural.ends_with("webhookconfigurations");
+        if !self.server.warns_of_no_effect || !is_of_webhooks {
+            return;
+        }
+        if !self.server.asks_webhooks {
             let warning = format!(
                 "{} are stored by this server and never asked: they have no effect here",
                 resource.plural
             );
             self.warn(std::iter::once(warning.as_str()));
+            return;
+        }
+        for webhook in items(configuration, "webhooks") {
+            let client = webhook.get("clientConfig").unwrap_or(&Value::Null);
+            if !webhooks::is_reachable(client) {
+                let name = quoted(text(webhook, "name"));
+                let warning = format!(
+                    "webhook {name} is not at an https URL of the loopback: this server does not reach it, and its failurePolicy decides"
+                );
+                self.warn(std::iter::once(warning.as_str()));
+            }
         }
     }
 

@@ -152,7 +152,7 @@ impl<'a> Writer<'a> {
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
-        if self.change_by_policies(Operation::Create, &mut object, None)? {
+        if self.change_by_admission(Operation::Create, &mut object, None)? {
             // What follows from others may follow for more of it now.
             admission::mutate(self.server, resource, &mut object)?;
             resource.admit(&mut object);
@@ -174,10 +174,10 @@ impl<'a> Writer<'a> {
         }
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
-        self.ask_policies(Operation::Create, Some(&object), None)?;
+        self.ask_admission(Operation::Create, Some(&object), None)?;
         self.charge(&object, None)?;
         self.warn_of_finalizers(&object, None);
-        self.warn_of_no_effect();
+        self.warn_of_no_effect(&object);
         self.warn_of_conversion(&object);
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
         }
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
-        self.change_by_policies(Operation::Update, &mut after, Some(before))?;
+        self.change_by_admission(Operation::Update, &mut after, Some(before))?;
         match self.part {
             Part::Status => {
                 resource.prepare_status(&mut after, before);
@@ -327,11 +327,12 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
-        self.ask_policies(Operation::Update, Some(&after), Some(before))?;
+        self.ask_admission(Operation::Update, Some(&after), Some(before))?;
         if quotas::is_charged_again(resource, self.part.subresource()) {
             self.charge(&after, Some(before))?;
         }
         self.warn_of_finalizers(&after, Some(before));
+        self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
         resource.encode(&mut after);
         depth::check(&after)?;

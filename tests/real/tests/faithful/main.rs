@@ -26,3 +26,4 @@ mod predict;
 mod servers;
 mod shrink;
 mod suite;
+mod webhooks;

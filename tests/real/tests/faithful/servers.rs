@@ -54,6 +54,7 @@ impl Servers {
         let control_plane = tokio::task::spawn_blocking(start).await??;
         let server = Server::new(Config {
             keeps_up_namespaces,
+            asks_webhooks: true,
             ..Config::default()
         });
         let serving = server

@@ -13,7 +13,7 @@ use crate::selector::LabelSelector;
 
 /// The resource as which a request is seen.
 #[derive(Debug, Clone)]
-pub(super) enum Equivalent<'a> {
+pub(in crate::admission) enum Equivalent<'a> {
     /// That of the request.
     Itself(&'a Resource),
     /// The same in another version, which the rules name.
@@ -21,7 +21,7 @@ pub(super) enum Equivalent<'a> {
 }
 
 impl Equivalent<'_> {
-    pub(super) fn resource(&self) -> &Resource {
+    pub(in crate::admission) fn resource(&self) -> &Resource {
         match self {
             Equivalent::Itself(resource) => resource,
             Equivalent::Other(resource) => resource,
@@ -29,7 +29,7 @@ impl Equivalent<'_> {
     }
 
     /// The object as it is in this version; null for none.
-    pub(super) fn of(&self, object: Option<&Value>) -> Value {
+    pub(in crate::admission) fn of(&self, object: Option<&Value>) -> Value {
         let Some(object) = object else {
             return Value::Null;
         };
@@ -46,7 +46,10 @@ impl Equivalent<'_> {
 
 /// As what a request is seen by what `criteria` are about; none where they are about
 /// others.
-pub(super) fn applies<'a>(request: &Request<'a>, criteria: &Value) -> Option<Equivalent<'a>> {
+pub(in crate::admission) fn applies<'a>(
+    request: &Request<'a>,
+    criteria: &Value,
+) -> Option<Equivalent<'a>> {
     if !in_namespace(request, criteria) || !is_selected(request, criteria) {
         return None;
     }

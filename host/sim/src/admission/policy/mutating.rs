@@ -15,12 +15,19 @@ use crate::conversion::convert;
 use crate::kinds::edit::{items, text, text_at};
 use crate::rest::meta;
 use crate::rest::patch::operations;
+use crate::server::Shared;
 use crate::status::{About, ApiError};
+use crate::store::Range;
 
 const SORT: Sort = Sort {
     policies: "mutatingadmissionpolicies.admissionregistration.k8s.io",
     bindings: "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 };
+/// Whether there are policies that may change requests.
+pub(crate) fn has_mutating(server: &Shared) -> bool {
+    server.store.any(SORT.bindings, &Range::default())
+}
+
 /// A policy that cannot be carried out, and why.
 struct Refused {
     by: String,

@@ -1,0 +1,194 @@
+//! Webhooks: programs beside the server that are asked about requests of clients, and may
+//! change them.
+//!
+//! Only those on the loopback are asked, where the server was told to ask any: what an
+//! embedded server is given must not reach other machines. The others count as failed, as
+//! their `failurePolicy` says. They are asked one after another, in the order of the names
+//! of their configurations.
+
+mod call;
+mod review;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::policy::matching::{Equivalent, applies};
+use super::policy::{Request, conditions_hold, known};
+use crate::conversion::convert;
+use crate::kinds::edit::{integer, items, present, text};
+use crate::rest::meta;
+use crate::rest::patch::operations;
+use crate::server::Shared;
+use crate::status::ApiError;
+use crate::store::Range;
+
+pub(crate) use call::is_reachable;
+use review::Answer;
+
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+/// The group whose configurations nobody is asked about, so that they can always be
+/// changed.
+const GROUP: &str = "admissionregistration.k8s.io";
+/// How long one may take that does not say, in seconds.
+const TIMEOUT: i64 = 10;
+
+/// One webhook that is to be asked, and as what it sees the request.
+struct Asked<'a> {
+    webhook: Value,
+    equivalent: Equivalent<'a>,
+}
+
+impl Asked<'_> {
+    fn name(&self) -> &str {
+        text(&self.webhook, "name")
+    }
+
+    /// What a failure to ask comes to.
+    fn failed(&self, why: &str) -> Result<(), ApiError> {
+        if text(&self.webhook, "failurePolicy") == "Ignore" {
+            tracing::warn!(webhook = self.name(), why, "webhook failed, and is ignored");
+            return Ok(());
+        }
+        let name = self.name();
+        let why = format!("failed calling webhook {name:?}: {why}");
+        Err(ApiError::internal_error(&why))
+    }
+
+    /// Asks about a request. None where nobody has to be, or where that failed and does
+    /// not count.
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        warn: &mut impl FnMut(&str),
+    ) -> Result<Option<Answer>, ApiError> {
+        let known = known(request, &self.equivalent);
+        match conditions_hold(&self.webhook, &known) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(why) => {
+                if text(&self.webhook, "failurePolicy") == "Ignore" {
+                    return Ok(None);
+                }
+                let about = request
+                    .resource
+                    .about(meta::text(request.subject(), "name"));
+                return Err(ApiError::forbidden(about, &why));
+            }
+        }
+        let uid = request.server.random.uid();
+        let body = review::question(&self.webhook, &uid, &known);
+        let seconds = integer(&self.webhook, "timeoutSeconds").unwrap_or(TIMEOUT);
+        let patience = Duration::from_secs(seconds.unsigned_abs());
+        let client = self.webhook.get("clientConfig").unwrap_or(&Value::Null);
+        let answered = call::post(client, body.to_string().into(), patience);
+        let answer = answered.and_then(|answer| Answer::read(&answer, &uid));
+        match answer {
+            Ok(answer) => {
+                answer.warnings.iter().for_each(|warning| warn(warning));
+                match answer.refusal(self.name()) {
+                    Some(refusal) => Err(refusal),
+                    None => Ok(Some(answer)),
+                }
+            }
+            Err(why) => self.failed(&why).map(|()| None),
+        }
+    }
+}
+
+/// Whether there are webhooks that may change requests.
+pub(super) fn has_mutating(server: &Shared) -> bool {
+    server.asks_webhooks && server.store.any(MUTATING, &Range::default())
+}
+
+/// The webhooks of one sort that a request concerns.
+fn asked<'a>(request: &Request<'a>, table: &str) -> Vec<Asked<'a>> {
+    let store = &request.server.store;
+    let is_exempt = request.resource.group == GROUP;
+    if !request.server.asks_webhooks || is_exempt || !store.any(table, &Range::default()) {
+        return Vec::new();
+    }
+    let page = store.list(table, &Range::default(), None);
+    let configurations = page.map(|page| page.objects).unwrap_or_default();
+    let mut asked = Vec::new();
+    for configuration in configurations {
+        for webhook in items(&configuration.value(), "webhooks") {
+            let mut criteria = webhook.clone();
+            if present(webhook, "rules").is_none() {
+                continue;
+            }
+            criteria["resourceRules"] = webhook["rules"].clone();
+            if let Some(equivalent) = applies(request, &criteria) {
+                asked.push(Asked {
+                    webhook: webhook.clone(),
+                    equivalent,
+                });
+            }
+        }
+    }
+    asked
+}
+
+/// Asks all webhooks that may refuse a request.
+///
+/// # Errors
+///
+/// The first refusal, or failure that counts.
+pub(crate) fn check(request: &Request<'_>, mut warn: impl FnMut(&str)) -> Result<(), ApiError> {
+    for asked in asked(request, VALIDATING) {
+        asked.ask(request, &mut warn)?;
+    }
+    Ok(())
+}
+
+/// Has webhooks change the object of a request; none where they change nothing. `settle`
+/// brings a changed object into the form that objects have.
+///
+/// # Errors
+///
+/// As [`check`], and what is wrong with what one makes.
+pub(crate) fn mutate(
+    request: &Request<'_>,
+    mut settle: impl FnMut(&mut Value) -> Result<(), ApiError>,
+    mut warn: impl FnMut(&str),
+) -> Result<Option<Value>, ApiError> {
+    let all = asked(request, MUTATING);
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let mut object = request.object.cloned();
+    let (mut earlier, mut again) = (BTreeSet::new(), BTreeSet::new());
+    for is_first in [true, false] {
+        for (index, asked) in all.iter().enumerate() {
+            if !is_first && !again.contains(&index) {
+                continue;
+            }
+            let request = Request {
+                object: object.as_ref(),
+                ..*request
+            };
+            let answer = asked.ask(&request, &mut warn)?;
+            let patch = answer.map(|answer| answer.patch).unwrap_or_default();
+            if let Some(before) = &object
+                && !patch.is_empty()
+            {
+                let mut changed = asked.equivalent.of(Some(before));
+                operations::run(&mut changed, &patch)
+                    .map_err(|why| ApiError::internal_error(&why.to_string()))?;
+                changed = convert(changed, request.resource);
+                changed["apiVersion"] = request.resource.api_version.as_str().into();
+                settle(&mut changed)?;
+                if changed != *before {
+                    again.append(&mut earlier);
+                    object = Some(changed);
+                }
+            }
+            if text(&asked.webhook, "reinvocationPolicy") == "IfNeeded" {
+                earlier.insert(index);
+            }
+        }
+    }
+    Ok(object.filter(|object| Some(object) != request.object))
+}

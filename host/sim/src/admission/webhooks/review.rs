@@ -1,0 +1,165 @@
+//! What webhooks are asked, and what they answer: `AdmissionReview`s.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::kinds::edit::{flag, integer, items, text};
+use crate::status::ApiError;
+
+const GROUP: &str = "admission.k8s.io";
+
+/// The question for a webhook: what policies know, in the first version that it takes.
+pub(super) fn question(webhook: &Value, uid: &str, known: &[(&'static str, Value)]) -> Value {
+    let value = |wanted: &str| {
+        let mut known = known.iter();
+        let found = known.find(|(name, _)| *name == wanted);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let mut request = value("request");
+    request["uid"] = uid.into();
+    request["object"] = value("object");
+    request["oldObject"] = value("oldObject");
+    let version = items(webhook, "admissionReviewVersions").next();
+    let version = version.and_then(Value::as_str).unwrap_or("v1");
+    json!({
+        "kind": "AdmissionReview",
+        "apiVersion": format!("{GROUP}/{version}"),
+        "request": request,
+    })
+}
+
+/// What a webhook answers.
+#[derive(Debug)]
+pub(super) struct Answer {
+    is_allowed: bool,
+    status: Value,
+    pub(super) warnings: Vec<String>,
+    /// Operations on the object.
+    pub(super) patch: Vec<Value>,
+}
+
+impl Answer {
+    /// Reads the answer to the question `uid`.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub(super) fn read(body: &Bytes, uid: &str) -> Result<Self, String> {
+        let review = serde_json::from_slice(body)
+            .map_err(|why| format!("failed to call webhook: it answered no JSON: {why}"))?;
+        Answer::of(&review, uid).map_err(|why| format!("received invalid webhook response: {why}"))
+    }
+
+    fn of(review: &Value, uid: &str) -> Result<Self, String> {
+        let (version, kind) = (text(review, "apiVersion"), text(review, "kind"));
+        if !version.starts_with(GROUP) || kind != "AdmissionReview" {
+            return Err(format!(
+                "expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {version}, Kind={kind}"
+            ));
+        }
+        let Some(response) = review.get("response").filter(|given| given.is_object()) else {
+            return Err("webhook response is missing".to_owned());
+        };
+        let found = text(response, "uid");
+        if found != uid {
+            return Err(format!("expected response.uid={uid:?}, got {found:?}"));
+        }
+        let warnings = items(response, "warnings").filter_map(Value::as_str);
+        Ok(Answer {
+            is_allowed: flag(response, "allowed"),
+            status: response.get("status").cloned().unwrap_or_default(),
+            warnings: warnings.map(str::to_owned).collect(),
+            patch: patch(response)?,
+        })
+    }
+
+    /// What the client is told of a request that the webhook of this name does not allow.
+    pub(super) fn refusal(&self, name: &str) -> Option<ApiError> {
+        if self.is_allowed {
+            return None;
+        }
+        let by = format!("admission webhook {name:?} denied the request");
+        let (message, reason) = (text(&self.status, "message"), text(&self.status, "reason"));
+        let message = match (message, reason) {
+            ("", "") => format!("{by} without explanation"),
+            ("", reason) => format!("{by}: {reason}"),
+            (message, _) => format!("{by}: {message}"),
+        };
+        let code = integer(&self.status, "code").and_then(|code| u16::try_from(code).ok());
+        let code = code.filter(|code| (400..600).contains(code));
+        Some(ApiError::by_webhook(code.unwrap_or(400), reason, message))
+    }
+}
+
+fn patch(response: &Value) -> Result<Vec<Value>, String> {
+    let given = text(response, "patch");
+    match (given, text(response, "patchType")) {
+        ("", "") => return Ok(Vec::new()),
+        ("", _) => {
+            return Err("webhook returned response.patchType but not response.patch".to_owned());
+        }
+        (_, "JSONPatch") => {}
+        (_, "") => {
+            return Err("webhook returned response.patch but not response.patchType".to_owned());
+        }
+        (_, other) => {
+            return Err(format!(
+                "webhook returned invalid response.patchType of {other:?}"
+            ));
+        }
+    }
+    let unusable = |why: &dyn std::fmt::Display| format!("the patch cannot be read: {why}");
+    let bytes = BASE64_STANDARD
+        .decode(given)
+        .map_err(|why| unusable(&why))?;
+    serde_json::from_slice(&bytes).map_err(|why| unusable(&why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(response: Value) -> Result<Answer, String> {
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        Answer::of(&review, "u")
+    }
+
+    #[test]
+    fn answers_that_are_none_are_named() {
+        let patch = BASE64_STANDARD.encode("[{\"op\":\"remove\",\"path\":\"/a\"}]");
+        for (response, expected) in [
+            (json!({"uid": "u", "allowed": true}), Ok(0)),
+            (
+                json!({"uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch"}),
+                Ok(1),
+            ),
+            (
+                json!({"uid": "v"}),
+                Err("expected response.uid=\"u\", got \"v\""),
+            ),
+            (json!(null), Err("webhook response is missing")),
+            (
+                json!({"uid": "u", "patch": patch}),
+                Err("webhook returned response.patch but not response.patchType"),
+            ),
+            (
+                json!({"uid": "u", "patchType": "JSONPatch", "patch": "?"}),
+                Err("the patch cannot be read"),
+            ),
+            (
+                json!({"uid": "u", "patchType": "JSONPatch", "patch": "AA=="}),
+                Err("the patch cannot be read"),
+            ),
+        ] {
+            match (read(response.clone()), expected) {
+                (Ok(answer), Ok(operations)) => assert_eq!(answer.patch.len(), operations),
+                (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),
+                (found, _) => panic!("{response}: {found:?}"),
+            }
+        }
+        assert!(Answer::read(&Bytes::from_static(b"{"), "u").is_err());
+        assert!(Answer::read(&Bytes::from_static(b"{}"), "u").is_err());
+    }
+}

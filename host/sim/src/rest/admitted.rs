@@ -1,0 +1,105 @@
+//! Writes are held to admission policies and webhooks, and changed by them, where clients
+//! ask for them.
+
+use serde_json::Value;
+
+use super::Writer;
+use crate::admission::policy::{self, Operation, Request};
+use crate::admission::{self, webhooks};
+use crate::decode::{self, Document};
+use crate::status::ApiError;
+
+impl Writer<'_> {
+    /// Asks policies and webhooks about what is to be written. What the server does by
+    /// itself they are not asked about, nor about parts that are objects of other kinds.
+    ///
+    /// # Errors
+    ///
+    /// What the first says that does not allow it.
+    pub(super) fn ask_admission(
+        &self,
+        operation: Operation,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let Some(request) = self.request(operation, object, old) else {
+            return Ok(());
+        };
+        let warn = |warning: &str| self.warn(std::iter::once(warning));
+        policy::check(&request, warn)?;
+        webhooks::check(&request, warn)
+    }
+
+    /// Has policies, and after them webhooks, change what is to be written, and says
+    /// whether any did. What they make is settled as what is sent is, and belongs to nobody.
+    ///
+    /// # Errors
+    ///
+    /// What the first says that does not allow it, or cannot be carried out.
+    pub(super) fn change_by_admission(
+        &self,
+        operation: Operation,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<bool, ApiError> {
+        if !admission::may_change(self.server) {
+            return Ok(false);
+        }
+        let before = object.clone();
+        if let Some(request) = self.request(operation, Some(&before), old)
+            && let Some(changed) = policy::mutate(&request, |changed| self.settle(changed, true))?
+        {
+            *object = changed;
+        }
+        let between = object.clone();
+        if let Some(request) = self.request(operation, Some(&between), old) {
+            let warn = |warning: &str| self.warn(std::iter::once(warning));
+            let settle = |changed: &mut Value| self.settle(changed, false);
+            if let Some(changed) = webhooks::mutate(&request, settle, warn)? {
+                *object = changed;
+            }
+        }
+        Ok(*object != before)
+    }
+
+    /// Brings what admission made into the form that objects have. Fields that the type
+    /// does not have are refused where it is `strict`.
+    fn settle(&self, changed: &mut Value, strict: bool) -> Result<(), ApiError> {
+        let resource = self.resource;
+        if !resource.is_custom() {
+            let document = Document::from(std::mem::take(changed));
+            let read = decode::builtin(&resource.api_version, &resource.kind, document);
+            let read = read.map_err(|why| ApiError::internal_error(&why))?;
+            if strict && !read.complaints.is_empty() {
+                let why = format!("strict decoding error: {}", read.complaints.join(", "));
+                return Err(ApiError::internal_error(&why));
+            }
+            *changed = read.object;
+        }
+        self.decode(changed, Vec::new(), true)?;
+        resource.settle(changed)
+    }
+
+    /// What policies and webhooks are told; none of what they are not asked about.
+    fn request<'r>(
+        &'r self,
+        operation: Operation,
+        object: Option<&'r Value>,
+        old: Option<&'r Value>,
+    ) -> Option<Request<'r>> {
+        let user = self.user?;
+        let subresource = self.part.subresource().unwrap_or_default();
+        let mut parts = self.resource.subresources.iter();
+        let is_of_another_kind = parts.any(|part| part.name == subresource && part.body.is_some());
+        (!is_of_another_kind).then_some(Request {
+            server: self.server,
+            resource: self.resource,
+            subresource,
+            user,
+            operation,
+            object,
+            old,
+            dry_run: self.dry_run,
+        })
+    }
+}
