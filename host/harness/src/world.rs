@@ -75,9 +75,12 @@ pub(crate) struct Stage {
     base: Template,
     defined: Mutex<HashMap<Vec<PathBuf>, Arc<Template>>>,
     /// By definitions and by what is granted: most configurations ask for the same.
-    granted: Mutex<HashMap<(Vec<PathBuf>, String), Arc<Template>>>,
+    granted: Mutex<HashMap<GrantedKey, Arc<Template>>>,
     installed: Mutex<HashMap<TemplateKey, Arc<Template>>>,
 }
+
+/// The files with definitions, and the grants as JSON.
+type GrantedKey = (Vec<PathBuf>, String);
 
 /// What makes two scenarios begin with the same cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -25,7 +25,7 @@ pub(super) fn ensure(
     certificate: &str,
 ) -> Result<(), ApiError> {
     let found = shared.store.get("namespaces", namespace);
-    if !found.is_some_and(|found| !found.is_terminating()) {
+    if found.is_none_or(|found| found.is_terminating()) {
         return Ok(());
     }
     let Some(resource) = shared.registry.find_table(TABLE) else {

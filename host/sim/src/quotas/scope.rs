@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(spec: Value, table: &str, object: &Value, expected: bool) {
+    fn check(spec: &Value, table: &str, object: &Value, expected: bool) {
         let quota = json!({ "spec": spec });
         assert_eq!(includes(&quota, table, object), expected, "{spec} {object}");
     }
@@ -143,18 +143,18 @@ mod tests {
             ("CrossNamespacePodAffinity", false, true),
             ("VolumeAttributesClass", false, false),
         ] {
-            check(json!({"scopes": [scope]}), PODS, &plain, holds_plain);
-            check(json!({"scopes": [scope]}), PODS, &asking, holds_asking);
+            check(&json!({"scopes": [scope]}), PODS, &plain, holds_plain);
+            check(&json!({"scopes": [scope]}), PODS, &asking, holds_asking);
         }
         check(
-            json!({"scopes": ["Terminating", "BestEffort"]}),
+            &json!({"scopes": ["Terminating", "BestEffort"]}),
             PODS,
             &asking,
             false,
         );
-        check(json!({}), "secrets", &json!({}), true);
+        check(&json!({}), "secrets", &json!({}), true);
         check(
-            json!({"scopes": ["BestEffort"]}),
+            &json!({"scopes": ["BestEffort"]}),
             "secrets",
             &json!({}),
             false,
@@ -177,8 +177,8 @@ mod tests {
             ("NotIn", json!(["high"]), false, true),
             ("NotIn", json!(["low"]), true, true),
         ] {
-            check(selecting(operator, values.clone()), PODS, &high, of_high);
-            check(selecting(operator, values), PODS, &none, of_none);
+            check(&selecting(operator, values.clone()), PODS, &high, of_high);
+            check(&selecting(operator, values), PODS, &none, of_none);
         }
     }
 }

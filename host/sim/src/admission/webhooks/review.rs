@@ -121,7 +121,7 @@ fn patch(response: &Value) -> Result<Vec<Value>, String> {
 mod tests {
     use super::*;
 
-    fn read(response: Value) -> Result<Answer, String> {
+    fn read(response: &Value) -> Result<Answer, String> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
         Answer::of(&review, "u")
     }
@@ -153,7 +153,7 @@ mod tests {
                 Err("the patch cannot be read"),
             ),
         ] {
-            match (read(response.clone()), expected) {
+            match (read(&response), expected) {
                 (Ok(answer), Ok(operations)) => assert_eq!(answer.patch.len(), operations),
                 (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),
                 (found, _) => panic!("{response}: {found:?}"),
