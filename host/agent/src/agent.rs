@@ -21,7 +21,6 @@ use crate::status::{AgentStatus, UnitSummary};
 use reeve_cluster::{Cluster, Elector, ElectorSettings, Fence, Recorder, Role, Store};
 use reeve_engine::Engine;
 use reeve_outside::signature::VerifyingKey;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -150,7 +149,6 @@ impl Agent {
             units: own.units.spec().resource.clone(),
             recorder,
             namespace: namespace.clone(),
-            made: HashMap::default(),
         };
         let controller = Controller {
             gated,

@@ -431,13 +431,10 @@ pub(crate) struct Reporter {
     pub(crate) units: Resource,
     pub(crate) recorder: Recorder,
     pub(crate) namespace: Arc<str>,
-    /// What was written of plugins whose objects were made for it: once their objects are
-    /// seen, just that is reported.
-    pub(crate) made: HashMap<String, PluginStatus>,
 }
 
 impl Reporter {
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(self) {
         let mut failures = 0;
         loop {
             let (about, report) = self.reports.take().await;
@@ -471,7 +468,7 @@ impl Reporter {
         }
     }
 
-    async fn write(&mut self, about: &About, report: &Report) -> Result<(), WriteError> {
+    async fn write(&self, about: &About, report: &Report) -> Result<(), WriteError> {
         match (about, report) {
             (About::Plugin(name), Report::Plugin(status)) => self.write_plugin(name, status).await,
             (About::Unit(name), Report::Unit(said)) => {
@@ -540,10 +537,7 @@ impl Reporter {
         self.recorder.record(&event).await.map(drop)
     }
 
-    async fn write_plugin(&mut self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
-        if self.made.remove(name).as_ref() == Some(status) {
-            return Ok(());
-        }
+    async fn write_plugin(&self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
         // One that nobody has seen is most likely not there.
         let is_seen = status.observed_generation.is_some();
         if is_seen {
@@ -571,11 +565,7 @@ impl Reporter {
         if generation.is_some() {
             status.observe(generation);
         }
-        self.write_plugin_status(name, &status).await?;
-        if generation.is_some() {
-            self.made.insert(name.to_owned(), status);
-        }
-        Ok(())
+        self.write_plugin_status(name, &status).await
     }
 
     async fn write_plugin_status(

@@ -81,6 +81,20 @@ pub(crate) fn validate(
     allowed.map_err(|why| forbidden(resource, object, &why))
 }
 
+/// 500: a patch of an object leaves none, in the words of the real server.
+fn no_object(left: &Value) -> ApiError {
+    let what = match left {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null | Value::Object(_) => "null",
+    };
+    ApiError::internal_error(&format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    ))
+}
+
 /// Whether there may be policies or webhooks that change requests.
 pub(crate) fn may_change(server: &Shared) -> bool {
     policy::has_mutating(server) || webhooks::has_mutating(server)

@@ -14,6 +14,7 @@ mod protection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -40,6 +41,8 @@ const BATCH: usize = 64;
 pub(crate) struct Controllers {
     task: Mutex<Option<JoinHandle<()>>>,
     work: Mutex<Work>,
+    /// Namespaces that others want counted.
+    uncounted: Mutex<BTreeSet<Box<str>>>,
 }
 
 impl Controllers {
@@ -47,11 +50,17 @@ impl Controllers {
     pub(crate) fn fork(&self) -> Self {
         let mut work = self.work.lock().clone();
         // It is served under another one, if at all.
-        work.has_certificate = false;
+        work.certificate = None;
         Controllers {
             task: Mutex::default(),
             work: Mutex::new(work),
+            uncounted: Mutex::default(),
         }
+    }
+
+    /// Has what is used of the quotas of a namespace counted, when the task next runs.
+    pub(crate) fn count_again(&self, namespace: &str) {
+        self.uncounted.lock().insert(namespace.into());
     }
 
     /// Starts the task on the present runtime, unless it runs. A runtime that
@@ -94,8 +103,8 @@ struct Work {
     uncounted_namespaces: BTreeSet<Box<str>>,
     /// Namespaces that may lack the certificate.
     uncertified_namespaces: BTreeSet<Box<str>>,
-    /// Whether there was a certificate when the namespaces were gone through.
-    has_certificate: bool,
+    /// The certificate when all namespaces were gone through.
+    certificate: Option<Arc<str>>,
     /// Definitions that are being deleted, and whether something of them changed.
     ending_definitions: BTreeMap<Box<str>, bool>,
     /// Claims that are being deleted.
@@ -137,8 +146,9 @@ impl Work {
     fn read(&mut self, shared: &Shared) {
         match shared.store.all_changes(self.seen) {
             Ok((upto, changes)) => {
+                let now = shared.clock.now();
                 for (table, change) in &changes {
-                    self.note(table, change);
+                    self.note(table, change, now);
                 }
                 self.seen = upto;
             }
@@ -152,6 +162,7 @@ impl Work {
             seen: shared.store.version(),
             ..Work::default()
         };
+        let now = shared.clock.now();
         for table in shared.store.tables() {
             let page = shared.store.list(&table, &Range::default(), None);
             for object in page.map(|page| page.objects).unwrap_or_default() {
@@ -161,12 +172,12 @@ impl Work {
                     after: object,
                     removed: false,
                 };
-                self.note(&table, &change);
+                self.note(&table, &change, now);
             }
         }
     }
 
-    fn note(&mut self, table: &Arc<str>, change: &Change) {
+    fn note(&mut self, table: &Arc<str>, change: &Change, now: SystemTime) {
         let object = &change.after;
         self.graph.note(table, change, &mut self.garbage);
         if let Some(ending) = self.ending_namespaces.get_mut(object.namespace()) {
@@ -175,7 +186,7 @@ impl Work {
         if let Some(is_due) = self.ending_definitions.get_mut(&**table) {
             *is_due = true;
         }
-        self.note_for_quotas(table, change);
+        self.note_for_quotas(table, change, now);
         match &**table {
             "namespaces" if change.removed => {
                 self.ending_namespaces.remove(object.key());
@@ -210,40 +221,53 @@ impl Work {
         }
     }
 
-    fn note_for_quotas(&mut self, table: &str, change: &Change) {
+    fn note_for_quotas(&mut self, table: &str, change: &Change, now: SystemTime) {
         let namespace = change.after.namespace();
         if table == quotas::TABLE && !change.removed {
             self.bounded_namespaces.insert(namespace.into());
         }
-        if self.bounded_namespaces.contains(namespace) && quotas::concerns(table, change) {
+        if self.bounded_namespaces.contains(namespace) && quotas::concerns(table, change, now) {
             self.uncounted_namespaces.insert(namespace.into());
         }
     }
 
     /// Before there is a certificate nothing need be noted: all namespaces get it then.
     fn lacks_certificate(&mut self, namespace: &str) {
-        if self.has_certificate {
+        if self.certificate.is_some() {
             self.uncertified_namespaces.insert(namespace.into());
         }
     }
 
     /// Keeps up what every namespace has, where that is wanted.
     fn keep_up_namespaces(&mut self, shared: &Arc<Shared>) {
-        let uncounted = std::mem::take(&mut self.uncounted_namespaces);
-        for namespace in uncounted {
-            report(quotas::count(shared, &namespace));
+        let again = std::mem::take(&mut *shared.controllers.uncounted.lock());
+        self.uncounted_namespaces.extend(again);
+        for namespace in std::mem::take(&mut self.uncounted_namespaces) {
+            let counted = quotas::count(shared, &namespace);
+            if counted.is_err() {
+                // With the next change, whatever it is.
+                self.uncounted_namespaces.insert(namespace);
+            }
+            report(counted);
         }
-        let Some(certificate) = shared.certificate.get() else {
+        let certificate = shared.certificate.lock().clone();
+        let Some(certificate) = certificate else {
             return;
         };
-        if !std::mem::replace(&mut self.has_certificate, true) {
+        if self.certificate.as_ref() != Some(&certificate) {
+            self.certificate = Some(certificate.clone());
             let page = shared.store.list("namespaces", &Range::default(), None);
             let all = page.map(|page| page.objects).unwrap_or_default();
             let all = all.iter().map(|namespace| namespace.key().into());
             self.uncertified_namespaces.extend(all);
         }
-        while let Some(namespace) = self.uncertified_namespaces.pop_first() {
-            report(certificates::ensure(shared, &namespace, certificate));
+        for namespace in std::mem::take(&mut self.uncertified_namespaces) {
+            let ensured = certificates::ensure(shared, &namespace, &certificate);
+            if ensured.is_err() {
+                // As above.
+                self.uncertified_namespaces.insert(namespace);
+            }
+            report(ensured);
         }
     }
 

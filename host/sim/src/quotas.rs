@@ -21,7 +21,7 @@ use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Object, Range};
 
-pub(crate) use charge::{Charged, charge, is_charged_again};
+pub(crate) use charge::{Charge, Charged, charge, is_charged_again};
 pub(crate) use count::{concerns, count};
 
 /// The table of ResourceQuotas.

@@ -106,9 +106,8 @@ impl Server {
         if let Some(kept) = kept {
             kept.listens(address).map_err(ServeError::State)?;
         }
-        if shared.certificate.set(known.certificate.clone()).is_ok() {
-            shared.store.nudge();
-        }
+        *shared.certificate.lock() = Some(known.certificate.as_str().into());
+        shared.store.nudge();
         let stop = CancellationToken::new();
         let task = tokio::spawn(accept(listener, acceptor, shared.clone(), stop.clone()));
         Ok(Serving {

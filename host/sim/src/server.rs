@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::access::Rights;
 use crate::actors::{Actors, Stage};
 use crate::client::{self, InProcess};
@@ -95,7 +97,9 @@ pub(crate) struct Shared {
     pub(crate) asks_webhooks: bool,
     pub(crate) keeps_up_namespaces: bool,
     /// The certificate of the server, once it is served.
-    pub(crate) certificate: OnceLock<String>,
+    pub(crate) certificate: Mutex<Option<Arc<str>>>,
+    /// Held by who counts or charges what ResourceQuotas bound.
+    pub(crate) counting: Mutex<()>,
     /// What outlives the process, where anything does.
     pub(crate) kept: OnceLock<Kept>,
 }
@@ -131,7 +135,8 @@ impl Server {
             warns_of_no_effect: config.warns_of_no_effect,
             asks_webhooks: config.asks_webhooks,
             keeps_up_namespaces: config.keeps_up_namespaces,
-            certificate: OnceLock::new(),
+            certificate: Mutex::default(),
+            counting: Mutex::default(),
             kept: OnceLock::new(),
         });
         Server { shared }
@@ -168,7 +173,8 @@ impl Server {
                 warns_of_no_effect: shared.warns_of_no_effect,
                 asks_webhooks: shared.asks_webhooks,
                 keeps_up_namespaces: shared.keeps_up_namespaces,
-                certificate: OnceLock::new(),
+                certificate: Mutex::default(),
+                counting: Mutex::default(),
                 kept: OnceLock::new(),
             }),
         }

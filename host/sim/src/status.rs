@@ -19,6 +19,8 @@ struct Status {
     details: Option<Details>,
     /// With what a list can be gone on with all the same.
     next: String,
+    /// Whether an object that was not there when it was looked for came in between.
+    raced: bool,
 }
 
 /// Reasons that webhooks may give.
@@ -100,6 +102,7 @@ impl ApiError {
             message: message.into(),
             details: None,
             next: String::new(),
+            raced: false,
         }))
     }
 
@@ -129,7 +132,15 @@ impl ApiError {
             ""
         };
         let message = format!("{why}{} {:?} already exists", about.qualified(), about.name);
-        Self::new(409, "AlreadyExists", message).with(about.details())
+        let mut error = Self::new(409, "AlreadyExists", message).with(about.details());
+        error.0.raced = true;
+        error
+    }
+
+    /// Whether this server found an object that was not there when it was looked for. What
+    /// others say for a reason of that name is none of it.
+    pub(crate) fn is_raced(&self) -> bool {
+        self.0.raced
     }
 
     /// 409: the resource version that was sent is not the current one.

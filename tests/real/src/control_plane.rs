@@ -36,6 +36,12 @@ const DEFAULT_CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
 ];
 
+/// Those that write into namespaces in their own time.
+pub const UPKEEP: [&str; 2] = [
+    "resourcequota-controller",
+    "root-ca-certificate-publisher-controller",
+];
+
 /// A running control plane with a data folder of its own.
 ///
 /// Its servers end when it is dropped, after a panic of the test too, and when
@@ -138,6 +144,17 @@ impl ControlPlane {
     /// As [`Builder::start`].
     pub fn start() -> Result<Self> {
         Self::builder().start()
+    }
+
+    /// Starts a control plane with the usual controllers and those that keep up
+    /// namespaces: whose part an embedded cluster plays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::start`].
+    pub fn keeping_up_namespaces() -> Result<Self> {
+        let controllers = DEFAULT_CONTROLLERS.iter().chain(&UPKEEP).copied();
+        Self::builder().controllers(controllers).start()
     }
 
     /// Settings for a control plane with further users or other controllers.

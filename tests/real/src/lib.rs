@@ -33,7 +33,7 @@ mod witness;
 
 pub use agent::{Agent, binary};
 pub use azurite::Azurite;
-pub use control_plane::{Builder, ControlPlane};
+pub use control_plane::{Builder, ControlPlane, UPKEEP};
 pub use credentials::{ADMIN, User};
 pub use embedded::EmbeddedCluster;
 pub use kwok::{KWOK_USER, NODE, SimulatedNode};

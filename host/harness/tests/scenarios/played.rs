@@ -288,7 +288,12 @@ steps:
           selector: {matchLabels: {app: web}}
           template:
             metadata: {labels: {app: web}}
-            spec: {containers: [{name: web, image: "example.com/web:1"}]}
+            # What the quota of the plugin bounds has to be said.
+            spec:
+              containers:
+                - name: web
+                  image: "example.com/web:1"
+                  resources: {limits: {cpu: 100m, memory: 64Mi}}
   - advance: 10s
     expect:
       objects:

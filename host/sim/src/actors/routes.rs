@@ -10,8 +10,8 @@ use super::index::{Controller, Target};
 use super::script::is_ignored;
 use super::tables::{
     CLAIMS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DISRUPTION_BUDGETS, ENDPOINTS, JOBS, NODES, PODS,
-    REPLICA_SETS, REVISIONS, SERVICE_ACCOUNTS, SERVICES, SLICES, STATEFUL_SETS, STORAGE_CLASSES,
-    VOLUMES,
+    QUOTAS, REPLICA_SETS, REVISIONS, SERVICE_ACCOUNTS, SERVICES, SLICES, STATEFUL_SETS,
+    STORAGE_CLASSES, VOLUMES,
 };
 use super::{
     budget, claim, cron_job, custom, daemon_set, delivery, deployment, endpoints, job,
@@ -34,6 +34,7 @@ const TABLES: &[&str] = &[
     JOBS,
     NODES,
     PODS,
+    QUOTAS,
     REPLICA_SETS,
     REVISIONS,
     SERVICE_ACCOUNTS,
@@ -80,7 +81,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, target: &Target) -> Result<()
         STATEFUL_SETS => stateful_set::reconcile(context, &object),
         VOLUMES => volume::reconcile(context, &object),
         // Read by others.
-        ENDPOINTS | NODES | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => Ok(()),
+        ENDPOINTS | NODES | QUOTAS | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => {
+            Ok(())
+        }
         table => custom::reconcile(context, table, &object),
     }
 }
@@ -151,6 +154,12 @@ pub(super) fn touched(
                 all(table, &|workload| {
                     text_at(workload, "/spec/template/spec/serviceAccountName") == name
                 });
+            }
+        }
+        // There may be room now for pods that were refused.
+        QUOTAS => {
+            for table in [REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS] {
+                all(table, &|_| true);
             }
         }
         STORAGE_CLASSES => pending_claims(shared, dirty),

@@ -10,6 +10,7 @@ pub(super) const EVENTS: &str = "events";
 pub(super) const JOBS: &str = "jobs.batch";
 pub(super) const NODES: &str = "nodes";
 pub(super) const PODS: &str = "pods";
+pub(super) const QUOTAS: &str = crate::quotas::TABLE;
 pub(super) const REPLICA_SETS: &str = "replicasets.apps";
 pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 pub(super) const SERVICES: &str = "services";

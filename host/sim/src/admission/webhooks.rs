@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::no_object;
 use super::policy::matching::{Equivalent, applies};
 use super::policy::{Request, conditions_hold, known};
 use crate::conversion::convert;
@@ -177,6 +178,9 @@ pub(crate) fn mutate(
                 let mut changed = asked.equivalent.of(Some(before));
                 operations::run(&mut changed, &patch)
                     .map_err(|why| ApiError::internal_error(&why.to_string()))?;
+                if !changed.is_object() {
+                    return Err(no_object(&changed));
+                }
                 changed = convert(changed, request.resource);
                 changed["apiVersion"] = request.resource.api_version.as_str().into();
                 settle(&mut changed)?;

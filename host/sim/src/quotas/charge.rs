@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::{Status, TABLE, count, in_namespace, scope, usage, write_status};
@@ -38,34 +39,42 @@ pub(crate) fn is_charged_again(resource: &Resource, subresource: Option<&str>) -
 }
 
 /// Charges what is about to be written to the quotas of its namespace. Nothing is
-/// written where it is only tried.
+/// written where it is only tried. Until the answer is dropped nobody else is charged, and
+/// nothing is counted: what was charged has to be stored by then, or is counted away.
 ///
 /// # Errors
 ///
 /// 403 when a quota has no room for it, does not know how much it has, or wants to know
 /// more of the object.
-pub(crate) fn charge(shared: &Arc<Shared>, charged: &Charged<'_>) -> Result<(), ApiError> {
+pub(crate) fn charge<'a>(
+    shared: &'a Arc<Shared>,
+    charged: &Charged<'_>,
+) -> Result<Option<Charge<'a>>, ApiError> {
     let Charged {
         resource, object, ..
     } = *charged;
     if !usage::is_counted(resource) {
-        return Ok(());
+        return Ok(None);
     }
     let namespace = meta::text(object, "namespace");
-    let quotas = in_namespace(shared, namespace);
-    if quotas.is_empty() {
-        return Ok(());
+    if in_namespace(shared, namespace).is_empty() {
+        return Ok(None);
     }
+    let counting = shared.counting.lock();
+    let quotas = in_namespace(shared, namespace);
     let forbidden = |why: String| {
         let name = meta::text(object, "name");
         ApiError::forbidden(resource.about(name), &why)
     };
     let Some(quota_resource) = shared.registry.find_table(TABLE) else {
-        return Ok(());
+        return Ok(None);
     };
     // The controller may not have had its turn since a quota was written, by which
     // nobody should get more.
-    let quotas = count::up_to_date(shared, &quota_resource, quotas)?;
+    if !charged.dry_run {
+        count::bring_up_to_date(shared, &quota_resource, &quotas)?;
+    }
+    let quotas = in_namespace(shared, namespace);
     let mut charges = Vec::new();
     for quota in &quotas {
         let bill = bill(shared, charged, quota).map_err(forbidden)?;
@@ -75,17 +84,52 @@ pub(crate) fn charge(shared: &Arc<Shared>, charged: &Charged<'_>) -> Result<(), 
         );
     }
     for (quota, bill) in &charges {
-        add(&quota.value(), bill).map_err(forbidden)?;
+        let value = quota.value();
+        let status = status(shared, charged, &value);
+        add(&value, status, bill).map_err(forbidden)?;
     }
-    if charged.dry_run {
-        return Ok(());
+    if charged.dry_run || charges.is_empty() {
+        return Ok(None);
     }
+    let charge = Charge {
+        shared,
+        namespace: namespace.into(),
+        is_kept: false,
+        _counting: counting,
+    };
     for (quota, bill) in charges {
         write_status(shared, &quota_resource, MANAGER, quota.key(), |live| {
-            add(live, &bill).map(Some).map_err(forbidden)
+            add(live, Status::of(live), &bill)
+                .map(Some)
+                .map_err(forbidden)
         })?;
     }
-    Ok(())
+    Ok(Some(charge))
+}
+
+/// What was charged for an object that is about to be stored.
+#[must_use = "it ends when this is dropped"]
+pub(crate) struct Charge<'a> {
+    shared: &'a Shared,
+    namespace: Box<str>,
+    is_kept: bool,
+    _counting: MutexGuard<'a, ()>,
+}
+
+impl Charge<'_> {
+    /// Says that the object is stored.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Charge<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.shared.controllers.count_again(&self.namespace);
+            self.shared.store.nudge();
+        }
+    }
 }
 
 /// What is to be added to the usage of a quota; none where that does not look at the
@@ -99,7 +143,7 @@ fn bill(shared: &Shared, charged: &Charged<'_>, quota: &Object) -> Result<Option
     } = *charged;
     let table = &*resource.table;
     let value = quota.value();
-    let status = Status::of(&value);
+    let status = status(shared, charged, &value);
     let bounded = status.hard.keys().map(String::as_str);
     let bounded: BTreeSet<&str> = bounded
         .filter(|name| usage::is_used_by(table, name))
@@ -139,9 +183,16 @@ fn bill(shared: &Shared, charged: &Charged<'_>, quota: &Object) -> Result<Option
     Ok(Some(bill))
 }
 
+/// The status that a quota is held to. Who only tries writes none, and is held to what
+/// would be counted.
+fn status(shared: &Shared, charged: &Charged<'_>, quota: &Value) -> Status {
+    let behind = charged.dry_run && shared.keeps_up_namespaces && count::is_behind(quota);
+    let counted = behind.then(|| count::counted(shared, quota)).flatten();
+    counted.unwrap_or_else(|| Status::of(quota))
+}
+
 /// The status of a quota with more used of it.
-fn add(quota: &Value, bill: &Amounts) -> Result<Status, String> {
-    let mut status = Status::of(quota);
+fn add(quota: &Value, mut status: Status, bill: &Amounts) -> Result<Status, String> {
     let before = status.used.clone();
     amounts::add(&mut status.used, bill);
     let exceeded = bill.keys().filter(|name| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -16,41 +17,61 @@ use crate::store::{Change, Object};
 /// Who owns what the controller writes.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Whether a change can change what is used of quotas.
-pub(crate) fn concerns(table: &str, change: &Change) -> bool {
-    change.removed || change.before.is_none() || table == TABLE || usage::can_change(table)
+/// Whether a change can change what is used of quotas, apart from new objects, which are
+/// charged. A quota concerns itself where something else of it changed than what is used:
+/// the charges do that.
+pub(crate) fn concerns(table: &str, change: &Change, now: SystemTime) -> bool {
+    if change.removed {
+        return true;
+    }
+    let Some(before) = &change.before else {
+        return table == TABLE;
+    };
+    if table == TABLE {
+        let (before, after) = (before.value(), change.after.value());
+        return is_behind(&after) || before.get("spec") != after.get("spec");
+    }
+    usage::can_change(table)
+        && usage::of(table, &before.value(), now) != usage::of(table, &change.after.value(), now)
+}
+
+/// Whether a quota was written since it was counted.
+pub(super) fn is_behind(quota: &Value) -> bool {
+    let status = Status::of(quota);
+    hard(quota) != status.hard || quota.pointer("/status/used").is_none()
 }
 
 /// Writes down what is used of the quotas of a namespace.
+///
+/// # Errors
+///
+/// The last of what could not be written.
 pub(crate) fn count(shared: &Arc<Shared>, namespace: &str) -> Result<(), ApiError> {
     let Some(resource) = shared.registry.find_table(TABLE) else {
         return Ok(());
     };
-    let quotas = in_namespace(shared, namespace);
-    quotas
-        .iter()
-        .try_for_each(|quota| refresh(shared, &resource, quota))
+    let _counting = shared.counting.lock();
+    let mut counted = Ok(());
+    for quota in in_namespace(shared, namespace) {
+        counted = refresh(shared, &resource, &quota).and(counted);
+    }
+    counted
 }
 
-/// The quotas, with those counted that were written since they were counted last.
-pub(super) fn up_to_date(
+/// Counts those quotas that were written since they were counted last. Nobody else counts
+/// or charges meanwhile.
+pub(super) fn bring_up_to_date(
     shared: &Arc<Shared>,
     resource: &Resource,
-    mut quotas: Vec<Arc<Object>>,
-) -> Result<Vec<Arc<Object>>, ApiError> {
-    if !shared.keeps_up_namespaces {
-        return Ok(quotas);
-    }
-    for quota in &mut quotas {
-        let value = quota.value();
-        if hard(&value) != Status::of(&value).hard {
+    quotas: &[Arc<Object>],
+) -> Result<(), ApiError> {
+    if shared.keeps_up_namespaces {
+        let behind = quotas.iter().filter(|quota| is_behind(&quota.value()));
+        for quota in behind {
             refresh(shared, resource, quota)?;
-            if let Some(counted) = shared.store.get(TABLE, quota.key()) {
-                *quota = counted;
-            }
         }
     }
-    Ok(quotas)
+    Ok(())
 }
 
 fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<(), ApiError> {
@@ -64,7 +85,7 @@ fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<
 }
 
 /// The status of a quota; none where it has just that.
-fn counted(shared: &Shared, quota: &Value) -> Option<Status> {
+pub(super) fn counted(shared: &Shared, quota: &Value) -> Option<Status> {
     let before = Status::of(quota);
     let hard = hard(quota);
     let mut used = used(shared, quota, &hard);

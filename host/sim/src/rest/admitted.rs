@@ -62,6 +62,19 @@ impl Writer<'_> {
         Ok(*object != before)
     }
 
+    /// Asks those about a deletion who may change what is written: they may refuse it.
+    ///
+    /// # Errors
+    ///
+    /// What the first says that does not allow it.
+    pub(super) fn tell_of_deletion(&self, before: &Value) -> Result<(), ApiError> {
+        let Some(request) = self.request(Operation::Delete, None, Some(before)) else {
+            return Ok(());
+        };
+        let warn = |warning: &str| self.warn(std::iter::once(warning));
+        webhooks::mutate(&request, |_| Ok(()), warn).map(drop)
+    }
+
     /// Brings what admission made into the form that objects have. Fields that the type
     /// does not have are refused where it is `strict`.
     fn settle(&self, changed: &mut Value, strict: bool) -> Result<(), ApiError> {
@@ -76,7 +89,12 @@ impl Writer<'_> {
             }
             *changed = read.object;
         }
-        self.decode(changed, Vec::new(), true)?;
+        // What a custom resource does not have is left out, whatever the client wanted to
+        // hear of what it sent itself.
+        resource.decode(changed, true)?;
+        if !resource.is_custom() {
+            resource.schema().normalize(changed);
+        }
         resource.settle(changed)
     }
 

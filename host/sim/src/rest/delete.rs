@@ -89,6 +89,7 @@ impl Writer<'_> {
                 .propagation
                 .or_else(|| resource.propagation(&before));
             if !meta::is_terminating(&before) {
+                self.tell_of_deletion(&before)?;
                 self.ask_admission(Operation::Delete, None, Some(&before))?;
             }
             let mut after = self.marked(&before, policy);

@@ -156,7 +156,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             ..Proposal::default()
         };
         match writer.create_if(call.namespace(), proposal, || call.may_create()) {
-            Err(error) if error.reason() == "AlreadyExists" && !writer.dry_run => {}
+            Err(error) if error.is_raced() && !writer.dry_run => {}
             written => {
                 let written = written?;
                 return Ok(call.answer(StatusCode::CREATED, &written.object));

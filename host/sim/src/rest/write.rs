@@ -14,7 +14,7 @@ use crate::definitions;
 use crate::depth;
 use crate::field::quoted;
 use crate::identity::Identity;
-use crate::quotas::{self, Charged};
+use crate::quotas::{self, Charge, Charged};
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::services;
@@ -106,6 +106,13 @@ pub(crate) struct Proposal {
     pub(crate) hollow: BTreeSet<String>,
 }
 
+/// What is to be stored, and what nobody else gets until it is.
+struct Next<'a> {
+    after: Value,
+    claim: Option<services::Claim<'a>>,
+    charge: Option<Charge<'a>>,
+}
+
 /// What a write left behind.
 #[derive(Debug)]
 pub(crate) struct Written {
@@ -153,6 +160,9 @@ impl<'a> Writer<'a> {
         admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
         if self.change_by_admission(Operation::Create, &mut object, None)? {
+            // Nobody else says where an object is, and when it was made.
+            meta::place(&mut object, resource, namespace)?;
+            meta::birth(&mut object, self.server);
             // What follows from others may follow for more of it now.
             admission::mutate(self.server, resource, &mut object)?;
             resource.admit(&mut object);
@@ -175,7 +185,7 @@ impl<'a> Writer<'a> {
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
         self.ask_admission(Operation::Create, Some(&object), None)?;
-        self.charge(&object, None)?;
+        let charge = self.charge(&object, None)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect(&object);
         self.warn_of_conversion(&object);
@@ -208,6 +218,9 @@ impl<'a> Writer<'a> {
         if let Some(claim) = claim {
             claim.keep(&object);
         }
+        if let Some(charge) = charge {
+            charge.keep();
+        }
         self.server.committed(resource, &object, false);
         Ok(Written { object })
     }
@@ -226,7 +239,11 @@ impl<'a> Writer<'a> {
             let before = live.value_as(resource);
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
-            let (after, claim) = self.next(&before, &live, proposal)?;
+            let Next {
+                after,
+                claim,
+                charge,
+            } = self.next(&before, &live, proposal)?;
             if is_kept(resource, &live, &before, &after) && !live.is_shown_otherwise() {
                 return Ok(Written { object: live });
             }
@@ -247,6 +264,9 @@ impl<'a> Writer<'a> {
                     match claim {
                         Some(claim) if !ends => claim.keep(&object),
                         claim => drop(claim),
+                    }
+                    if let Some(charge) = charge {
+                        charge.keep();
                     }
                     self.server.committed(resource, &object, ends);
                     // The caller sees what it wrote, though that was never stored.
@@ -269,7 +289,7 @@ impl<'a> Writer<'a> {
         before: &Value,
         live: &Object,
         proposal: Proposal,
-    ) -> Result<(Value, Option<services::Claim<'a>>), ApiError> {
+    ) -> Result<Next<'a>, ApiError> {
         let resource = self.resource;
         let Proposal {
             object: mut after,
@@ -280,9 +300,6 @@ impl<'a> Writer<'a> {
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
         self.decode(&mut after, complaints, owned)?;
-        if let Some(user) = self.user {
-            access::check_escalation(self.server, user, resource, &after, Some(before))?;
-        }
         self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
         self.drop_owners_named_twice(&mut after, !self.patches);
@@ -292,6 +309,9 @@ impl<'a> Writer<'a> {
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
         self.change_by_admission(Operation::Update, &mut after, Some(before))?;
+        if let Some(user) = self.user {
+            access::check_escalation(self.server, user, resource, &after, Some(before))?;
+        }
         match self.part {
             Part::Status => {
                 resource.prepare_status(&mut after, before);
@@ -328,18 +348,23 @@ impl<'a> Writer<'a> {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
         self.ask_admission(Operation::Update, Some(&after), Some(before))?;
-        if quotas::is_charged_again(resource, self.part.subresource()) {
-            self.charge(&after, Some(before))?;
-        }
+        let charge = match quotas::is_charged_again(resource, self.part.subresource()) {
+            true => self.charge(&after, Some(before))?,
+            false => None,
+        };
         self.warn_of_finalizers(&after, Some(before));
         self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
         resource.encode(&mut after);
         depth::check(&after)?;
-        Ok((after, claim))
+        Ok(Next {
+            after,
+            claim,
+            charge,
+        })
     }
 
-    fn charge(&self, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    fn charge(&self, object: &Value, old: Option<&Value>) -> Result<Option<Charge<'a>>, ApiError> {
         let charged = Charged {
             resource: self.resource,
             object,

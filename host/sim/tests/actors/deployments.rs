@@ -427,3 +427,35 @@ async fn pods_are_made_as_soon_as_their_account_is_there() {
     let found = world.get("Deployment", "web").await;
     assert_eq!(conditions(&found), AVAILABLE);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_quota_refused_is_made_once_there_is_room() {
+    let world = World::new();
+    let quota = |pods: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "few"}, "spec": {"hard": {"pods": pods}},
+        })
+    };
+    world.create(quota("2")).await;
+    world
+        .create(deployment("web", &[], json!({"replicas": 3})))
+        .await;
+    after(5.0).await;
+    has(
+        &status(&world, "web").await,
+        json!({"replicas": 2, "readyReplicas": 2}),
+    );
+    world
+        .patch(
+            "ResourceQuota",
+            "few",
+            json!({"spec": {"hard": {"pods": "3"}}}),
+        )
+        .await;
+    after(5.0).await;
+    has(
+        &status(&world, "web").await,
+        json!({"replicas": 3, "readyReplicas": 3}),
+    );
+}

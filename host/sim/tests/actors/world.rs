@@ -35,6 +35,7 @@ const PATHS: &[(&str, &str, &str)] = &[
         "poddisruptionbudgets",
     ),
     ("ReplicaSet", "/apis/apps/v1", "replicasets"),
+    ("ResourceQuota", "/api/v1", "resourcequotas"),
     ("ControllerRevision", "/apis/apps/v1", "controllerrevisions"),
     ("Service", "/api/v1", "services"),
     ("ServiceAccount", "/api/v1", "serviceaccounts"),

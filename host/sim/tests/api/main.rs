@@ -24,5 +24,6 @@ mod services;
 mod serving;
 mod state;
 mod support;
+mod upkeep;
 mod used;
 mod watches;

@@ -110,7 +110,10 @@ async fn story(client: &Client, namespace: &str, config: watcher::Config) -> Res
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_and_reflectors_follow() -> Result<()> {
     let (real, embedded) = tokio::task::spawn_blocking(|| {
-        anyhow::Ok((ControlPlane::start()?, EmbeddedCluster::start()?))
+        anyhow::Ok((
+            ControlPlane::keeping_up_namespaces()?,
+            EmbeddedCluster::start()?,
+        ))
     })
     .await??;
     let real_client = client(&real.kubeconfig()).await?;

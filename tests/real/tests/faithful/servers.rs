@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
-use reeve_real::ControlPlane;
+use reeve_real::{ControlPlane, UPKEEP};
 use reeve_sim::{Config, Server, Serving};
 use serde_json::Value;
 
@@ -18,12 +18,6 @@ const CONTROLLERS: [&str; 6] = [
     "clusterrole-aggregation-controller",
     "persistentvolume-protection-controller",
     "persistentvolumeclaim-protection-controller",
-];
-
-/// Those that write into namespaces in their own time.
-const UPKEEP: [&str; 2] = [
-    "resourcequota-controller",
-    "root-ca-certificate-publisher-controller",
 ];
 
 /// A real API server and an embedded one, both as new.

@@ -66,7 +66,12 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let asked = &review["request"];
-    let wanted = asked["object"]["metadata"]["annotations"]["answer"].as_str();
+    let annotations = |field: &str| &asked[field]["metadata"]["annotations"];
+    let wanted = match asked["object"].is_null() {
+        true => &annotations("oldObject")["on-deletion"],
+        false => &annotations("object")["answer"],
+    };
+    let wanted = wanted.as_str();
     let mut response = json!({"uid": asked["uid"], "allowed": true});
     match wanted.unwrap_or_default() {
         "deny" => {
@@ -78,12 +83,20 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
             response["allowed"] = json!(false);
             response["status"] = json!({"reason": "Forbidden", "code": 200});
         }
+        "taken" => {
+            response["allowed"] = json!(false);
+            response["status"] = json!({"reason": "AlreadyExists", "code": 409});
+        }
         "other-uid" => response["uid"] = json!("another"),
         "slow" => tokio::time::sleep(SLOW).await,
         "warn" => response["warnings"] = json!(["beware of it"]),
         _ => {}
     }
-    if changes && !asked["object"].is_null() {
+    if changes && wanted == Some("no-object") {
+        let operations = json!([{"op": "replace", "path": "", "value": [1]}]);
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(BASE64_STANDARD.encode(operations.to_string()));
+    } else if changes && !asked["object"].is_null() {
         let operations = json!([
             {"op": "add", "path": "/metadata/annotations/asked", "value": told(&review)},
             {"op": "add", "path": "/metadata/annotations/changed", "value": "yes"},

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::matching::Equivalent;
 use super::params::{Unusable, params};
 use super::{Request, Sort, conditions_hold, each_bound, failed, known_with, scope};
+use crate::admission::no_object;
 use crate::conversion::convert;
 use crate::kinds::edit::{items, text, text_at};
 use crate::rest::meta;
@@ -192,6 +193,7 @@ fn invoke(
         };
         match changed {
             Ok(changed) if changed == seen => {}
+            Ok(changed) if !changed.is_object() => return Err(no_object(&changed)),
             Ok(changed) => {
                 let mut changed = convert(changed, request.resource);
                 changed["apiVersion"] = request.resource.api_version.as_str().into();
@@ -238,28 +240,27 @@ fn patched(object: &Value, made: &Value) -> Result<Value, String> {
     let mut patched = object.clone();
     for operation in made {
         let path = text(operation, "path");
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let has_parent = patched.pointer(parent).is_some();
         let is_test = text(operation, "op") == "test";
         if is_test && patched.pointer(path).is_none() {
             return Err(format!(
                 "JSON Patch: test operation does not apply: is missing path: {path}: missing value"
             ));
         }
-        let before = patched.clone();
         match operations::run(&mut patched, std::slice::from_ref(operation)) {
             Ok(()) => {}
             Err(_) if is_test => return Ok(object.clone()),
-            Err(_) => return Err(inapplicable(&before, operation)),
+            Err(_) => return Err(inapplicable(operation, has_parent)),
         }
     }
     Ok(patched)
 }
 
 /// Why an operation cannot be done, in the words of the library that the real server uses.
-fn inapplicable(object: &Value, operation: &Value) -> String {
+fn inapplicable(operation: &Value, has_parent: bool) -> String {
     let (op, path) = (text(operation, "op"), text(operation, "path"));
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let has_parent = object.pointer(parent).is_some();
     let why = match op {
         "add" | "remove" if !has_parent => {
             format!("{op} operation does not apply: doc is missing path: {path:?}: missing value")

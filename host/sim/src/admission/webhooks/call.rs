@@ -41,7 +41,7 @@ static RUNTIME: LazyLock<Option<Runtime>> = LazyLock::new(|| {
 
 /// Whether a webhook of such a `clientConfig` is one that can be asked.
 pub(crate) fn is_reachable(client: &Value) -> bool {
-    place(client).is_ok()
+    place(client).is_ok() && !text(client, "caBundle").is_empty()
 }
 
 /// Sends `body` to a webhook, and returns what it answers.
@@ -197,7 +197,11 @@ mod tests {
             (json!({"service": {"name": "a", "namespace": "b"}}), false),
             (json!({}), false),
         ] {
-            assert_eq!(is_reachable(&client), expected, "{client}");
+            assert_eq!(place(&client).is_ok(), expected, "{client}");
+            assert!(!is_reachable(&client), "{client}");
+            let mut known = client.clone();
+            known["caBundle"] = json!("AA==");
+            assert_eq!(is_reachable(&known), expected, "{client}");
         }
     }
 }

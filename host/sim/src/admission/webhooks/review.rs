@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::kinds::edit::{flag, integer, items, text};
+use crate::kinds::webhook_client::VERSIONS;
 use crate::status::ApiError;
 
 const GROUP: &str = "admission.k8s.io";
@@ -21,8 +22,9 @@ pub(super) fn question(webhook: &Value, uid: &str, known: &[(&'static str, Value
     request["uid"] = uid.into();
     request["object"] = value("object");
     request["oldObject"] = value("oldObject");
-    let version = items(webhook, "admissionReviewVersions").next();
-    let version = version.and_then(Value::as_str).unwrap_or("v1");
+    let mut taken = items(webhook, "admissionReviewVersions").filter_map(Value::as_str);
+    let version = taken.find(|taken| VERSIONS.contains(taken));
+    let version = version.unwrap_or("v1");
     json!({
         "kind": "AdmissionReview",
         "apiVersion": format!("{GROUP}/{version}"),

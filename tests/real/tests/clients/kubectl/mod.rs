@@ -86,7 +86,7 @@ fn kubectl_sees_no_difference() -> Result<()> {
     let scripts = scripts(&wanted)?;
 
     let programs = KUBERNETES.get()?;
-    let real = ControlPlane::start()?;
+    let real = ControlPlane::keeping_up_namespaces()?;
     let embedded = EmbeddedCluster::start()?;
     let real = Runner::new(&programs, &real.kubeconfig(), real.folder())?;
     let embedded = Runner::new(&programs, &embedded.kubeconfig(), embedded.folder())?;
