@@ -114,14 +114,15 @@ async fn every_kind_can_be_counted() {
 
 async fn published(client: &Http, certificate: &str) {
     const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt";
+    let mut found = Value::Null;
     for _ in 0..200 {
-        let (_, found) = client.get(PATH).await;
+        found = client.get(PATH).await.1;
         if found["data"]["ca.crt"] == certificate {
-            return;
+            break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("the certificate is not published");
+    assert_eq!(found["data"]["ca.crt"], certificate);
 }
 
 #[tokio::test]

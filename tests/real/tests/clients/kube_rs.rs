@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, Patch, PatchParams, PostParams, VersionMatch};
@@ -63,6 +63,12 @@ async fn story(client: &Client, namespace: &str, config: watcher::Config) -> Res
     let space = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
     spaces.create(&PostParams::default(), &space).await?;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    // It comes by itself, and must not come later.
+    let begun = Instant::now();
+    while maps.get_opt("kube-root-ca.crt").await?.is_none() {
+        ensure!(begun.elapsed() < PATIENCE, "there is no certificate");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut version = None;
     for name in ["a", "b", "c"] {
         let made = maps.create(&PostParams::default(), &object(name)).await?;

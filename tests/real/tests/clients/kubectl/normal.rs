@@ -28,6 +28,11 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "TIME",
         ),
         (r#"(?i)(resource ?version"?: *"?)\d+"#, "${1}VERSION"),
+        // The server's own, in `kube-root-ca.crt`, one or several.
+        (
+            r"(?s)(-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----(\\n|\\|\s)*)+",
+            "CERTIFICATES",
+        ),
         // Of a Service.
         (r"\b10\.\d+\.\d+\.\d+\b", "ADDRESS"),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
@@ -70,6 +75,14 @@ fn chance_and_time_are_left_out() {
     for (text, expected) in [
         ("NAME   AGE\na      12s\n", "NAME  AGE\na  AGE\n"),
         ("a   2m3s   x  \n", "a  AGE  x\n"),
+        (
+            "\"-----BEGIN CERTIFICATE-----\\n\\\n  MII=\\n\\\n  -----END CERTIFICATE-----\\n\\\n  \",",
+            "\"CERTIFICATES\",",
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\na\n-----END CERTIFICATE-----\n-----BEGIN CERTIFICATE-----\nb\n-----END CERTIFICATE-----\"}",
+            "CERTIFICATES\"}",
+        ),
         (r#"resourceVersion: "123""#, r#"resourceVersion: "VERSION""#),
         (
             r#"{"resourceVersion":"123","uid":"3f2c9d0e-1b1a-4c57-9c44-0123456789ab"}"#,
