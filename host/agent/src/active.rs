@@ -200,6 +200,7 @@ impl WatchPlan {
                         identity: reader.cloned(),
                     },
                     selector: selector.clone(),
+                    without_payload: false,
                 };
                 if !owned.contains(&spec) {
                     owned.push(spec);
@@ -232,6 +233,7 @@ impl WatchPlan {
                 resource: resources.get(&primary.kind)?.clone(),
                 scope: WatchScope::All,
                 selector: primary.selector.clone(),
+                without_payload: false,
             },
             reads,
             owned,
@@ -276,6 +278,7 @@ fn specs(
         resource: resource.clone(),
         scope,
         selector: selector.clone(),
+        without_payload: false,
     };
     namespaces
         .into_iter()

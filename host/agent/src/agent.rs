@@ -9,7 +9,7 @@ use crate::effects::{CALLS_AT_ONCE, EffectFeed, OUTSIDE_AT_ONCE, Room};
 use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::health::Health;
 use crate::journal::Journal;
-use crate::load::Loader;
+use crate::load::{LOADS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
@@ -136,7 +136,7 @@ impl Agent {
         let (store, changes) = Store::new(cluster.clone());
         let (sources, source_changes) = Sources::new(sources, metrics.clone());
         let secrets = Secrets::new(cluster.clone(), namespace.clone());
-        let own = OwnWatches::new(&store, &namespace);
+        let own = OwnWatches::new(&store, &namespace, true);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
         let (status_sender, status) = watch::channel(AgentStatus::default());
@@ -153,6 +153,7 @@ impl Agent {
         let controller = Controller {
             gated,
             loader: Loader {
+                turns: Arc::new(Semaphore::new(LOADS_AT_ONCE)),
                 artifacts: Artifacts::new(&engine, &secrets, &namespace),
                 signers: Signers::new(signature_keys),
                 engine,

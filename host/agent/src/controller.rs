@@ -69,13 +69,16 @@ impl OwnWatches {
         [&self.config_maps, &self.parts, &self.plugins, &self.units]
     }
 
-    /// Watches what the agent's namespace holds for it.
-    pub(crate) fn new(store: &Store, namespace: &str) -> Self {
+    /// Watches what the agent's namespace holds for it. Components are as large as
+    /// everything else together, and needed when they are loaded: whoever loads many
+    /// keeps none of them, and reads each `without_payload`.
+    pub(crate) fn new(store: &Store, namespace: &str, without_payload: bool) -> Self {
         let own = |group, version, kind, plural, selector: &Selector| {
             store.watch(WatchSpec {
                 resource: own_resource(group, version, kind, plural),
                 scope: WatchScope::Namespace(namespace.to_owned()),
                 selector: selector.clone(),
+                without_payload: without_payload && kind == "ConfigMap",
             })
         };
         let all = Selector::default();

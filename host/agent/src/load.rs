@@ -43,10 +43,17 @@ use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How many plugins are loaded at once. Each has its component in memory several times
+/// meanwhile, as text and as bytes, and most of a load is waiting for the API server.
+pub(crate) const LOADS_AT_ONCE: usize = 32;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
 pub(crate) struct Loader {
+    /// Whose turn it is: one for each load.
+    pub(crate) turns: Arc<Semaphore>,
     pub(crate) engine: Engine,
     pub(crate) cluster: Cluster,
     pub(crate) store: Store,

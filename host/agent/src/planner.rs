@@ -30,7 +30,7 @@ use crate::controller::OwnWatches;
 use crate::effects::{EffectFeed, Room};
 use crate::execute::{Claims, Executor, Lost, Recent};
 use crate::journal::Journal;
-use crate::load::Loader;
+use crate::load::{LOADS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -142,11 +142,12 @@ impl Planner {
         let cluster = Cluster::new(client).with_fence(Fence::shut());
         // Nobody needs to hear of changes: all is looked at once.
         let (store, _) = Store::new(cluster.clone());
-        let own = OwnWatches::new(&store, &namespace);
+        let own = OwnWatches::new(&store, &namespace, false);
         let secrets = Secrets::new(cluster.clone(), namespace.as_str().into());
         let (sources, _) = Sources::new(SourceFeed::Outside, metrics.clone());
         Self {
             loader: Loader {
+                turns: Arc::new(Semaphore::new(LOADS_AT_ONCE)),
                 artifacts: Artifacts::new(&engine, &secrets, &namespace.as_str().into()),
                 // Whoever plans may look at what does not run yet.
                 signers: Signers::new(Vec::new()),

@@ -5,7 +5,7 @@ mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
-use reeve_core::{GroupVersionKind, ObjectReference};
+use reeve_core::{Digest, GroupVersionKind, ObjectReference};
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -265,6 +265,23 @@ impl Object {
     /// Its JSON without `managedFields`, otherwise byte for byte as it came.
     pub fn json(&self) -> &str {
         &self.json
+    }
+
+    /// The same, with a digest in place of each value of `binaryData`, which may be most
+    /// of a ConfigMap. It is of the form that such values have, so that what is left is a
+    /// ConfigMap as well.
+    pub(crate) fn without_payload(mut self) -> Self {
+        let mut value = self.value();
+        let Some(Value::Object(data)) = value.get_mut("binaryData") else {
+            return self;
+        };
+        for value in data.values_mut() {
+            if let Value::String(text) = value {
+                *text = Digest::of(text.as_bytes()).hex();
+            }
+        }
+        self.json = value.to_string().into_boxed_str();
+        self
     }
 
     /// Its JSON, parsed, without `managedFields`.

@@ -89,6 +89,7 @@ impl BareLoop {
                 resource: watched.resource.clone(),
                 scope: WatchScope::All,
                 selector: watched.selector.clone(),
+                without_payload: false,
             })
         });
         watches.collect()

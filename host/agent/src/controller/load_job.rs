@@ -11,7 +11,7 @@ use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
 use crate::load::{self, Loader, Standing};
-use crate::problem::Problem;
+use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{ArtifactSource, PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
@@ -80,6 +80,8 @@ impl Load {
     /// Takes a package through all gates, which takes as long as compiling and asking
     /// about every unit does.
     pub(super) async fn run(self) -> Done {
+        // Never closed: without a turn is only who outlives the agent.
+        let _turn = self.loader.turns.clone().acquire_owned().await;
         let (mut shadow, mut seen) = (None, None);
         let (newest, result) = self.newest(&mut shadow, &mut seen).await;
         let result = match result {
@@ -104,9 +106,12 @@ impl Load {
         shadow: &mut Option<ShadowStatus>,
         seen: &mut Option<Seen>,
     ) -> (Option<Package>, Result<Loaded, Problem>) {
-        let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
+        let plugin = self.plugin.clone();
         let package = match &self.policy.artifact {
-            None => blocking(move || unpack(&plugin, &maps)).await,
+            None => match self.read_maps().await {
+                Ok(maps) => blocking(move || unpack(&plugin, &maps)).await,
+                Err(problem) => Err(problem),
+            },
             Some(source) => self.pull(source, seen).await,
         };
         let package = match package {
@@ -168,13 +173,33 @@ impl Load {
         (Some(package), loaded)
     }
 
+    /// The ConfigMaps with all that is in them, which the watch does not keep.
+    async fn read_maps(&self) -> Result<Vec<Arc<Object>>, Problem> {
+        let reads = self.maps.iter().map(|map| async move {
+            let (namespace, name) = (map.namespace(), map.name());
+            let read = self.loader.cluster.get(map.resource(), namespace, name);
+            match read.await {
+                Ok(Some(read)) => Ok(Arc::new(read)),
+                Ok(None) => Err(Problem::passing(
+                    Reason::Syncing,
+                    format!("ConfigMap {name} is gone, and the watch has not told of it yet"),
+                )),
+                Err(error) => Err(Problem::passing(
+                    Reason::Unreachable,
+                    format!("ConfigMap {name} cannot be read: {}", chain(&error)),
+                )),
+            }
+        });
+        futures::future::try_join_all(reads).await
+    }
+
     /// Pulls what the policy names, and says what was seen of it.
     async fn pull(
         &self,
         source: &ArtifactSource,
         seen: &mut Option<Seen>,
     ) -> Result<Package, Problem> {
-        let (maps, plugin) = (self.maps.clone(), self.plugin.clone());
+        let plugin = self.plugin.clone();
         let signed = self.loader.signers.demand(&self.policy);
         let pulled = self.loader.artifacts.pull(&plugin, source, signed).await;
         let (pulled, stale) = pulled.inspect_err(|_| {
@@ -187,6 +212,7 @@ impl Load {
             status: Some(pulled.status()),
             stale,
         });
+        let maps = self.read_maps().await?;
         blocking(move || {
             let maps = parse(&maps)?;
             let config = delivery::unpack_config(&plugin, &maps);

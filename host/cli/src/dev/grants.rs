@@ -75,6 +75,7 @@ impl Installer {
             resource: self.resolve(&config_maps).await?,
             scope: WatchScope::Namespace(NAMESPACE.to_owned()),
             selector: Selector::label(PLUGIN_CONFIG_MAP_LABEL, "true"),
+            without_payload: false,
         });
         loop {
             tokio::select! {

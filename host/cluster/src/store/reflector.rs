@@ -139,7 +139,7 @@ impl Reflector {
             let page: Page<'_> = serde_json::from_slice(&body)?;
             for item in page.items.unwrap_or_default() {
                 let object = Object::parse_shared(&self.resource, item.get().as_bytes())?;
-                objects.put(Arc::new(object));
+                objects.put(Arc::new(self.spec.kept(object)));
             }
             token = page.metadata.next;
             if token.is_empty() {
@@ -243,7 +243,10 @@ impl Reflector {
     fn take_in(&self, line: &[u8]) -> Result<Option<String>, Interruption> {
         let line: Line<'_> = serde_json::from_slice(line)?;
         let json = line.object.get().as_bytes();
-        let object = || Object::parse_shared(&self.resource, json).map(Arc::new);
+        let object = || {
+            let object = Object::parse_shared(&self.resource, json)?;
+            Ok::<_, ObjectError>(Arc::new(self.spec.kept(object)))
+        };
         let event = match &*line.kind {
             "ADDED" | "MODIFIED" => Event::Put(object()?),
             "DELETED" => Event::Gone(object()?),

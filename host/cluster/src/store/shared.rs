@@ -320,7 +320,7 @@ impl Shared {
                 continue;
             };
             let change = if spec.matches(object) {
-                view.put_answer(object.clone())
+                view.put_answer(spec.kept_shared(object))
             } else {
                 // It may have been selected before this write.
                 view.take(object)

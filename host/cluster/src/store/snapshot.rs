@@ -86,7 +86,8 @@ impl Snapshot {
         let found = self
             .table
             .views(kind)
-            .filter(|view| view.complete && !view.spec.selector.is_empty())
+            .filter(|view| view.complete && !view.spec.without_payload)
+            .filter(|view| !view.spec.selector.is_empty())
             .find_map(|view| view.objects.get(wanted));
         found.map_or(answer, |object| Answer::Found(object.clone()))
     }
@@ -179,6 +180,7 @@ impl Snapshot {
                 let key = ViewKey {
                     scope: scope.clone(),
                     selector: selector.clone(),
+                    without_payload: false,
                 };
                 match self.table.view(kind, &key) {
                     Some(view) if view.complete => return ask(view),

@@ -5,6 +5,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use reeve_core::selector::Selector;
 use std::fmt;
+use std::sync::Arc;
 
 /// A set of objects to watch: equal specs share one watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +16,9 @@ pub struct WatchSpec {
     pub scope: WatchScope,
     /// Which of them; the empty selector for all.
     pub selector: Selector,
+    /// Whether the store keeps what [`Object::without_payload`] leaves: enough to see that
+    /// something has changed, for objects that are read by themselves when they are needed.
+    pub without_payload: bool,
 }
 
 /// Where objects are watched.
@@ -70,6 +74,23 @@ impl WatchSpec {
             resource,
             scope: WatchScope::All,
             selector: Selector::default(),
+            without_payload: false,
+        }
+    }
+
+    /// As [`WatchSpec::kept`], of an object that others have as well.
+    pub(crate) fn kept_shared(&self, object: &Arc<Object>) -> Arc<Object> {
+        match self.without_payload {
+            true => Arc::new(Object::clone(object).without_payload()),
+            false => object.clone(),
+        }
+    }
+
+    /// An object as the store is to keep it.
+    pub(crate) fn kept(&self, object: Object) -> Object {
+        match self.without_payload {
+            true => object.without_payload(),
+            false => object,
         }
     }
 

@@ -27,6 +27,7 @@ pub(super) struct Table {
 pub(super) struct ViewKey {
     pub(super) scope: WatchScope,
     pub(super) selector: Selector,
+    pub(super) without_payload: bool,
 }
 
 impl ViewKey {
@@ -34,6 +35,7 @@ impl ViewKey {
         Self {
             scope: spec.scope.clone(),
             selector: spec.selector.clone(),
+            without_payload: spec.without_payload,
         }
     }
 }
@@ -101,9 +103,10 @@ impl Table {
             let Some(view) = views.get_mut(&key) else {
                 continue;
             };
+            let kept = view.spec.kept_shared(object);
             let objects = &mut Arc::make_mut(view).objects;
             match covered {
-                true => objects.put(object.clone()),
+                true => objects.put(kept.clone()),
                 false => objects.remove(name),
             }
         }
@@ -146,6 +149,7 @@ mod tests {
                 resource: resource(),
                 scope,
                 selector,
+                without_payload: false,
             })
         };
         let there = WatchScope::Namespace("n".to_owned());

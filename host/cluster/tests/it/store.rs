@@ -109,6 +109,7 @@ fn in_default(selector: &str) -> WatchSpec {
         resource: config_maps(),
         scope: WatchScope::Namespace("default".into()),
         selector: selector.parse().unwrap(),
+        without_payload: false,
     }
 }
 
@@ -629,4 +630,46 @@ async fn a_refresh_brings_what_a_watch_has_yet_to_bring() {
     fixture.server.faults().set_outage(Outage::None);
     synced(&watch).await;
     assert_eq!(value(&fixture.store.snapshot(), "a"), "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_large_need_not_be_kept() {
+    let mut fixture = Fixture::new();
+    let put = |component: &str| {
+        let mut map = config_map("a", "x", "1");
+        map["binaryData"] = json!({"plugin.wasm": component.repeat(5_000)});
+        map
+    };
+    apply(&fixture.cluster, &put("AAAA")).await;
+    let spec = WatchSpec {
+        without_payload: true,
+        ..in_default("")
+    };
+    let slim = fixture.store.watch(spec);
+    let whole = fixture.watch_default().await;
+    synced(&slim).await;
+    let kept = |fixture: &Fixture, watch: &WatchHandle| {
+        let snapshot = fixture.store.snapshot();
+        let found = snapshot.get_in(watch.spec(), Some("default"), "a");
+        found.found().unwrap()
+    };
+    let digest = |fixture: &Fixture| {
+        let object = kept(fixture, &slim);
+        let value = object.value();
+        assert_eq!(value["data"]["key"], "1");
+        let read: k8s_openapi::api::core::v1::ConfigMap = serde_json::from_value(value).unwrap();
+        let digest = read.binary_data.unwrap()["plugin.wasm"].0.clone();
+        assert!(object.json().len() < 2_000 && digest.len() == 48);
+        digest
+    };
+    let first = digest(&fixture);
+    // Others see all of it.
+    assert!(kept(&fixture, &whole).json().len() > 20_000);
+    apply(&fixture.cluster, &put("BBBB")).await;
+    fixture.next_changes(4).await;
+    let second = digest(&fixture);
+    assert_ne!(first, second);
+    apply(&fixture.cluster, &put("AAAA")).await;
+    fixture.next_changes(2).await;
+    assert_eq!(digest(&fixture), first);
 }
