@@ -30,6 +30,9 @@ pub struct Object {
     managed_fields: Option<Box<str>>,
 }
 
+/// Where `kubectl apply` keeps what it was given.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Why bytes are no object.
 #[derive(Debug, thiserror::Error)]
 #[error("not an object of {resource}")]
@@ -268,17 +271,22 @@ impl Object {
     }
 
     /// The same, with a digest in place of each value of `binaryData`, which may be most
-    /// of a ConfigMap. It is of the form that such values have, so that what is left is a
-    /// ConfigMap as well.
+    /// of a ConfigMap, and of the copy that `kubectl apply` keeps of it all. It is of the
+    /// form that such values have, so that what is left is a ConfigMap as well.
     pub(crate) fn without_payload(mut self) -> Self {
         let mut value = self.value();
         let Some(Value::Object(data)) = value.get_mut("binaryData") else {
             return self;
         };
-        for value in data.values_mut() {
+        let digest = |value: &mut Value| {
             if let Value::String(text) = value {
                 *text = Digest::of(text.as_bytes()).hex();
             }
+        };
+        data.values_mut().for_each(digest);
+        let annotations = value.pointer_mut("/metadata/annotations");
+        if let Some(copy) = annotations.and_then(|all| all.get_mut(LAST_APPLIED)) {
+            digest(copy);
         }
         self.json = value.to_string().into_boxed_str();
         self

@@ -81,6 +81,11 @@ pub(crate) fn validate(
     allowed.map_err(|why| forbidden(resource, object, &why))
 }
 
+/// Whether somebody outside of the server may be asked about a request.
+pub(crate) fn may_ask(server: &Shared) -> bool {
+    webhooks::has_validating(server)
+}
+
 /// 500: a patch of an object leaves none, in the words of the real server.
 fn no_object(left: &Value) -> ApiError {
     let what = match left {

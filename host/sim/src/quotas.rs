@@ -56,6 +56,33 @@ impl Status {
     }
 }
 
+/// Whether a change of a quota leaves room where there may have been none.
+pub(crate) fn gives_room(before: Option<&Value>, after: &Value) -> bool {
+    let Some(before) = before.map(Status::of) else {
+        return false;
+    };
+    let after = Status::of(after);
+    let is_wider = before.hard.iter().any(|(name, hard)| {
+        let now = after.hard.get(name);
+        now.is_none_or(|now| now > hard)
+    });
+    let is_emptier = before.used.iter().any(|(name, used)| {
+        let now = after.used.get(name);
+        now.is_none_or(|now| now < used)
+    });
+    is_wider || is_emptier
+}
+
+/// Whether anything in a namespace is bounded.
+pub(crate) fn bounds_any(shared: &Shared, namespace: &str) -> bool {
+    let prefix = format!("{namespace}/");
+    let range = Range {
+        prefix: &prefix,
+        ..Range::default()
+    };
+    !namespace.is_empty() && shared.store.any(TABLE, &range)
+}
+
 /// The ResourceQuotas of a namespace.
 fn in_namespace(shared: &Shared, namespace: &str) -> Vec<Arc<Object>> {
     objects(shared, TABLE, namespace)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use crate::kinds::{self, ClusterIps, Pool, Refusal};
@@ -42,38 +42,15 @@ struct Held {
     ports: Vec<i64>,
 }
 
-/// Addresses and ports that nobody else gets until the Service is stored, or is not. No
-/// lock is held meanwhile: somebody may be asked about the Service who asks back.
+/// Addresses and ports that nobody else gets until the Service is stored, or is not.
 #[must_use = "what is stored has to be kept"]
-pub(crate) struct Claim<'a> {
-    shared: &'a Shared,
-    uid: String,
-    key: String,
-    is_kept: bool,
-}
+pub(crate) struct Claim<'a>(MutexGuard<'a, Option<Taken>>);
 
 impl Claim<'_> {
     /// Notes what the stored Service has.
     pub(crate) fn keep(mut self, object: &Object) {
-        self.is_kept = true;
-        if let Some(taken) = &mut *self.shared.addresses.0.lock() {
+        if let Some(taken) = &mut *self.0 {
             taken.put(&object.value());
-        }
-    }
-}
-
-impl Drop for Claim<'_> {
-    /// What is not stored has nothing, or what it had before.
-    fn drop(&mut self) {
-        if self.is_kept {
-            return;
-        }
-        if let Some(taken) = &mut *self.shared.addresses.0.lock() {
-            taken.free(&self.uid);
-            let live = self.shared.store.get(TABLE, &self.key);
-            if let Some(live) = live.filter(|live| *live.uid() == *self.uid) {
-                taken.put(&live.value());
-            }
         }
     }
 }
@@ -94,8 +71,8 @@ pub(crate) fn allocate<'a>(
     if *resource.table != *TABLE {
         return Ok(None);
     }
-    let mut addresses = shared.addresses.0.lock();
-    let taken = addresses.get_or_insert_with(|| Taken::read(&shared.store));
+    let mut claim = Claim(shared.addresses.0.lock());
+    let taken = claim.0.get_or_insert_with(|| Taken::read(&shared.store));
     let own = meta::text(object, "uid").to_owned();
     let pool = Pool {
         ips: ADDRESSES,
@@ -104,13 +81,7 @@ pub(crate) fn allocate<'a>(
         dry_run,
     };
     kinds::allocate_for_service(object, old, &pool).map_err(|refusal| refused(object, refusal))?;
-    taken.put(object);
-    Ok(Some(Claim {
-        shared,
-        key: resource.key(meta::text(object, "namespace"), meta::text(object, "name")),
-        uid: own,
-        is_kept: false,
-    }))
+    Ok(Some(claim))
 }
 
 /// Frees what a Service that is gone had.

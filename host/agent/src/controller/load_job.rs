@@ -6,18 +6,33 @@ use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
 use crate::artifacts::Seen;
-use crate::delivery::{self, Package};
+use crate::delivery::{self, PART_OF_LABEL, Package};
 use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
 use crate::load::{self, Loader, Standing};
 use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{ArtifactSource, PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
 use reeve_cluster::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// ConfigMaps that one load reads at once.
+const READS_AT_ONCE: usize = 4;
+
+fn is_part(map: &Object) -> bool {
+    map.label(PART_OF_LABEL).is_some()
+}
+
+/// Of which component a ConfigMap is, or a part.
+fn generation(map: &Object) -> Option<String> {
+    map.value()["data"]["generation"]
+        .as_str()
+        .map(str::to_owned)
+}
 
 /// What a load starts from.
 pub(super) struct Load {
@@ -173,24 +188,42 @@ impl Load {
         (Some(package), loaded)
     }
 
-    /// The ConfigMaps with all that is in them, which the watch does not keep.
+    /// The ConfigMaps with all that is in them, which the watch does not keep. Parts of
+    /// other generations may stay for long, and are of no use.
     async fn read_maps(&self) -> Result<Vec<Arc<Object>>, Problem> {
-        let reads = self.maps.iter().map(|map| async move {
-            let (namespace, name) = (map.namespace(), map.name());
-            let read = self.loader.cluster.get(map.resource(), namespace, name);
-            match read.await {
-                Ok(Some(read)) => Ok(Arc::new(read)),
-                Ok(None) => Err(Problem::passing(
-                    Reason::Syncing,
-                    format!("ConfigMap {name} is gone, and the watch has not told of it yet"),
-                )),
-                Err(error) => Err(Problem::passing(
-                    Reason::Unreachable,
-                    format!("ConfigMap {name} cannot be read: {}", chain(&error)),
-                )),
+        let mut wanted = BTreeSet::new();
+        for map in &self.maps {
+            if !is_part(map) {
+                wanted.insert(generation(map));
             }
-        });
-        futures::future::try_join_all(reads).await
+        }
+        let mut reads = Vec::new();
+        for map in &self.maps {
+            if !is_part(map) || wanted.contains(&generation(map)) {
+                reads.push(self.read_map(map).boxed());
+            }
+        }
+        let reads = futures::stream::iter(reads).buffered(READS_AT_ONCE);
+        let read: Vec<Option<Arc<Object>>> = reads.try_collect().await?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    async fn read_map(&self, map: &Object) -> Result<Option<Arc<Object>>, Problem> {
+        let (namespace, name) = (map.namespace(), map.name());
+        let read = self.loader.cluster.get(map.resource(), namespace, name);
+        match read.await {
+            Ok(Some(read)) => Ok(Some(Arc::new(read))),
+            // The watch has not told of it yet; that a part is lacking is told of anyway.
+            Ok(None) if is_part(map) => Ok(None),
+            Ok(None) => Err(Problem::passing(
+                Reason::Syncing,
+                format!("ConfigMap {name} is gone, and the watch has not told of it yet"),
+            )),
+            Err(error) => Err(Problem::passing(
+                Reason::Unreachable,
+                format!("ConfigMap {name} cannot be read: {}", chain(&error)),
+            )),
+        }
     }
 
     /// Pulls what the policy names, and says what was seen of it.

@@ -638,6 +638,9 @@ async fn what_is_large_need_not_be_kept() {
     let put = |component: &str| {
         let mut map = config_map("a", "x", "1");
         map["binaryData"] = json!({"plugin.wasm": component.repeat(5_000)});
+        let copy = map.to_string();
+        map["metadata"]["annotations"] =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": copy});
         map
     };
     apply(&fixture.cluster, &put("AAAA")).await;

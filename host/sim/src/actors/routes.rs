@@ -157,8 +157,8 @@ pub(super) fn touched(
             }
         }
         // There may be room now for pods that were refused.
-        QUOTAS => {
-            for table in [REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS] {
+        QUOTAS if change.removed || crate::quotas::gives_room(before.as_ref(), after) => {
+            for table in [DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS] {
                 all(table, &|_| true);
             }
         }

@@ -104,6 +104,11 @@ pub(super) fn has_mutating(server: &Shared) -> bool {
     server.asks_webhooks && server.store.any(MUTATING, &Range::default())
 }
 
+/// Whether there are webhooks that may refuse requests.
+pub(super) fn has_validating(server: &Shared) -> bool {
+    server.asks_webhooks && server.store.any(VALIDATING, &Range::default())
+}
+
 /// The webhooks of one sort that a request concerns.
 fn asked<'a>(request: &Request<'a>, table: &str) -> Vec<Asked<'a>> {
     let store = &request.server.store;

@@ -31,8 +31,15 @@ pub(crate) fn concerns(table: &str, change: &Change, now: SystemTime) -> bool {
         let (before, after) = (before.value(), change.after.value());
         return is_behind(&after) || before.get("spec") != after.get("spec");
     }
-    usage::can_change(table)
-        && usage::of(table, &before.value(), now) != usage::of(table, &change.after.value(), now)
+    if !usage::can_change(table) {
+        return false;
+    }
+    let ends = table == usage::PODS && change.after.is_terminating();
+    let (before, after) = (before.value(), change.after.value());
+    // Scopes look at the spec, and of claims at the status.
+    let in_other_scope = before.get("spec") != after.get("spec")
+        || (table == usage::CLAIMS && before.get("status") != after.get("status"));
+    ends || in_other_scope || usage::of(table, &before, now) != usage::of(table, &after, now)
 }
 
 /// Whether a quota was written since it was counted.

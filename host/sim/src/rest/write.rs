@@ -176,7 +176,7 @@ impl<'a> Writer<'a> {
             stamp::requested(resource, &mut object, user);
         }
         stamp::created(resource, &mut object, &self.server.clock.timestamp());
-        let claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
+        let mut claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
         if !errors.is_empty() {
@@ -184,7 +184,29 @@ impl<'a> Writer<'a> {
         }
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
+        // Addresses keep nobody waiting while others are asked, who may ask back. They are
+        // looked at again afterwards, for somebody may have them by then.
+        let asks = admission::may_ask(self.server);
+        if asks {
+            drop(claim.take());
+        }
         self.ask_admission(Operation::Create, Some(&object), None)?;
+        if asks {
+            claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
+        }
+        let key = resource.key(namespace, &name);
+        let exists = || {
+            let live = self.server.store.get(&resource.table, &key);
+            let ending = live.is_some_and(|live| live.is_terminating());
+            ApiError::already_exists(resource.about(&name), ending)
+        };
+        // What is there already is not charged first: to take that back would tell everybody
+        // who waits for room.
+        let is_there = || self.server.store.get(&resource.table, &key).is_some();
+        if !self.dry_run && !has_version && is_there() {
+            return Err(exists());
+        }
+        let bounded = quotas::bounds_any(self.server, namespace);
         let charge = self.charge(&object, None)?;
         self.warn_of_finalizers(&object, None);
         self.warn_of_no_effect(&object);
@@ -192,12 +214,6 @@ impl<'a> Writer<'a> {
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
         depth::check(&object)?;
-        let key = resource.key(namespace, &name);
-        let exists = || {
-            let live = self.server.store.get(&resource.table, &key);
-            let ending = live.is_some_and(|live| live.is_terminating());
-            ApiError::already_exists(resource.about(&name), ending)
-        };
         if self.dry_run {
             if self.server.store.get(&resource.table, &key).is_some() {
                 return Err(exists());
@@ -220,6 +236,11 @@ impl<'a> Writer<'a> {
         }
         if let Some(charge) = charge {
             charge.keep();
+        }
+        if !bounded && quotas::bounds_any(self.server, namespace) {
+            // One came in between, and may have been counted before.
+            self.server.controllers.count_again(namespace);
+            self.server.store.nudge();
         }
         self.server.committed(resource, &object, false);
         Ok(Written { object })
@@ -326,16 +347,7 @@ impl<'a> Writer<'a> {
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
-        let claim = match self.part {
-            Part::Whole => services::allocate(
-                self.server,
-                resource,
-                &mut after,
-                Some(before),
-                self.dry_run,
-            )?,
-            _ => None,
-        };
+        let mut claim = self.allocate(&mut after, before)?;
         let errors = match &self.part {
             Part::Status => resource.validate_status_update(&after, before),
             Part::Whole => resource.validate_update(&after, before),
@@ -347,7 +359,14 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
+        let asks = admission::may_ask(self.server);
+        if asks {
+            drop(claim.take());
+        }
         self.ask_admission(Operation::Update, Some(&after), Some(before))?;
+        if asks {
+            claim = self.allocate(&mut after, before)?;
+        }
         let charge = match quotas::is_charged_again(resource, self.part.subresource()) {
             true => self.charge(&after, Some(before))?,
             false => None,
@@ -362,6 +381,21 @@ impl<'a> Writer<'a> {
             claim,
             charge,
         })
+    }
+
+    /// The addresses of a Service that is changed as a whole.
+    fn allocate(
+        &self,
+        after: &mut Value,
+        before: &Value,
+    ) -> Result<Option<services::Claim<'a>>, ApiError> {
+        match self.part {
+            Part::Whole => {
+                let (server, resource) = (self.server, self.resource);
+                services::allocate(server, resource, after, Some(before), self.dry_run)
+            }
+            _ => Ok(None),
+        }
     }
 
     fn charge(&self, object: &Value, old: Option<&Value>) -> Result<Option<Charge<'a>>, ApiError> {

@@ -141,3 +141,29 @@ async fn claims_are_made_and_stay() {
     assert_eq!(world.names("Pod").await, [""; 0]);
     assert_eq!(world.names("PersistentVolumeClaim").await.len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_taken_uses_no_quota() {
+    let world = World::new();
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few"}, "spec": {"hard": {"pods": "5"}},
+    });
+    world.create(quota).await;
+    let stranger = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-0"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    world.create(stranger).await;
+    world
+        .create(workload("StatefulSet", "web", &[], json!({"replicas": 1})))
+        .await;
+    // Time passes, so somebody has come to rest.
+    after(5.0).await;
+    let quota = world.get("ResourceQuota", "few").await;
+    assert_eq!(quota["status"]["used"], json!({"pods": "1"}));
+    let before = quota["metadata"]["resourceVersion"].clone();
+    after(60.0).await;
+    let quota = world.get("ResourceQuota", "few").await;
+    assert_eq!(quota["metadata"]["resourceVersion"], before);
+}
