@@ -26,7 +26,7 @@ use self::graph::Graph;
 use crate::definitions;
 use crate::quotas;
 use crate::resource::Resource;
-use crate::rest::write::{Part, UnknownFields, Writer};
+use crate::rest::write::{Part, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Change, Object, Range};
@@ -335,17 +335,7 @@ fn report(result: Result<(), ApiError>) {
 
 /// The write path of the controllers.
 fn writer<'a>(shared: &'a Arc<Shared>, resource: &'a Resource) -> Writer<'a> {
-    Writer {
-        server: shared,
-        resource,
-        part: Part::Whole,
-        user: None,
-        manager: MANAGER,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    }
+    Writer::of_server(shared, resource, Part::Whole, MANAGER)
 }
 
 /// Deletes an object with these options; one that is gone already is fine.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::crd::{self, Names};
 use crate::resource::Resource;
 use crate::rest::meta;
-use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
+use crate::rest::write::{Part, Proposal, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Object, Range, Store};
@@ -213,17 +213,7 @@ fn establish(shared: &Arc<Shared>, key: &str) {
     let Some(resource) = shared.registry.find_table(TABLE) else {
         return;
     };
-    let writer = Writer {
-        server: shared,
-        resource: &resource,
-        part: Part::Status,
-        user: None,
-        manager: MANAGER,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
+    let writer = Writer::of_server(shared, &resource, Part::Status, MANAGER);
     let now = shared.clock.timestamp();
     let written = writer.update(key, |live| {
         let mut object = live.clone();
@@ -248,17 +238,7 @@ pub(crate) fn finish(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
     let Some(table) = shared.registry.find_table(key) else {
         return release(shared, key);
     };
-    let writer = Writer {
-        server: shared,
-        resource: &table,
-        part: Part::Whole,
-        user: None,
-        manager: MANAGER,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
+    let writer = Writer::of_server(shared, &table, Part::Whole, MANAGER);
     let everything = Range::default();
     let page = shared.store.list(&table.table, &everything, None);
     let objects = page.map(|page| page.objects).unwrap_or_default();
@@ -278,34 +258,14 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
     let Some(resource) = shared.registry.find_table(TABLE) else {
         return Ok(());
     };
-    let writer = Writer {
-        server: shared,
-        resource: &resource,
-        part: Part::Whole,
-        user: None,
-        manager: MANAGER,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
-    let written = writer.update(key, |live| {
-        let mut object = live.clone();
-        let metadata = meta::of_mut(&mut object);
-        metadata.remove("resourceVersion");
-        if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+    let writer = Writer::of_server(shared, &resource, Part::Whole, MANAGER);
+    writer.amend(key, |live| {
+        let finalizers = meta::of_mut(live).get_mut("finalizers");
+        if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
         }
-        Ok(Proposal {
-            object,
-            owned: false,
-            ..Proposal::default()
-        })
-    });
-    match written {
-        Err(error) if error.code() != 404 => Err(error),
-        _ => Ok(()),
-    }
+        Ok(())
+    })
 }
 
 impl Shared {

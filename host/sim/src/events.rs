@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::edit::text;
 use crate::rest::meta;
-use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
+use crate::rest::write::{Part, Proposal, Writer};
 use crate::server::Shared;
 use crate::store::Range;
 
@@ -32,17 +32,7 @@ pub(crate) fn record(
     let Some(resource) = shared.registry.find_table(TABLE) else {
         return;
     };
-    let writer = Writer {
-        server: shared,
-        resource: &resource,
-        part: Part::Whole,
-        user: None,
-        manager: source,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
+    let writer = Writer::of_server(shared, &resource, Part::Whole, source);
     let proposal = Proposal {
         object: event(shared, source, about, kind, reason, message),
         owned: false,

@@ -15,8 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::amounts::{self, Amounts};
 use crate::resource::Resource;
-use crate::rest::meta;
-use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
+use crate::rest::write::{Part, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::{Object, Range};
@@ -85,17 +84,7 @@ pub(crate) fn bounds_any(shared: &Shared, namespace: &str) -> bool {
 
 /// The ResourceQuotas of a namespace.
 fn in_namespace(shared: &Shared, namespace: &str) -> Vec<Arc<Object>> {
-    objects(shared, TABLE, namespace)
-}
-
-fn objects(shared: &Shared, table: &str, namespace: &str) -> Vec<Arc<Object>> {
-    let prefix = format!("{namespace}/");
-    let range = Range {
-        prefix: &prefix,
-        ..Range::default()
-    };
-    let page = shared.store.list(table, &range, None);
-    page.map(|page| page.objects).unwrap_or_default()
+    shared.store.in_namespace(TABLE, namespace)
 }
 
 /// Writes the status of a quota as `next` has it; none leaves it alone. One that is gone
@@ -107,30 +96,11 @@ fn write_status(
     key: &str,
     mut next: impl FnMut(&Value) -> Result<Option<Status>, ApiError>,
 ) -> Result<(), ApiError> {
-    let writer = Writer {
-        server: shared,
-        resource,
-        part: Part::Status,
-        user: None,
-        manager,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
-    let written = writer.update(key, |live| {
-        let mut object = live.clone();
-        meta::of_mut(&mut object).remove("resourceVersion");
+    let writer = Writer::of_server(shared, resource, Part::Status, manager);
+    writer.amend(key, |live| {
         if let Some(status) = next(live)? {
-            object["status"] = status.write();
+            live["status"] = status.write();
         }
-        Ok(Proposal {
-            object,
-            ..Proposal::default()
-        })
-    });
-    match written {
-        Err(error) if error.code() != 404 => Err(error),
-        _ => Ok(()),
-    }
+        Ok(())
+    })
 }

@@ -151,6 +151,17 @@ impl Store {
         filled.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The objects of one namespace as they are now, in key order.
+    pub(crate) fn in_namespace(&self, table: &str, namespace: &str) -> Vec<Arc<Object>> {
+        let prefix = format!("{namespace}/");
+        let range = Range {
+            prefix: &prefix,
+            ..Range::default()
+        };
+        let page = self.list(table, &range, None);
+        page.map(|page| page.objects).unwrap_or_default()
+    }
+
     /// The objects of `range`, in key order, as they were at `at` (now when
     /// absent). `at` must not lie in the future.
     pub(crate) fn list(

@@ -13,7 +13,7 @@ use crate::events;
 pub(super) use crate::events::Kind;
 use crate::rest::meta;
 use crate::rest::options::DeleteOptions;
-use crate::rest::write::{Part, Proposal, UnknownFields, Writer};
+use crate::rest::write::{Part, Proposal, Writer};
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Range;
@@ -300,15 +300,5 @@ fn writer<'w>(
     part: Part,
     manager: &'w str,
 ) -> Writer<'w> {
-    Writer {
-        server: shared,
-        resource,
-        part,
-        user: None,
-        manager,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    }
+    Writer::of_server(shared, resource, part, manager)
 }

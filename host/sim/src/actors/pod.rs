@@ -11,7 +11,7 @@ use super::tables::{CLAIMS, JOBS, NODES, PODS};
 use super::{claim, job, kubelet, node, template};
 use crate::kinds::edit::{items, set, text, text_at};
 use crate::rest::meta;
-use crate::rest::write::{Part, UnknownFields, Writer};
+use crate::rest::write::{Part, Writer};
 use crate::status::ApiError;
 
 pub(super) fn reconcile(context: &mut Context<'_>, pod: &Value) -> Result<(), ApiError> {
@@ -116,17 +116,12 @@ fn bind(context: &Context<'_>, pod: &Value, node: &str) -> Result<(), ApiError> 
     let Some(resource) = context.shared.registry.find_table(PODS) else {
         return Ok(());
     };
-    let writer = Writer {
-        server: context.shared,
-        resource: &resource,
-        part: Part::Other("binding".to_owned()),
-        user: None,
-        manager: SCHEDULER,
-        warnings: None,
-        patches: false,
-        dry_run: false,
-        unknown_fields: UnknownFields::Ignored,
-    };
+    let writer = Writer::of_server(
+        context.shared,
+        &resource,
+        Part::Other("binding".to_owned()),
+        SCHEDULER,
+    );
     writer.bind(&key(pod), meta::text(pod, "uid"), node)?;
     let message = format!("Successfully assigned {} to {node}", key(pod));
     context.event(

@@ -9,7 +9,6 @@ use crate::amounts::{self, Amounts};
 use crate::kinds::edit::{ensure_object, entries, items, items_mut, set, text, text_at};
 use crate::quantity::Quantity;
 use crate::server::Shared;
-use crate::store::Range;
 
 const LIMIT_RANGES: &str = "limitranges";
 /// Says in a pod what it was given.
@@ -260,13 +259,8 @@ fn check_ratio(
 
 /// The LimitRanges in the namespace of an object.
 fn ranges(server: &Shared, object: &Value) -> Vec<Value> {
-    let prefix = format!("{}/", text_at(object, "/metadata/namespace"));
-    let range = Range {
-        prefix: &prefix,
-        ..Range::default()
-    };
-    let page = server.store.list(LIMIT_RANGES, &range, None);
-    let found = page.map(|page| page.objects).unwrap_or_default();
+    let namespace = text_at(object, "/metadata/namespace");
+    let found = server.store.in_namespace(LIMIT_RANGES, namespace);
     found.iter().map(|range| range.value()).collect()
 }
 

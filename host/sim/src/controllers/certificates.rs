@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::writer;
-use crate::rest::meta;
 use crate::rest::write::Proposal;
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -53,17 +52,8 @@ pub(super) fn ensure(
     if live.value().get("data") == Some(&data) {
         return Ok(());
     }
-    let written = writer.update(&key, |live: &Value| {
-        let mut object = live.clone();
-        meta::of_mut(&mut object).remove("resourceVersion");
-        object["data"].clone_from(&data);
-        Ok(Proposal {
-            object,
-            ..Proposal::default()
-        })
-    });
-    match written {
-        Err(error) if error.code() != 404 => Err(error),
-        _ => Ok(()),
-    }
+    writer.amend(&key, |live| {
+        live["data"].clone_from(&data);
+        Ok(())
+    })
 }

@@ -57,7 +57,7 @@ pub(crate) fn charge<'a>(
         return Ok(None);
     }
     let namespace = meta::text(object, "namespace");
-    if in_namespace(shared, namespace).is_empty() {
+    if !super::bounds_any(shared, namespace) {
         return Ok(None);
     }
     let counting = shared.counting.lock();

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::{Status, TABLE, in_namespace, objects, scope, usage, write_status};
+use super::{Status, TABLE, in_namespace, scope, usage, write_status};
 use crate::amounts::{self, Amounts};
 use crate::quantity::Quantity;
 use crate::resource::Resource;
@@ -128,7 +128,7 @@ fn used(shared: &Shared, quota: &Value, hard: &Amounts) -> Amounts {
             used.entry(name.clone())
                 .or_insert_with(|| Quantity::from_integer(0));
         }
-        for object in objects(shared, table, namespace) {
+        for object in shared.store.in_namespace(table, namespace) {
             let value = object.value();
             if !scope::includes(quota, table, &value) {
                 continue;

@@ -121,6 +121,49 @@ pub(crate) struct Written {
 }
 
 impl<'a> Writer<'a> {
+    /// The server's own writes to `part` as `manager`: with no rights to lack, nobody to
+    /// warn, and never a dry run.
+    pub(crate) fn of_server(
+        server: &'a Arc<Shared>,
+        resource: &'a Resource,
+        part: Part,
+        manager: &'a str,
+    ) -> Self {
+        Self {
+            server,
+            resource,
+            part,
+            user: None,
+            manager,
+            warnings: None,
+            patches: false,
+            dry_run: false,
+            unknown_fields: UnknownFields::Ignored,
+        }
+    }
+
+    /// Changes the live object in place, again where another write came in between. One
+    /// that is gone needs no change.
+    pub(crate) fn amend(
+        &self,
+        key: &str,
+        mut change: impl FnMut(&mut Value) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let written = self.update(key, |live| {
+            let mut object = live.clone();
+            meta::of_mut(&mut object).remove("resourceVersion");
+            change(&mut object)?;
+            Ok(Proposal {
+                object,
+                ..Proposal::default()
+            })
+        });
+        match written {
+            Err(error) if error.code() != 404 => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Stores a new object in `namespace`. An object made by apply brings its
     /// ownership; for others it is the caller's.
     pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
