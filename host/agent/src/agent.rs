@@ -136,6 +136,7 @@ impl Agent {
         let (store, changes) = Store::new(cluster.clone());
         let (sources, source_changes) = Sources::new(sources, metrics.clone());
         let secrets = Secrets::new(cluster.clone(), namespace.clone());
+        let asked = cluster.clone();
         let own = OwnWatches::new(&store, &namespace, true);
         let reports = Reports::default();
         let (command_sender, commands) = mpsc::channel(16);
@@ -202,6 +203,11 @@ impl Agent {
             state: State::new(&metrics),
         };
         let mut tasks = JoinSet::new();
+        // Who the agent is, its loads ask, and commands in messages name it. Not to be
+        // told now is no reason to wait: whoever needs it asks again.
+        tasks.spawn(async move {
+            let _ = asked.own_user().await;
+        });
         tasks.spawn(controller.run());
         tasks.spawn(reporter.run());
         Self {

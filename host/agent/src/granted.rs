@@ -186,8 +186,20 @@ fn scheme(key: &KeyGrant) -> Result<Scheme, String> {
         let value = value.clone().filter(|value| !value.is_empty());
         value.ok_or(format!("type AwsSigV4 needs `{name}`"))
     };
+    if key.entry.is_some() && key.kind != KeyType::Bearer {
+        return Err(format!(
+            "`entry` is for type Bearer; the entries of type {:?} have names of their own",
+            key.kind
+        ));
+    }
     Ok(match key.kind {
-        KeyType::Bearer => Scheme::Bearer,
+        KeyType::Bearer => Scheme::Bearer {
+            entry: match key.entry.as_deref() {
+                None => Scheme::TOKEN.to_owned(),
+                Some("") => return Err("`entry` is empty".to_owned()),
+                Some(entry) => entry.to_owned(),
+            },
+        },
         KeyType::AzureSharedKey => Scheme::AzureSharedKey,
         KeyType::AwsSigV4 => Scheme::AwsSigV4 {
             region: needed(&key.region, "region")?,
@@ -306,6 +318,18 @@ mod tests {
             (
                 json!({"keys": [{"name": "k", "type": "AwsSigV4", "secret": {"name": "s"}}]}),
                 "keys[0] of the Plugin: type AwsSigV4 needs `region`",
+            ),
+            (
+                json!({"keys": [{"name": "k", "type": "Bearer", "secret": {"name": "s"}, "entry": "secret"}]}),
+                "ok",
+            ),
+            (
+                json!({"keys": [{"name": "k", "type": "Bearer", "secret": {"name": "s"}, "entry": ""}]}),
+                "keys[0] of the Plugin: `entry` is empty",
+            ),
+            (
+                json!({"keys": [{"name": "k", "type": "AzureSharedKey", "secret": {"name": "s"}, "entry": "e"}]}),
+                "keys[0] of the Plugin: `entry` is for type Bearer",
             ),
         ] {
             check(capabilities, expected);

@@ -29,6 +29,7 @@ use crate::version::Artifact;
 use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
 use bytes::Bytes;
 use checks::{check_outside, check_scopes};
+use futures::future::{Either, select};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
     AccessCheck, Cluster, Identity, Resource, Store, WatchHandle, WatchScope, WatchState,
@@ -41,6 +42,7 @@ use reeve_engine::{Component, Engine, Limits};
 use reeve_outside::signature::VerifyingKey;
 use rights::Asks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -115,6 +117,42 @@ pub(crate) struct Prepared {
     pub(crate) account: String,
 }
 
+impl Prepared {
+    fn asks(&self) -> Asks<'_> {
+        Asks {
+            identity: &self.identity,
+            manifest: &self.manifest,
+            resources: &self.resources,
+        }
+    }
+}
+
+/// What a prepared version sees of the cluster.
+struct Opened {
+    watches: Watches,
+    schemas: Arc<Schemas>,
+    /// See [`Active::schema_versions`].
+    schema_versions: BTreeMap<String, String>,
+}
+
+/// Name of the ServiceAccount as which a plugin writes.
+fn account_of(plugin: &str, policy: &PluginSpec) -> String {
+    let named = policy.service_account_name.as_deref();
+    named.unwrap_or(plugin).to_owned()
+}
+
+/// Does both at once. Where the first fails nobody waits for the second, and what is
+/// wrong with the first is told, whichever of them ends first.
+async fn and_meanwhile<A, B, E>(
+    first: impl Future<Output = Result<A, E>>,
+    second: impl Future<Output = B>,
+) -> Result<(A, B), E> {
+    match select(pin!(first), pin!(second)).await {
+        Either::Left((first, second)) => Ok((first?, second.await)),
+        Either::Right((second, first)) => Ok((first.await?, second)),
+    }
+}
+
 /// The digest that makes two loads one.
 pub(crate) fn key(
     artifact: &Artifact,
@@ -158,20 +196,28 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
-        let (mut prepared, ()) = tokio::try_join!(
+        let account = account_of(plugin, policy);
+        let (mut prepared, consent) = and_meanwhile(
             self.prepare(plugin, artifact, policy, contributes),
-            self.learn_own_name(),
-        )?;
+            self.check_consent(plugin, &account),
+        )
+        .await?;
         prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
         approval.check(plugin, &self.namespace, &asks)?;
-        self.check_consent(plugin, &prepared.account).await?;
-        let ungranted = self.check_grants(plugin, &prepared).await?;
-        let active = self.open(plugin, prepared).await?;
-        let (powerless, may_hold) = tokio::try_join!(
-            self.powerless(plugin, &active.account),
-            self.may_hold(&active),
-        )?;
+        consent?;
+        // Each takes a round trip or more, and none hangs on another.
+        let standing = async {
+            tokio::try_join!(
+                self.powerless(plugin, &prepared.account),
+                self.may_hold(prepared.asks()),
+            )
+        };
+        let meanwhile = async { tokio::try_join!(self.watched(plugin, &prepared), standing) };
+        let (ungranted, opened) =
+            and_meanwhile(self.check_grants(plugin, &prepared), meanwhile).await?;
+        let (opened, (powerless, may_hold)) = opened?;
+        let active = self.activate(plugin, prepared, opened);
         let standing = Standing {
             ungranted,
             powerless,
@@ -180,13 +226,6 @@ impl Loader {
             left: self.left(plugin, &active, places).await,
         };
         Ok((active, standing))
-    }
-
-    /// Finds out who the agent is, so that commands in messages name it. Not to be told is
-    /// no reason to wait with what needs nobody.
-    async fn learn_own_name(&self) -> Result<(), Problem> {
-        let _ = self.cluster.own_user().await;
-        Ok(())
     }
 
     /// Takes an artifact through the gates that only the component itself can fail,
@@ -221,10 +260,7 @@ impl Loader {
         let (resources, unserved) = Unserved::resolve(&self.cluster, &manifest).await?;
         check_scopes(&manifest, &resources)?;
         check_not_here(&manifest, &self.namespace)?;
-        let account = policy
-            .service_account_name
-            .clone()
-            .unwrap_or_else(|| plugin.to_owned());
+        let account = account_of(plugin, policy);
         Ok(Prepared {
             identity: Identity::service_account(&self.namespace, &account),
             key,
@@ -248,22 +284,36 @@ impl Loader {
     /// Opens the watches of a prepared version, and waits until they have seen
     /// everything.
     pub(crate) async fn open(&self, plugin: &str, prepared: Prepared) -> Result<Active, Problem> {
-        let watches = self
-            .watch(
-                plugin,
-                &prepared.manifest,
-                &prepared.resources,
-                &prepared.contributes,
-                self.impersonates.then_some(&prepared.identity),
-            )
-            .await?;
-        // First, so that a change while they are read is seen as one.
-        let schema_versions = self.schema_versions(&prepared.manifest).await;
-        let schemas = Arc::new(self.schemas(&prepared.manifest).await);
+        let opened = self.watched(plugin, &prepared).await?;
+        Ok(self.activate(plugin, prepared, opened))
+    }
+
+    async fn watched(&self, plugin: &str, prepared: &Prepared) -> Result<Opened, Problem> {
+        let watches = self.watch(
+            plugin,
+            &prepared.manifest,
+            &prepared.resources,
+            &prepared.contributes,
+            self.impersonates.then_some(&prepared.identity),
+        );
+        let schemas = async {
+            // First, so that a change while they are read is seen as one.
+            let versions = self.schema_versions(&prepared.manifest).await;
+            Ok((versions, self.schemas(&prepared.manifest).await))
+        };
+        let (watches, (schema_versions, schemas)) = tokio::try_join!(watches, schemas)?;
+        Ok(Opened {
+            watches,
+            schemas: Arc::new(schemas),
+            schema_versions: schema_versions.unwrap_or_default(),
+        })
+    }
+
+    fn activate(&self, plugin: &str, prepared: Prepared, opened: Opened) -> Active {
         let plugin: Arc<str> = plugin.into();
         let granted = Arc::new(prepared.granted);
         let sources = self.sources.open(&plugin, &prepared.manifest, &granted);
-        Ok(Active {
+        Active {
             outside: self.outside.of_plugin(),
             effect_threads: self.effect_threads.of_plugin(),
             granted,
@@ -281,14 +331,14 @@ impl Loader {
             contributes: prepared.contributes,
             threads: prepared.threads,
             policy: prepared.policy,
-            schemas,
-            schema_versions: schema_versions.unwrap_or_default(),
+            schemas: opened.schemas,
+            schema_versions: opened.schema_versions,
             identity: prepared.identity,
             resources: prepared.resources,
             unserved: prepared.unserved,
-            watches,
+            watches: opened.watches,
             account: prepared.account,
-        })
+        }
     }
 
     /// Asks again whether what runs may still do so: whether its account agrees,
@@ -309,7 +359,7 @@ impl Loader {
         Ok(Standing {
             ungranted,
             powerless: self.powerless(plugin, &active.account).await?,
-            may_hold: self.may_hold(active).await?,
+            may_hold: self.may_hold(asks).await?,
             outdated: active.unserved.has_come(&self.cluster).await
                 || self.has_other_schemas(active).await,
             left: self.left(plugin, active, places).await,
@@ -340,8 +390,8 @@ impl Loader {
     /// Whether the plugin's account may put a finalizer on any primary. Not to be told
     /// is neither yes nor no: who took it for no would let primaries go that wait for
     /// their units.
-    async fn may_hold(&self, active: &Active) -> Result<bool, Problem> {
-        let Some(resource) = active.resource(&active.manifest.primary().kind) else {
+    async fn may_hold(&self, asks: Asks<'_>) -> Result<bool, Problem> {
+        let Some(resource) = asks.resources.get(&asks.manifest.primary().kind) else {
             return Ok(false);
         };
         let check = AccessCheck {
@@ -351,7 +401,7 @@ impl Loader {
             namespace: None,
             name: None,
         };
-        let allowed = self.cluster.allowed(&active.identity, check).await;
+        let allowed = self.cluster.allowed(asks.identity, check).await;
         allowed.map_err(|error| Problem::passing(Reason::Unreachable, chain(&error)))
     }
 
@@ -361,12 +411,7 @@ impl Loader {
         plugin: &str,
         prepared: &Prepared,
     ) -> Result<Vec<String>, Problem> {
-        let asks = Asks {
-            identity: &prepared.identity,
-            manifest: &prepared.manifest,
-            resources: &prepared.resources,
-        };
-        self.check_rules(plugin, asks).await
+        self.check_rules(plugin, prepared.asks()).await
     }
 
     /// What the custom resources that a plugin writes look like. Without that they

@@ -77,10 +77,15 @@ pub struct KeyGrant {
     /// How it signs.
     #[serde(rename = "type")]
     pub kind: KeyType,
-    /// Secret with `token` (Bearer), `azurestorageaccountname` and
+    /// Secret with `token` or the entry that `entry` names (Bearer),
+    /// `azurestorageaccountname` and
     /// `azurestorageaccountkey` (AzureSharedKey), or `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY` and if needed `AWS_SESSION_TOKEN` (AwsSigV4).
     pub secret: SecretReference,
+    /// Entry of the Secret that is the token, `token` unless set; for Bearer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub entry: Option<String>,
     /// Region, such as `us-east-1`; for AwsSigV4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,

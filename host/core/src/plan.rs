@@ -198,15 +198,18 @@ impl Plan {
 /// The revision of a desired set: what a sync is one of. It does not depend on
 /// the order in which the objects were returned.
 pub fn revision(wanted: &[Wanted]) -> Digest {
-    revision_of(wanted.iter().map(|one| &one.stamped))
+    let parts = wanted.iter().map(|one| part_of_revision(&one.stamped));
+    revision_of(parts.collect())
 }
 
-fn revision_of<'a>(stamped: impl Iterator<Item = &'a Stamped>) -> Digest {
-    let mut parts: Vec<String> = stamped
-        .map(|one| format!("{}\n{}", one.reference, one.applied))
-        .collect();
+fn revision_of(mut parts: Vec<String>) -> Digest {
     parts.sort();
     Digest::of_parts(parts.iter().map(String::as_bytes))
+}
+
+/// What of an object is part of a revision.
+fn part_of_revision(stamped: &Stamped) -> String {
+    format!("{}\n{}", stamped.reference, stamped.applied)
 }
 
 /// Decides what to do for one unit now.

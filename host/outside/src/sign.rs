@@ -59,7 +59,7 @@ pub enum KeyError {
         /// Name of the key.
         key: String,
         /// The entry.
-        entry: &'static str,
+        entry: String,
         /// What is wrong.
         problem: &'static str,
     },
@@ -77,7 +77,10 @@ pub enum KeyError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// See [`Signer::Bearer`].
-    Bearer,
+    Bearer {
+        /// Entry of the Secret that is the token, usually [`Self::TOKEN`].
+        entry: String,
+    },
     /// See [`Signer::AzureSharedKey`].
     AzureSharedKey,
     /// See [`Signer::AwsSigV4`].
@@ -91,7 +94,6 @@ pub enum Scheme {
 
 /// Entries of a Secret in which keys stand. Those of Azure are those of the CSI
 /// drivers, those of AWS the variables of its tools.
-const TOKEN: &str = "token";
 const AZURE_ACCOUNT: &str = "azurestorageaccountname";
 const AZURE_KEY: &str = "azurestorageaccountkey";
 const AWS_ID: &str = "AWS_ACCESS_KEY_ID";
@@ -99,6 +101,9 @@ const AWS_SECRET: &str = "AWS_SECRET_ACCESS_KEY";
 const AWS_SESSION: &str = "AWS_SESSION_TOKEN";
 
 impl Scheme {
+    /// Entry that is a token, unless something else is said.
+    pub const TOKEN: &str = "token";
+
     /// The signer for a key whose Secret has these entries.
     ///
     /// # Errors
@@ -109,12 +114,12 @@ impl Scheme {
         key: &str,
         entries: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Signer, KeyError> {
-        let error = |entry, problem| KeyError::Entry {
+        let error = |entry: &str, problem| KeyError::Entry {
             key: key.to_owned(),
-            entry,
+            entry: entry.to_owned(),
             problem,
         };
-        let text = |entry: &'static str| {
+        let text = |entry: &str| {
             let bytes = entries.get(entry).ok_or(error(entry, "is missing"))?;
             let text = std::str::from_utf8(bytes).map_err(|_| error(entry, "is no UTF-8"))?;
             // Files that people make end with a line break.
@@ -128,7 +133,7 @@ impl Scheme {
             }
         };
         Ok(match self {
-            Self::Bearer => Signer::Bearer(Secret::new(text(TOKEN)?)),
+            Self::Bearer { entry } => Signer::Bearer(Secret::new(text(entry)?)),
             Self::AzureSharedKey => Signer::AzureSharedKey {
                 account: text(AZURE_ACCOUNT)?,
                 key: azure::decode(&text(AZURE_KEY)?)
@@ -244,6 +249,11 @@ mod tests {
             .collect()
     }
 
+    fn bearer(entry: &str) -> Scheme {
+        let entry = entry.to_owned();
+        Scheme::Bearer { entry }
+    }
+
     #[test]
     fn a_secret_that_is_no_key_is_named_without_its_content() {
         let aws = Scheme::AwsSigV4 {
@@ -252,13 +262,18 @@ mod tests {
         };
         for (scheme, pairs, expected) in [
             (
-                Scheme::Bearer,
+                bearer("token"),
                 vec![],
                 "entry `token` of the Secret is missing",
             ),
-            (Scheme::Bearer, vec![("token", "")], "is empty"),
             (
-                Scheme::Bearer,
+                bearer("secret"),
+                vec![("token", "t")],
+                "entry `secret` of the Secret is missing",
+            ),
+            (bearer("token"), vec![("token", "")], "is empty"),
+            (
+                bearer("token"),
                 vec![("token", "hunter2\nX-Evil: 1")],
                 "no header can hold",
             ),
@@ -280,8 +295,8 @@ mod tests {
 
     #[test]
     fn a_bearer_token_is_sent_and_never_printed() {
-        let signer = Scheme::Bearer
-            .signer("k", &entries(&[("token", "hunter2\n")]))
+        let signer = bearer("secret")
+            .signer("k", &entries(&[("secret", "hunter2\n"), ("token", "t")]))
             .unwrap();
         let mut request = Request::new(Bytes::new());
         signer.sign(&mut request, SystemTime::UNIX_EPOCH);

@@ -76,7 +76,7 @@ pub fn prepare(
         let of_managers = rules.iter().any(Rule::looks_at_managers) || mode == ApplyMode::Merge;
         if rules.is_empty() && !of_managers {
             let stamped = stamp(body);
-            steady.push(stamped.clone());
+            steady.push(super::part_of_revision(&stamped));
             wanted.push(Wanted {
                 stamped,
                 member,
@@ -94,7 +94,7 @@ pub fn prepare(
             None => always.clone(),
         };
         warnings.extend(now.problems);
-        steady.push(stamp(always.object));
+        steady.push(super::part_of_revision(&stamp(always.object)));
         wanted.push(Wanted {
             stamped: stamp(now.object),
             member,
@@ -104,7 +104,7 @@ pub fn prepare(
             }),
         });
     }
-    let revision = super::revision_of(steady.iter());
+    let revision = super::revision_of(steady);
     super::mark_hooks(&mut wanted, &revision);
     Ok(Prepared {
         revision,
