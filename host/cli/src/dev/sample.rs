@@ -23,13 +23,14 @@ const PROFILES: [(&str, &[(&str, &str)]); 3] = [
 
 /// The kinds of Kubeflow, Istio, Argo CD and Flux, as far as plugins look at them, and
 /// those of plugins themselves: what the scenarios of the plugins use too.
-const DEFINITIONS: [&str; 11] = [
+const DEFINITIONS: [&str; 12] = [
     include_str!("../../../../plugins/quotas/scenarios/crds/profile.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/authorizationpolicy.yaml"),
     include_str!("../../../../plugins/authpolicy/scenarios/crds/notebook.yaml"),
     include_str!("../../../../plugins/cloudmain/scenarios/crds/destinationrule.yaml"),
     include_str!("../../../../plugins/cloudmain/scenarios/crds/serviceentry.yaml"),
     include_str!("../../../../plugins/cloudmain/scenarios/crds/virtualservice.yaml"),
+    include_str!("../../../../plugins/environments/crds/predictionenvironment.yaml"),
     include_str!("../../../../plugins/models/scenarios/crds/modeldeployment.yaml"),
     include_str!("../../../../plugins/notebook/scenarios/crds/poddefault.yaml"),
     include_str!("../../../../plugins/s3proxy/scenarios/crds/application.yaml"),

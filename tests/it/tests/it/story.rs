@@ -256,6 +256,7 @@ fn components_are_small() {
         // Documents of any form, outside effects, and a dozen types of configuration.
         ("blobcsi", 335_000, 110_000),
         ("cloudmain", 250_000, 90_000),
+        ("environments", 250_000, 90_000),
         ("gitea", 250_000, 90_000),
         ("limitranges", 150_000, 60_000),
         // Three builders, and JSON of many forms: to be made smaller.
@@ -278,7 +279,8 @@ fn components_are_small() {
             .lines()
             .find(|line| line.starts_with(&format!("| {name} | ")));
         let Some(row) = row else {
-            assert!(["models", "packs"].contains(&name), "{name} has no row");
+            let elsewhere = ["environments", "models", "packs"];
+            assert!(elsewhere.contains(&name), "{name} has no row");
             continue;
         };
         let sizes = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
