@@ -33,7 +33,78 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with $values.imageBuilder.ppsImageBytes }}{{ $_ := set $values.imageBuilder "ppsImageBytes" (int64 .) }}{{ end -}}
 {{- $said := include "models.said" $values | fromJson -}}
 {{- $_ := set $said "namespaces" (default (list .Release.Namespace) .Values.namespaces) -}}
+{{- if eq (include "models.loop" .) "true" -}}
+{{- $report := dict "url" (printf "%s/api/v2/remoteEvents/" (include "models.datarobot" .)) -}}
+{{- $_ := set $said "supervisor" (dict "report" (merge (deepCopy .Values.supervisor.report) $report)) -}}
+{{- end -}}
 {{- toJson $said -}}
+{{- end -}}
+
+{{/* Whether there is the loop with a supervisor. */}}
+{{- define "models.loop" -}}
+{{- if kindIs "bool" .Values.supervisor.enabled -}}
+{{- .Values.supervisor.enabled -}}
+{{- else -}}
+{{- and (not (empty .Values.datarobot.predictionEnvId)) (not (empty .Values.datarobot.apiSecretName)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The URL of DataRobot. */}}
+{{- define "models.datarobot" -}}
+{{- default "https://app.datarobot.com" .Values.datarobot.url | trimSuffix "/" -}}
+{{- end -}}
+
+{{/* The configuration of the plugin environments, as JSON. What is empty in it is meant. */}}
+{{- define "environments.settings" -}}
+{{- $said := pick .Values.supervisor "deployments" "fields" "packages" -}}
+{{- with .Values.supervisor.stoppedStatuses }}{{ $_ := set $said "stoppedStatuses" . }}{{ end -}}
+{{- $settings := dict "namespaces" (default (list .Release.Namespace) .Values.namespaces) "supervisor" $said -}}
+{{- with .Values.datarobot.url }}{{ $_ := set $settings "datarobot" (dict "url" .) }}{{ end -}}
+{{- toJson $settings -}}
+{{- end -}}
+
+{{/* Capabilities of a Plugin, as JSON: those of its values, and requests to `urls` with
+     `method`, signed with the API token where they go to the supervisor's server. */}}
+{{- define "models.capabilities" -}}
+{{- $root := .root -}}
+{{- $supervisor := $root.Values.supervisor -}}
+{{- $granted := deepCopy (default dict .said) -}}
+{{- $http := default list $granted.http -}}
+{{- $token := and $root.Values.datarobot.apiSecretName true -}}
+{{- $signed := false -}}
+{{- range .urls -}}
+{{- /* What stands before the first name, and before a query. */ -}}
+{{- $url := regexReplaceAll "[^/]*\\{.*$" (regexReplaceAll "[?#].*$" . "") "" -}}
+{{- $grant := dict "url" $url "methods" (list $.method) -}}
+{{- if and $token (hasPrefix (printf "%s/" (regexFind "^https?://[^/]*" $.server)) $url) -}}
+{{- $signed = true -}}
+{{- $_ := set $grant "key" "supervisor" -}}
+{{- end -}}
+{{- with $supervisor.addresses }}{{ $_ := set $grant "addresses" . }}{{ end -}}
+{{- with $supervisor.caBundle }}{{ $_ := set $grant "caBundle" . }}{{ end -}}
+{{- $http = append $http $grant -}}
+{{- end -}}
+{{- if $http }}{{ $_ := set $granted "http" $http }}{{ end -}}
+{{- if $signed -}}
+{{- $namespace := default (list $root.Release.Namespace) $root.Values.namespaces | first -}}
+{{- $secret := dict "name" $root.Values.datarobot.apiSecretName "namespace" $namespace -}}
+{{- $_ := set $granted "keys" (append (default list $granted.keys) (dict "name" "supervisor" "type" "Bearer" "secret" $secret "entry" "secret")) -}}
+{{- end -}}
+{{- toJson $granted -}}
+{{- end -}}
+
+{{/* What the plugin environments reads and writes: as its manifest says. */}}
+{{- define "environments.rules" -}}
+primary: {group: models.reeve.dev, resource: predictionenvironments}
+reads:
+{{- range .namespaces }}
+  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . }}}
+{{- end }}
+writes:
+{{- range .namespaces }}
+  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . }}}
+  - {group: models.reeve.dev, resource: predictionenvironments, namespace: {{ . }}}
+{{- end }}
 {{- end -}}
 
 {{/* A number as it was written. */}}

@@ -27,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) tracking_agent: Tracking,
     /// How images of models are built.
     pub(crate) image_builder: ImageBuilder,
+    /// Who is told how the deployments of a prediction environment are.
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Default for Config {
@@ -41,6 +43,93 @@ impl Default for Config {
             tracking: Tracking::default(),
             tracking_agent: Tracking::default(),
             image_builder: ImageBuilder::default(),
+            supervisor: Supervisor::default(),
+        }
+    }
+}
+
+/// Who is told how the deployments of a prediction environment are.
+#[config]
+#[derive(Default)]
+pub(crate) struct Supervisor {
+    /// What it is told, and where.
+    pub(crate) report: Report,
+}
+
+/// What a supervisor is told about a ModelDeployment with the label
+/// models.reeve.dev/prediction-environment.
+#[config]
+pub(crate) struct Report {
+    /// Where, such as https://app.datarobot.com/api/v2/remoteEvents/. Nobody is told
+    /// anything unless it is set. In its path may stand what may stand in the body.
+    pub(crate) url: String,
+    /// With which method, POST unless set.
+    pub(crate) method: String,
+    /// What is sent: JSON with `{name}` in the place of what is reported. An event of
+    /// DataRobot unless set.
+    pub(crate) body: Json,
+    /// What the supervisor calls what has happened.
+    pub(crate) events: Events,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            method: "POST".to_owned(),
+            body: Json(json!({
+                "eventType": "{event}",
+                "timestamp": "{since}",
+                "deploymentId": "{deploymentId}",
+                "predictionEnvironmentId": "{environmentId}",
+                "message": "{message}",
+                "data": {"newModelId": "{modelId}", "reason": "{reason}"},
+            })),
+            events: Events::default(),
+        }
+    }
+}
+
+/// What a supervisor calls what has happened to a deployment. Where one is empty it is
+/// told nothing of that.
+#[config]
+pub(crate) struct Events {
+    /// It is being built or rolled out for the first time, or again after a stop.
+    pub(crate) launch_started: String,
+    /// It serves.
+    pub(crate) launch_succeeded: String,
+    /// It serves nothing, and will not by itself.
+    pub(crate) launch_failed: String,
+    /// Another model is being built or rolled out; the old one serves.
+    pub(crate) replacement_started: String,
+    /// The other model serves.
+    pub(crate) replacement_succeeded: String,
+    /// The old model goes on serving.
+    pub(crate) replacement_failed: String,
+    /// It is being stopped.
+    pub(crate) shutdown_started: String,
+    /// Nothing serves any more.
+    pub(crate) shutdown_succeeded: String,
+    /// Servers that answered are missing.
+    pub(crate) health_degraded: String,
+    /// They answer again.
+    pub(crate) health_restored: String,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let management = |what: &str| format!("model_deployments.{what}");
+        Self {
+            launch_started: management("deployment_launch_started"),
+            launch_succeeded: management("deployment_launch_succeeded"),
+            launch_failed: management("deployment_launch_failed"),
+            replacement_started: management("model_replacement_started"),
+            replacement_succeeded: management("model_replacement_succeeded"),
+            replacement_failed: management("model_replacement_failed"),
+            shutdown_started: management("deployment_shutdown_started"),
+            shutdown_succeeded: management("deployment_shutdown_succeeded"),
+            health_degraded: management("management_agent_service_health_yellow"),
+            health_restored: management("management_agent_service_health_green"),
         }
     }
 }

@@ -21,6 +21,7 @@ mod report;
 mod serve;
 mod settings;
 mod state;
+mod supervisor;
 mod tracking;
 
 use reeve_sdk::names::check_label_value;
@@ -33,8 +34,8 @@ use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Source, Spec, Version};
 use names::{
-    AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
-    SECRET, SERVICE, SERVICE_ACCOUNT,
+    AWAITS, CONFIG_MAP, DEPLOYMENT, ENVIRONMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place,
+    REPLICA_SET, SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use record::{Built, Record, Seen};
 use serve::Serving;
@@ -51,7 +52,11 @@ struct ModelDeployment {
 fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
     let settings = Settings::of(config)?;
     let place = || Scope::Namespaces(config.namespaces.clone());
-    let mut manifest = Manifest::controller(MODEL_DEPLOYMENT).projection(["/spec"]);
+    let mut manifest = Manifest::controller(MODEL_DEPLOYMENT);
+    manifest = match config.supervisor.report.url.as_str() {
+        "" => manifest.projection(["/spec"]),
+        _ => manifest.projection(["/spec", "/metadata/labels"]),
+    };
     for kind in [
         CONFIG_MAP,
         JOB,
@@ -78,7 +83,7 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
     ] {
         manifest = manifest.writes(kind, place());
     }
-    Ok(manifest)
+    supervisor::declared(config, manifest)
 }
 
 /// A model that is wanted, and where its image comes from.
@@ -229,6 +234,17 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     };
     outcome = outcome.object(report::status(&place, &decision, &facts));
     outcome = report::tell(outcome, &decision);
+    if let Some(environment) = primary.metadata.labels.get(ENVIRONMENT) {
+        let about = supervisor::About {
+            environment,
+            deployment: &id,
+            model: target.as_ref().ok().map(|target| &*target.model.id),
+            prediction_url: report::url(&decision, &facts),
+        };
+        if let Some(report) = supervisor::action(&about, &decision, config, cx) {
+            outcome = outcome.action(report);
+        }
+    }
     if let Some(problem) = account.problem {
         let mut problems = Problems::new();
         problems.add(problem);
@@ -393,7 +409,7 @@ fn id(place: &Place, spec: &Spec, target: Option<&Target>) -> String {
     }
 }
 
-reeve_sdk::plugin!(manifest, reconcile);
+reeve_sdk::plugin!(manifest, reconcile, supervisor::actuate);
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,8 @@ pub(crate) const BASE: &str = "models.reeve.dev/base-image";
 pub(crate) const IMAGE: &str = "models.reeve.dev/image";
 /// Annotation: the artifact that is mounted.
 pub(crate) const ARTIFACT: &str = "models.reeve.dev/artifact";
-/// Annotation: id of the prediction environment.
+/// Annotation of what serves: id of the prediction environment. Label of a
+/// ModelDeployment: id of the one whose supervisor is told how it is.
 pub(crate) const ENVIRONMENT: &str = "models.reeve.dev/prediction-environment";
 /// Annotation of pods that serve: the request to start anew that they answer.
 pub(crate) const RELAUNCH: &str = "models.reeve.dev/relaunch";

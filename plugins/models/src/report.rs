@@ -32,14 +32,9 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
         "message": decision.message,
         "oldModelInUse": decision.old_model_in_use,
     });
-    let url = match (&decision.deploy, facts.root, facts.id) {
-        (Deploy::Nothing, ..) => None,
-        (_, Some(root), Some(id)) => Some(prediction_url(root, id)),
-        _ => None,
-    };
     for (field, value) in [
         ("currentModelId", decision.current_model.clone()),
-        ("predictionUrl", url),
+        ("predictionUrl", url(decision, facts)),
         ("buildKey", facts.key.map(str::to_owned)),
         ("image", facts.image.clone()),
         ("job", facts.job.map(str::to_owned)),
@@ -53,6 +48,15 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
         json!({"annotations": {"reeve.dev/apply": "Contribute"}}),
         json!({"status": status}),
     )
+}
+
+/// Where predictions are asked for, while something serves.
+pub(crate) fn url(decision: &Decision, facts: &Facts<'_>) -> Option<String> {
+    match (&decision.deploy, facts.root, facts.id) {
+        (Deploy::Nothing, ..) => None,
+        (_, Some(root), Some(id)) => Some(prediction_url(root, id)),
+        _ => None,
+    }
 }
 
 /// A condition and an event, where somebody should look.

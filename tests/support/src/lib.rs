@@ -3,6 +3,8 @@
 mod chance;
 mod components;
 mod eventually;
+#[cfg(feature = "https")]
+pub mod https;
 pub mod platform;
 pub mod samples;
 pub mod workloads;

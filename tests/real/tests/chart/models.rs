@@ -3,6 +3,7 @@
 
 mod install;
 mod recipes;
+mod supervisor;
 
 /// What the document's minimal command says, its arguments word for word but for the
 /// chart's name and its three placeholders.

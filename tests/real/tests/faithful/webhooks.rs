@@ -1,27 +1,15 @@
 //! Webhooks: both servers ask the same program, which writes into objects what it was asked.
 
-use std::convert::Infallible;
 use std::fs;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use rcgen::{CertificateParams, KeyPair};
+use reeve_test_support::https::{self, Body, Certificate};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::corpus::{self, Scenario};
 use crate::servers::Servers;
@@ -32,39 +20,14 @@ const SLOW: Duration = Duration::from_secs(3);
 
 /// Starts the program. The answer is its address, and its certificate in PEM.
 async fn start() -> Result<(String, String)> {
-    let key = KeyPair::generate()?;
-    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    let certificate = CertificateParams::new(names)?.self_signed(&key)?;
-    let private = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)?;
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let url = format!("https://{}", listener.local_addr()?);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    // Who asked may go away.
-                    let _ = http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service_fn(serve))
-                        .await;
-                }
-            });
-        }
-    });
-    Ok((url, certificate.pem()))
+    let certificate = Certificate::of(&["127.0.0.1", "localhost"])?;
+    let port = https::serve(&certificate, serve).await?;
+    Ok((format!("https://127.0.0.1:{port}"), certificate.pem))
 }
 
-async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn serve(request: Request<Bytes>) -> Response<Body> {
     let changes = request.uri().path() == "/change";
-    let body = request.into_body().collect().await;
-    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let asked = &review["request"];
     let annotations = |field: &str| &asked[field]["metadata"]["annotations"];
     let wanted = match asked["object"].is_null() {
@@ -108,7 +71,7 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     let answer = json!({
         "apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
     });
-    Ok(Response::new(Full::new(answer.to_string().into())))
+    Response::new(https::whole(answer.to_string()))
 }
 
 /// What was asked, as a text, but for what differs from server to server and how.

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertificateParams, KeyPair};
 use reeve_core::grant::{self, Subject};
 use reeve_real::{Agent, Azurite, ControlPlane, Postgres, User, eventually};
+use reeve_test_support::https::Certificate;
 use reeve_test_support::{guest, samples};
 use serde_json::{Value, json};
 
@@ -43,10 +43,8 @@ impl Stage {
     /// has what it is to have besides a database: `service`, `document`. The agent does
     /// not run yet.
     pub(crate) fn new(wanted: &Value) -> Result<Self> {
-        let key = KeyPair::generate()?;
-        let certificate = CertificateParams::new(vec!["localhost".to_owned()])?;
-        let certificate = certificate.self_signed(&key)?;
-        let (roots, private) = (certificate.pem(), key.serialize_pem());
+        let certificate = Certificate::of(&["localhost"])?;
+        let (roots, private) = (certificate.pem.clone(), certificate.key_pem.clone());
         let canaries = Canaries::new();
         let stage = Self {
             agent: None,
@@ -56,7 +54,7 @@ impl Stage {
                 true => Some(Azurite::start(&roots, &private, &canaries.storage_key)?),
                 false => None,
             },
-            documents: Documents::serve(certificate.der().to_vec(), key.serialize_der())?,
+            documents: Documents::serve(&certificate)?,
             canaries,
         };
         let cluster = &stage.cluster;

@@ -12,7 +12,7 @@ use super::{RECIPES, minimum};
 use crate::helm::{chart_of, helm};
 use crate::stage::{NAMESPACE, Stage};
 
-const MODELS: &str = "datarobot-mlops";
+pub(super) const MODELS: &str = "datarobot-mlops";
 
 #[test]
 fn each_recipe_builds_models() -> Result<()> {
@@ -71,7 +71,7 @@ fn each_recipe_builds_models() -> Result<()> {
 }
 
 /// The document's command, with the chart's name changed.
-fn install(stage: &Stage, more: &[&str]) -> Result<()> {
+pub(super) fn install(stage: &Stage, more: &[&str]) -> Result<()> {
     let chart = chart_of("models");
     let chart = chart.to_string_lossy();
     let command = ["upgrade", "--install", "bosun", &*chart];
@@ -126,7 +126,7 @@ fn model(name: &str, number: usize) -> Value {
         "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
         "metadata": {"name": name, "namespace": MODELS},
         "spec": {"model": {"id": format!("model-{number}"), "package": {
-            "url": "https://app.datarobot.com/api/v2/modelPackages/1/archive/",
+            "url": "https://app.datarobot.com/packages/1.mlpkg",
             "sha256": number.to_string().repeat(64),
         }}},
     })

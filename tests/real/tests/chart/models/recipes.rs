@@ -11,6 +11,8 @@ use crate::grants::{Asked, configured};
 use crate::helm::{chart_of, helm, template_with};
 
 const CHART: &str = "models";
+/// Where the kinds of its plugins are.
+const KINDS: [&str; 2] = ["models/scenarios/crds", "environments/crds"];
 
 /// The objects of the command with more arguments, as release `bosun`.
 fn rendered(home: &Path, more: &[&str]) -> Result<Vec<Value>> {
@@ -20,7 +22,9 @@ fn rendered(home: &Path, more: &[&str]) -> Result<Vec<Value>> {
 
 fn config_of(objects: &[Value]) -> Result<Value> {
     let configured = configured(objects);
-    let (_, text) = configured.first().context("nothing is configured")?;
+    let mut configured = configured.iter();
+    let found = configured.find(|(plugin, _)| plugin == "models");
+    let (_, text) = found.context("models is not configured")?;
     Ok(serde_saphyr::from_str(text)?)
 }
 
@@ -59,6 +63,7 @@ fn minimal_config() -> Value {
             },
             "rbac": {"create": true},
         },
+        "supervisor": {"report": {"url": "https://app.datarobot.com/api/v2/remoteEvents/"}},
     })
 }
 
@@ -74,7 +79,7 @@ fn the_minimal_command_says_what_it_said() -> Result<()> {
 
 #[test]
 fn each_recipe_says_what_it_said() -> Result<()> {
-    let asked = Asked::new(&["models/scenarios/crds"])?;
+    let asked = Asked::new(&KINDS)?;
     let account = "/imageBuilder/serviceAccount";
     let both = json!(["mlops-api-key", "registry-creds"]);
     let secret = ("/imageBuilder/secretName", json!("registry-creds"));
@@ -136,7 +141,7 @@ fn each_recipe_says_what_it_said() -> Result<()> {
 
 #[test]
 fn grants_follow_the_settings() -> Result<()> {
-    let asked = Asked::new(&["models/scenarios/crds"])?;
+    let asked = Asked::new(&KINDS)?;
     let more = [
         "--set-json",
         r#"namespaces=["datarobot-mlops","other"]"#,
@@ -149,6 +154,93 @@ fn grants_follow_the_settings() -> Result<()> {
     ];
     let objects = rendered(asked.home(), &more)?;
     asked.check(&objects, |plugin| plugin, "")
+}
+
+/// The objects of a kind.
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    let found = objects.iter().filter(|object| object["kind"] == kind);
+    found.collect()
+}
+
+/// What a Plugin may reach.
+fn capabilities(objects: &[Value], plugin: &str) -> Value {
+    let mut plugins = of_kind(objects, "Plugin").into_iter();
+    let found = plugins.find(|object| object["metadata"]["name"] == plugin);
+    found.map_or(Value::Null, |found| found["spec"]["capabilities"].clone())
+}
+
+#[test]
+fn the_loop_reaches_its_supervisor_and_signs_what_goes_there() -> Result<()> {
+    let asked = Asked::new(&KINDS)?;
+    let objects = rendered(asked.home(), &[])?;
+    let [environment] = of_kind(&objects, "PredictionEnvironment")[..] else {
+        bail!("no one PredictionEnvironment");
+    };
+    ensure!(environment["spec"] == json!({"id": "64f0c2a1b7d3e90012345678"}));
+    let key = json!([{
+        "name": "supervisor", "type": "Bearer", "entry": "secret",
+        "secret": {"name": "mlops-api-key", "namespace": "datarobot-mlops"},
+    }]);
+    let signed =
+        |url: &str, method: &str| json!({"url": url, "methods": [method], "key": "supervisor"});
+    let found = capabilities(&objects, "models");
+    let events = signed("https://app.datarobot.com/api/v2/remoteEvents/", "POST");
+    ensure!(found == json!({"http": [events], "keys": key}), "{found}");
+    let found = capabilities(&objects, "environments");
+    let list = signed("https://app.datarobot.com/api/v2/deployments/", "GET");
+    ensure!(found == json!({"http": [list], "keys": key}), "{found}");
+
+    let other = asked.home().join("other.yaml");
+    fs::write(
+        &other,
+        "supervisor:\n  deployments: {url: 'https://s.example/list?all=1', pages: 2}\n  packages: \
+         {url: 'https://files.example/index.json'}\n  report: {url: \
+         'https://s.example/v1/d-{deploymentId}/state', method: PUT, events: {healthDegraded: ''}}\n  \
+         addresses: [10.0.0.0/8]\nplugin:\n  capabilities: {files: [/etc/x]}\n",
+    )?;
+    let objects = rendered(asked.home(), &["--values", &other.to_string_lossy()])?;
+    let found = capabilities(&objects, "models");
+    let at = json!(["10.0.0.0/8"]);
+    let mut events = signed("https://s.example/v1/", "PUT");
+    events["addresses"] = at.clone();
+    ensure!(
+        found == json!({"http": [events], "keys": key, "files": ["/etc/x"]}),
+        "{found}"
+    );
+    let found = capabilities(&objects, "environments");
+    let mut list = signed("https://s.example/list", "GET");
+    list["addresses"] = at.clone();
+    // The token is for the supervisor alone.
+    let index = json!({
+        "url": "https://files.example/index.json", "methods": ["GET"], "addresses": at,
+    });
+    ensure!(
+        found == json!({"http": [list, index], "keys": key}),
+        "{found}"
+    );
+    let config = config_of(&objects)?;
+    ensure!(config["supervisor"]["report"]["events"]["healthDegraded"] == "");
+    asked.check(&objects, |plugin| plugin, "")
+}
+
+#[test]
+fn there_is_no_loop_where_nobody_wants_one() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    for more in ["supervisor.enabled=false", "datarobot.predictionEnvId="] {
+        let objects = rendered(home.path(), &["--set", more])?;
+        let names: Vec<_> = of_kind(&objects, "Plugin");
+        ensure!(
+            names.len() == 1 && names[0]["metadata"]["name"] == "models",
+            "{more}"
+        );
+        ensure!(
+            of_kind(&objects, "PredictionEnvironment").is_empty(),
+            "{more}"
+        );
+        ensure!(capabilities(&objects, "models").is_null(), "{more}");
+        ensure!(config_of(&objects)?["supervisor"].is_null(), "{more}");
+    }
+    Ok(())
 }
 
 #[test]

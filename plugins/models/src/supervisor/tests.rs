@@ -1,0 +1,250 @@
+//! Decisions in, reports out.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use reeve_sdk::Actuates;
+use reeve_sdk::prelude::*;
+
+use super::{About, action, declared};
+use crate::ReevePlugin;
+use crate::config::Config;
+use crate::names::MODEL_DEPLOYMENT;
+use crate::state::{Build, Decision, Deploy, Health, Phase};
+
+const URL: &str = "https://app.datarobot.com/api/v2/remoteEvents/";
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.supervisor.report.url = URL.to_owned();
+    config
+}
+
+fn decision(phase: Phase, health: Health, current: Option<&str>) -> Decision {
+    Decision {
+        phase,
+        health,
+        reason: "Reason",
+        message: format!("{phase:?} it is"),
+        build: Build::Left,
+        deploy: Deploy::Nothing,
+        current_model: current.map(str::to_owned),
+        old_model_in_use: false,
+    }
+}
+
+/// The report of a decision, where this was told before.
+fn told(decision: &Decision, config: &Config, known: Option<&Value>) -> Option<Value> {
+    let about = About {
+        environment: "env",
+        deployment: "64f0",
+        model: Some("m2"),
+        prediction_url: None,
+    };
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+    let mut cx = Context::test().at(now);
+    if let Some(known) = known {
+        cx = cx.with_fact("report", known);
+    }
+    let action = action(&about, decision, config, &cx)?;
+    Some(
+        Actuation::new(&action, Verb::Apply)
+            .input::<Json>()
+            .unwrap()
+            .0,
+    )
+}
+
+#[test]
+fn each_change_is_told_once_and_in_its_word() {
+    use Health::{Failing, Passing, Unknown, Warning};
+    use Phase::{
+        Building, Degraded, Deploying, Errored, Pending, Ready, Replacing, Stopped, Stopping,
+    };
+    let mut known: Option<Value> = None;
+    for (phase, health, current, expected) in [
+        (Pending, Unknown, None, "deployment_launch_started"),
+        // The same state, as far as a supervisor knows.
+        (Building, Unknown, None, ""),
+        (Deploying, Unknown, None, ""),
+        (Ready, Passing, Some("m1"), "deployment_launch_succeeded"),
+        (Ready, Passing, Some("m1"), ""),
+        (
+            Degraded,
+            Warning,
+            Some("m1"),
+            "management_agent_service_health_yellow",
+        ),
+        (
+            Ready,
+            Passing,
+            Some("m1"),
+            "management_agent_service_health_green",
+        ),
+        (Replacing, Passing, Some("m1"), "model_replacement_started"),
+        (Ready, Warning, Some("m1"), "model_replacement_failed"),
+        (Replacing, Passing, Some("m1"), "model_replacement_started"),
+        (Ready, Passing, Some("m2"), "model_replacement_succeeded"),
+        // So quick that nobody saw it being replaced.
+        (Ready, Passing, Some("m3"), "model_replacement_succeeded"),
+        (Stopping, Passing, Some("m3"), "deployment_shutdown_started"),
+        (Stopped, Passing, None, "deployment_shutdown_succeeded"),
+        (Pending, Unknown, None, "deployment_launch_started"),
+        (Errored, Failing, None, "deployment_launch_failed"),
+    ] {
+        let decision = decision(phase, health, current);
+        let now = told(&decision, &config(), known.as_ref()).unwrap();
+        if expected.is_empty() {
+            assert_eq!(known.as_ref(), Some(&now), "{phase:?}");
+        } else {
+            assert_eq!(
+                now["event"],
+                format!("model_deployments.{expected}"),
+                "{phase:?}"
+            );
+            assert_eq!(now["since"], "2026-09-21T14:13:20Z");
+            assert_ne!(known.as_ref(), Some(&now), "{phase:?}");
+        }
+        known = Some(now);
+    }
+}
+
+#[test]
+fn words_that_change_are_no_news() {
+    let config = config();
+    let first = told(
+        &decision(Phase::Errored, Health::Failing, None),
+        &config,
+        None,
+    )
+    .unwrap();
+    let mut later = decision(Phase::Errored, Health::Failing, None);
+    later.message = "1 of 3 servers".to_owned();
+    assert_eq!(told(&later, &config, Some(&first)), Some(first.clone()));
+    later.reason = "Other";
+    assert_ne!(told(&later, &config, Some(&first)), Some(first));
+}
+
+#[test]
+fn nothing_is_told_of_what_has_no_word() {
+    let mut config = config();
+    config.supervisor.report.events.health_degraded = String::new();
+    let degraded = decision(Phase::Degraded, Health::Warning, None);
+    assert_eq!(told(&degraded, &config, None), None);
+    let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
+    let ready = told(&ready, &config, None).unwrap();
+    assert_eq!(told(&degraded, &config, Some(&ready)), Some(ready));
+    config.supervisor.report.url = String::new();
+    assert_eq!(told(&degraded, &config, None), None);
+}
+
+/// What is sent of a report, and what comes of an answer.
+fn sent(config: &Value, verb: Verb, status: u16) -> (Vec<Request>, Result<Completion, Failure>) {
+    let told = json!({
+        "environmentId": "env", "deploymentId": "64/f0", "event": "e", "since": "t",
+        "message": "m", "modelId": "m2", "reason": "r", "currentModelId": null,
+    });
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let requests = Rc::clone(&seen);
+    let outside = Outside::test().with_http(move |request| {
+        requests.borrow_mut().push(request.clone());
+        Ok(Response {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+        })
+    });
+    let call = Actuation::new(&Action::new("report", "report").input(&told), verb);
+    let done = ReevePlugin::actuate(&call, config.to_string().as_bytes(), &outside);
+    (seen.take(), done)
+}
+
+#[test]
+fn the_documented_event_is_sent_and_remembered() {
+    let config = json!({"supervisor": {"report": {"url": URL}}});
+    let (requests, done) = sent(&config, Verb::Apply, 201);
+    let _ = done.unwrap();
+    let [request] = &requests[..] else {
+        panic!("{requests:?}");
+    };
+    assert_eq!((&*request.method, &*request.url), ("POST", URL));
+    let body: Json = reeve_sdk::parse_json(std::str::from_utf8(&request.body).unwrap()).unwrap();
+    assert_eq!(
+        body.0,
+        json!({
+            "eventType": "e", "timestamp": "t", "deploymentId": "64/f0",
+            "predictionEnvironmentId": "env", "message": "m",
+            "data": {"newModelId": "m2", "reason": "r"},
+        })
+    );
+    for verb in [Verb::Verify, Verb::Retire] {
+        let (requests, done) = sent(&config, verb, 500);
+        assert_eq!(requests, []);
+        let _ = done.unwrap();
+    }
+}
+
+#[test]
+fn another_supervisor_is_told_in_its_own_form() {
+    let report = json!({
+        "url": "https://e.example/v1/{deploymentId}/state", "method": "PUT",
+        "body": {"model": "{currentModelId}", "text": "{event}: {message}"},
+    });
+    let config = json!({"supervisor": {"report": report}});
+    let (requests, _) = sent(&config, Verb::Apply, 200);
+    assert_eq!(requests[0].method, "PUT");
+    assert_eq!(requests[0].url, "https://e.example/v1/64%2Ff0/state");
+    assert_eq!(requests[0].body, br#"{"text":"e: m"}"#);
+}
+
+#[test]
+fn what_a_supervisor_refuses_is_tried_again_and_says_what_to_look_at() {
+    let config = json!({"supervisor": {"report": {"url": URL}}});
+    for (status, advice) in [
+        (401, "API token"),
+        (404, "know the deployment"),
+        (422, "expects"),
+        (503, "503"),
+    ] {
+        let (_, done) = sent(&config, Verb::Apply, status);
+        let Err(Failure::Retry(text)) = done else {
+            panic!("{done:?}");
+        };
+        assert!(text.contains(advice) && text.contains(URL), "{text}");
+    }
+}
+
+#[test]
+fn only_what_can_be_sent_is_declared() {
+    let manifest = || Manifest::controller(MODEL_DEPLOYMENT);
+    assert!(declared(&config(), manifest()).is_ok());
+    let refused = |change: &dyn Fn(&mut Config), path: &str| {
+        let mut changed = config();
+        change(&mut changed);
+        assert_eq!(declared(&changed, manifest()).unwrap_err().path, path);
+    };
+    for url in [
+        "app.datarobot.com",
+        "ftp://e.example/",
+        "https://",
+        "https:///x",
+        "https://e.example",
+        "https://{state}.example/",
+    ] {
+        refused(
+            &|config| config.supervisor.report.url = url.to_owned(),
+            "/supervisor/report/url",
+        );
+    }
+    refused(
+        &|config| config.supervisor.report.method = "post".to_owned(),
+        "/supervisor/report/method",
+    );
+    refused(
+        &|config| config.supervisor.report.body = Json(json!({"a": "{stat}"})),
+        "/supervisor/report/body/a",
+    );
+    let nothing = declared(&Config::default(), manifest()).unwrap();
+    assert_eq!(format!("{nothing:?}"), format!("{:?}", manifest()));
+}
