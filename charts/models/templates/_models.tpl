@@ -34,8 +34,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $said := include "models.said" $values | fromJson -}}
 {{- $_ := set $said "namespaces" (default (list .Release.Namespace) .Values.namespaces) -}}
 {{- if eq (include "models.loop" .) "true" -}}
-{{- $report := dict "url" (printf "%s/api/v2/remoteEvents/" (include "models.datarobot" .)) -}}
-{{- $_ := set $said "supervisor" (dict "report" (merge (deepCopy .Values.supervisor.report) $report)) -}}
+{{- /* Another supervisor is told nothing that it is not said to be told. */ -}}
+{{- $report := deepCopy .Values.supervisor.report -}}
+{{- if not (or (hasKey $report "url") .Values.supervisor.deployments.url) -}}
+{{- $_ := set $report "url" (printf "%s/api/v2/remoteEvents/" (include "models.datarobot" .)) -}}
+{{- end -}}
+{{- with $report }}{{ $_ := set $said "supervisor" (dict "report" .) }}{{ end -}}
 {{- end -}}
 {{- toJson $said -}}
 {{- end -}}
@@ -54,29 +58,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default "https://app.datarobot.com" .Values.datarobot.url | trimSuffix "/" -}}
 {{- end -}}
 
+{{/* The URL of the list of deployments. */}}
+{{- define "models.list" -}}
+{{- default (printf "%s/api/v2/deployments/" (include "models.datarobot" .)) .Values.supervisor.deployments.url -}}
+{{- end -}}
+
 {{/* The configuration of the plugin environments, as JSON. What is empty in it is meant. */}}
 {{- define "environments.settings" -}}
 {{- $said := pick .Values.supervisor "deployments" "fields" "packages" -}}
-{{- with .Values.supervisor.stoppedStatuses }}{{ $_ := set $said "stoppedStatuses" . }}{{ end -}}
+{{- if not (kindIs "invalid" .Values.supervisor.stoppedStatuses) }}{{ $_ := set $said "stoppedStatuses" .Values.supervisor.stoppedStatuses }}{{ end -}}
 {{- $settings := dict "namespaces" (default (list .Release.Namespace) .Values.namespaces) "supervisor" $said -}}
 {{- with .Values.datarobot.url }}{{ $_ := set $settings "datarobot" (dict "url" .) }}{{ end -}}
 {{- toJson $settings -}}
 {{- end -}}
 
-{{/* Capabilities of a Plugin, as JSON: those of its values, and requests to `urls` with
-     `method`, signed with the API token where they go to the supervisor's server. */}}
+{{/* Capabilities of a Plugin, as JSON: requests to `urls` with `method`, signed with the API
+     token where they go to the server that lists the deployments, and behind these those of
+     its values. */}}
 {{- define "models.capabilities" -}}
 {{- $root := .root -}}
 {{- $supervisor := $root.Values.supervisor -}}
 {{- $granted := deepCopy (default dict .said) -}}
-{{- $http := default list $granted.http -}}
-{{- $token := and $root.Values.datarobot.apiSecretName true -}}
+{{- $server := regexFind "^https?://[^/?#]*" (include "models.list" $root) -}}
+{{- $http := list -}}
 {{- $signed := false -}}
 {{- range .urls -}}
 {{- /* What stands before the first name, and before a query. */ -}}
 {{- $url := regexReplaceAll "[^/]*\\{.*$" (regexReplaceAll "[?#].*$" . "") "" -}}
+{{- if not (regexMatch "^https?://[^/]+/" $url) -}}
+{{- fail (printf "supervisor: %s has no path; write it as https://example.com/path" .) -}}
+{{- end -}}
 {{- $grant := dict "url" $url "methods" (list $.method) -}}
-{{- if and $token (hasPrefix (printf "%s/" (regexFind "^https?://[^/]*" $.server)) $url) -}}
+{{- if and $root.Values.datarobot.apiSecretName (hasPrefix (printf "%s/" $server) $url) -}}
 {{- $signed = true -}}
 {{- $_ := set $grant "key" "supervisor" -}}
 {{- end -}}
@@ -84,8 +97,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with $supervisor.caBundle }}{{ $_ := set $grant "caBundle" . }}{{ end -}}
 {{- $http = append $http $grant -}}
 {{- end -}}
-{{- if $http }}{{ $_ := set $granted "http" $http }}{{ end -}}
+{{- /* The first that covers a request is the one that holds. */ -}}
+{{- with concat $http (default list $granted.http) }}{{ $_ := set $granted "http" . }}{{ end -}}
 {{- if $signed -}}
+{{- range $granted.keys -}}
+{{- if eq .name "supervisor" }}{{ fail "capabilities.keys: the name supervisor is that of the API token; give the key another" }}{{ end -}}
+{{- end -}}
 {{- $namespace := default (list $root.Release.Namespace) $root.Values.namespaces | first -}}
 {{- $secret := dict "name" $root.Values.datarobot.apiSecretName "namespace" $namespace -}}
 {{- $_ := set $granted "keys" (append (default list $granted.keys) (dict "name" "supervisor" "type" "Bearer" "secret" $secret "entry" "secret")) -}}

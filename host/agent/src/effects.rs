@@ -154,8 +154,10 @@ impl Effects {
             if effect.action != *action {
                 effect.action = action.clone();
                 effect.recorded = false;
-                // What failed before is another request now.
+                // What failed before is another request now, which may be in place.
                 effect.failures = 0;
+                effect.message = None;
+                effect.waits = false;
                 effect.not_before = None;
                 effect.approved = None;
             }

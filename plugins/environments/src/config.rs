@@ -83,7 +83,8 @@ pub(crate) struct Deployments {
     /// DataRobot, in the order in which they were made, unless set. The order has to stay
     /// while deployments come and go.
     query: String,
-    /// How many pages are read, 1 unless set and 31 at most.
+    /// How many pages are read, 1 unless set and 31 at most. Each begins with the
+    /// deployment that the one before it ends with.
     pub(crate) pages: u32,
     /// How many deployments are on a page, 100 unless set and 1000 at most.
     pub(crate) page_size: u32,
@@ -166,7 +167,7 @@ impl Config {
 
     fn page_url(&self, page: u32) -> String {
         let list = &self.supervisor.deployments;
-        let offset = u64::from(page.saturating_sub(1)) * u64::from(list.page_size);
+        let offset = list.before(page);
         let mut url = self.list_url();
         let own = [
             list.query.clone(),
@@ -212,6 +213,17 @@ impl Config {
 }
 
 impl Deployments {
+    /// How many deployments are before a page. What pages share shows whether they are of
+    /// one moment: what goes before it, moves it.
+    pub(crate) fn before(&self, page: u32) -> u64 {
+        u64::from(page.saturating_sub(1)) * u64::from(self.page_size.saturating_sub(1))
+    }
+
+    /// How many deployments so many pages have room for.
+    pub(crate) fn room(&self, pages: u32) -> u64 {
+        self.before(pages) + u64::from(self.page_size)
+    }
+
     fn check(&self, path: &str) -> Result<(), ConfigError> {
         let at = |field: &str| format!("{path}/{field}");
         if !self.url.is_empty() {
@@ -238,6 +250,10 @@ impl Deployments {
         }
         check_number(&at("pages"), self.pages, MOST_PAGES)?;
         check_number(&at("pageSize"), self.page_size, 1000)?;
+        if self.pages > 1 && self.page_size < 2 {
+            let problem = "1: with several pages, expected 2 to 1000";
+            return Err(ConfigError::new(at("pageSize"), problem));
+        }
         check_number(&at("pollSeconds"), self.poll_seconds, 86_400)
     }
 }

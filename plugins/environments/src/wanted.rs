@@ -62,6 +62,22 @@ impl Wanted {
         for one in &known {
             wanted.add(one, &known, sources);
         }
+        let used = wanted.unusable;
+        // Whose it is cannot be read, and it was one of ours.
+        for (id, entry) in &list.entries {
+            let mut own = sources.live.of(None, id).peekable();
+            if entry.environment.text().is_some() || entry.unmanaged || own.peek().is_none() {
+                continue;
+            }
+            wanted.cannot(format!(
+                "deployment `{id}`: {}: no id of a prediction environment; give the deployment one",
+                sources.supervisor.fields.environment_id
+            ));
+            for found in own {
+                wanted.keep(found, found.kept());
+            }
+        }
+        let odd = wanted.unusable - used;
         let nameless = list.nameless.iter();
         let nameless = nameless.filter(|listed| listed.entry.is_of(environment));
         let before = wanted.unusable;
@@ -74,7 +90,7 @@ impl Wanted {
                 wanted.keep(found, found.kept());
             }
         }
-        wanted.listed = known.len() + wanted.unusable - before;
+        wanted.listed = known.len() + odd + wanted.unusable - before;
         wanted
     }
 

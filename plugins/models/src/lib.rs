@@ -34,8 +34,8 @@ use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Source, Spec, Version};
 use names::{
-    AWAITS, CONFIG_MAP, DEPLOYMENT, ENVIRONMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place,
-    REPLICA_SET, SECRET, SERVICE, SERVICE_ACCOUNT,
+    AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
+    SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use record::{Built, Record, Seen};
 use serve::Serving;
@@ -55,7 +55,7 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
     let mut manifest = Manifest::controller(MODEL_DEPLOYMENT);
     manifest = match config.supervisor.report.url.as_str() {
         "" => manifest.projection(["/spec"]),
-        _ => manifest.projection(["/spec", "/metadata/labels"]),
+        _ => manifest.projection(["/spec", "/metadata/labels", "/metadata/ownerReferences"]),
     };
     for kind in [
         CONFIG_MAP,
@@ -99,6 +99,7 @@ struct Target {
 
 fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
     let settings = Settings::of(config).or_terminal("the configuration")?;
+    let environment = supervisor::environment(&primary.metadata);
     let namespace = primary.metadata.namespace.unwrap_or_default();
     if !config.namespaces.contains(&namespace) {
         return Err(Failure::terminal(format!(
@@ -181,7 +182,25 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     note(&mut record, target.as_ref().ok(), &live, version.as_ref());
     let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
 
+    let prediction_url = report::url(&decision, settings.root.as_ref(), Some(&id));
+    record.report = match environment {
+        // Whose id it is not, nothing is told of.
+        Some(_) if taken.is_some() => record.report,
+        Some(environment) => {
+            let about = supervisor::About {
+                environment: &environment,
+                deployment: &id,
+                model: target.as_ref().ok().map(|target| &*target.model.id),
+                prediction_url,
+            };
+            supervisor::report(&about, &decision, config, recorded.report.as_ref(), cx)
+        }
+        None => None,
+    };
     let mut outcome = Outcome::new().empty_is_meant();
+    if let Some(told) = &record.report {
+        outcome = outcome.action(supervisor::action(told));
+    }
     let wants = target.as_ref().ok().map(|target| &*target.key);
     let mut noted = record.object(&place, wants);
     if let Some(key) = wants.filter(|_| spec.stopped != Some(true)) {
@@ -234,17 +253,6 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     };
     outcome = outcome.object(report::status(&place, &decision, &facts));
     outcome = report::tell(outcome, &decision);
-    if let Some(environment) = primary.metadata.labels.get(ENVIRONMENT) {
-        let about = supervisor::About {
-            environment,
-            deployment: &id,
-            model: target.as_ref().ok().map(|target| &*target.model.id),
-            prediction_url: report::url(&decision, &facts),
-        };
-        if let Some(report) = supervisor::action(&about, &decision, config, cx) {
-            outcome = outcome.action(report);
-        }
-    }
     if let Some(problem) = account.problem {
         let mut problems = Problems::new();
         problems.add(problem);

@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) seen: Seen,
     /// Images that nothing uses any more, as `repository:tag@digest`, the oldest first.
     pub(crate) orphans: Vec<String>,
+    /// What the supervisor was told last, or is to be told.
+    pub(crate) report: Option<Value>,
 }
 
 /// An image that was pushed.
@@ -88,6 +90,9 @@ impl Record {
                 uids: seen.collect(),
             },
             orphans: text("orphaned").lines().map(str::to_owned).collect(),
+            report: reeve_sdk::parse_json::<Json>(text("report"))
+                .ok()
+                .map(|report| report.0),
         }
     }
 
@@ -110,6 +115,9 @@ impl Record {
         }
         if !self.orphans.is_empty() {
             data["orphaned"] = json!(lines(self.orphans.clone()));
+        }
+        if let Some(report) = &self.report {
+            data["report"] = json!(report.to_string());
         }
         object(
             &place.object(&CONFIG_MAP, place.record()),
@@ -205,6 +213,7 @@ mod tests {
         record.see("model-build-b", Some("1"));
         record.see("model-build-b", Some("2"));
         record.orphans = vec![image('c').orphan(), image('d').orphan()];
+        record.report = Some(json!({"event": "e", "modelId": null}));
         assert_eq!(again(&record), record);
         let labels = &record.object(&place(), Some("k"))["metadata"]["labels"];
         assert_eq!(labels, &json!({OF: "churn", WANTS: "k"}));
@@ -215,6 +224,7 @@ mod tests {
         let data = [
             ("images", "a\n\nb r.io/x m-b\nc r.io/x:1 t\n"),
             ("seen", " "),
+            ("report", "{"),
         ];
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned()));
         assert_eq!(Record::parse(&data.into()), Record::default());

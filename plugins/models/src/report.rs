@@ -34,7 +34,7 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
     });
     for (field, value) in [
         ("currentModelId", decision.current_model.clone()),
-        ("predictionUrl", url(decision, facts)),
+        ("predictionUrl", url(decision, facts.root, facts.id)),
         ("buildKey", facts.key.map(str::to_owned)),
         ("image", facts.image.clone()),
         ("job", facts.job.map(str::to_owned)),
@@ -51,8 +51,12 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
 }
 
 /// Where predictions are asked for, while something serves.
-pub(crate) fn url(decision: &Decision, facts: &Facts<'_>) -> Option<String> {
-    match (&decision.deploy, facts.root, facts.id) {
+pub(crate) fn url(
+    decision: &Decision,
+    root: Option<&Root<'_>>,
+    id: Option<&str>,
+) -> Option<String> {
+    match (&decision.deploy, root, id) {
         (Deploy::Nothing, ..) => None,
         (_, Some(root), Some(id)) => Some(prediction_url(root, id)),
         _ => None,

@@ -1,30 +1,51 @@
-//! What a supervisor is told: one report whenever a deployment of its prediction
-//! environment comes into another state.
+//! What a supervisor is told: one report whenever something has happened to a deployment
+//! of its prediction environment.
 //!
-//! What it was told last is the fact of the effect, so nothing is told twice, and what
-//! has happened is what differs from that.
+//! What it was told last, or is being told, stands in the deployment's record. So a report
+//! stays the same until something else has happened, however long it takes to be told.
 
 mod template;
 
 use reeve_sdk::prelude::*;
+use sha2::{Digest as _, Sha256};
 
 use crate::config::{Config, Events, Report};
+use crate::names::ENVIRONMENT;
 use crate::state::{Decision, Health, Phase};
 
 /// The effect, and its key: there is one for each deployment.
 const NAME: &str = "report";
 
-/// What says in which state a deployment is. The words for it may change all the time.
-const STATE: [&str; 8] = [
+/// The kind of those for which the plugin `environments` makes ModelDeployments.
+const OWNER: &str = "PredictionEnvironment";
+
+/// What says that two reports are of the same. The words for it may change all the time.
+const SAME: [&str; 6] = [
     "environmentId",
     "deploymentId",
-    "state",
-    "status",
-    "reason",
+    "happened",
     "modelId",
     "currentModelId",
-    "predictionUrl",
+    "to",
 ];
+
+/// Bytes of a message: the rest is in the status.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// What has happened to a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Happened {
+    LaunchStarted,
+    LaunchSucceeded,
+    LaunchFailed,
+    ReplacementStarted,
+    ReplacementSucceeded,
+    ReplacementFailed,
+    ShutdownStarted,
+    ShutdownSucceeded,
+    HealthDegraded,
+    HealthRestored,
+}
 
 /// Which deployment a report is about.
 pub(crate) struct About<'a> {
@@ -42,8 +63,9 @@ pub(crate) fn declared(config: &Config, manifest: Manifest) -> Result<Manifest, 
     }
     let at = |field: &str| format!("/supervisor/report/{field}");
     let is_url = ["https://", "http://"].iter().any(|scheme| {
-        let rest = report.url.strip_prefix(scheme);
-        rest.is_some_and(|rest| !rest.starts_with(['/', '{']))
+        let rest = report.url.strip_prefix(scheme).unwrap_or_default();
+        let host = rest.split('/').next().unwrap_or_default();
+        !host.is_empty() && !host.contains(['{', '@', '?', '#'])
     });
     if !is_url || template::base(&report.url).is_none() {
         return Err(ConfigError::new(
@@ -58,84 +80,188 @@ pub(crate) fn declared(config: &Config, manifest: Manifest) -> Result<Manifest, 
             "expected a method such as POST",
         ));
     }
-    template::check(&Value::from(report.url.as_str()), &at("url"))?;
-    template::check(&report.body, &at("body"))?;
+    template::check(
+        &Value::from(report.url.as_str()),
+        &template::IN_PATHS,
+        &at("url"),
+    )?;
+    template::check(&report.body, &template::NAMES, &at("body"))?;
     let rule = ActionRule::new(NAME)
         .describe("tells the supervisor how deployments of its prediction environment are")
         .http(template::base(&report.url).unwrap_or_default());
     Ok(manifest.action(rule))
 }
 
-/// The report of a deployment, if somebody is to be told.
-pub(crate) fn action(
+/// The prediction environment that a ModelDeployment was made for.
+pub(crate) fn environment(metadata: &Metadata) -> Option<String> {
+    let mut owners = metadata.owner_references.iter();
+    let made = owners.any(|owner| owner.controller && owner.kind == OWNER);
+    let label = metadata.labels.get(ENVIRONMENT).filter(|_| made);
+    label.cloned()
+}
+
+/// The report of a deployment, if somebody is to be told. `known` is the one before it.
+pub(crate) fn report(
     about: &About<'_>,
     decision: &Decision,
     config: &Config,
+    known: Option<&Value>,
     cx: &Context,
-) -> Option<Action> {
+) -> Option<Value> {
     let report = &config.supervisor.report;
     if report.url.is_empty() {
         return None;
     }
-    let known: Option<Json> = cx.fact(NAME);
-    let known = known.as_deref();
-    let event = event(decision, &report.events, known);
-    let mut told = told(about, decision, event);
-    // Its time and its words are those of the first moment.
-    let is_known = known.is_some_and(|known| STATE.iter().all(|name| known[name] == told[name]));
-    let told = match known {
-        Some(known) if is_known || event.is_empty() => known.clone(),
-        None if event.is_empty() => return None,
-        _ => {
-            let since = humantime::format_rfc3339_seconds(cx.now());
-            told["since"] = json!(since.to_string());
-            told
-        }
+    // What was told of another deployment says nothing of this one.
+    let of_this = |known: &&Value| {
+        known["environmentId"] == about.environment && known["deploymentId"] == about.deployment
     };
-    Some(Action::new(NAME, NAME).input(&told))
-}
-
-/// What is to be told, by the names under which it stands in the template, without the
-/// time.
-fn told(about: &About<'_>, decision: &Decision, event: &str) -> Value {
-    json!({
+    let known = known.filter(of_this);
+    let happened = happened(decision, known);
+    let word = happened.map_or("", |happened| report.events.word(happened));
+    let Some(happened) = happened.filter(|_| !word.is_empty()) else {
+        return known.cloned();
+    };
+    let mut told = json!({
         "environmentId": about.environment,
         "deploymentId": about.deployment,
-        "event": event,
+        "happened": happened.name(),
+        "event": word,
         "phase": decision.phase.name(),
         "state": decision.phase.state(),
         "status": decision.health.name(),
         "statusCode": decision.health.code(),
         "reason": decision.reason,
-        "message": decision.message,
+        "message": cut(&decision.message),
         "oldModelInUse": decision.old_model_in_use,
         // The model that is wanted.
         "modelId": about.model,
         "currentModelId": decision.current_model,
         "predictionUrl": about.prediction_url,
-    })
+        // Whoever is told something for the first time is told all.
+        "to": to(report),
+    });
+    if let Some(known) = known.filter(|known| SAME.iter().all(|name| known[name] == told[name])) {
+        return Some(known.clone());
+    }
+    let since = humantime::format_rfc3339_seconds(cx.now());
+    told["since"] = json!(since.to_string());
+    Some(told)
 }
 
-/// What has happened since the supervisor was told something.
-fn event<'a>(decision: &Decision, events: &'a Events, known: Option<&Value>) -> &'a str {
+/// The effect of telling it.
+pub(crate) fn action(told: &Value) -> Action {
+    Action::new(NAME, NAME).input(told)
+}
+
+/// Where and in which form, in short.
+fn to(report: &Report) -> String {
+    let text = format!("{}\n{}\n{}", report.method, report.url, report.body.0);
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn cut(message: &str) -> &str {
+    let end = message.floor_char_boundary(LONGEST_MESSAGE);
+    &message[..end]
+}
+
+/// What has happened since the supervisor was told something; nothing where it knows.
+fn happened(decision: &Decision, known: Option<&Value>) -> Option<Happened> {
+    use Happened::{
+        HealthDegraded, HealthRestored, LaunchFailed, LaunchStarted, LaunchSucceeded,
+        ReplacementFailed, ReplacementStarted, ReplacementSucceeded, ShutdownStarted,
+        ShutdownSucceeded,
+    };
+    let before = known.and_then(|known| Happened::of(known["happened"].as_str()?));
+    let served = known.and_then(|known| known["currentModelId"].as_str());
+    let serves = decision.current_model.as_deref();
     match decision.phase {
-        Phase::Pending | Phase::Building | Phase::Deploying => &events.launch_started,
-        Phase::Replacing => &events.replacement_started,
-        Phase::Stopping => &events.shutdown_started,
-        Phase::Stopped => &events.shutdown_succeeded,
-        Phase::Errored => &events.launch_failed,
-        Phase::Degraded => &events.health_degraded,
-        Phase::Ready if decision.health == Health::Warning => &events.replacement_failed,
-        Phase::Ready => {
-            let was = known.map_or(&Value::Null, |known| &known["phase"]).as_str();
-            let served = known.and_then(|known| known["currentModelId"].as_str());
-            let replaced = served.is_some() && served != decision.current_model.as_deref();
-            match was {
-                Some("Replacing") => &events.replacement_succeeded,
-                _ if replaced => &events.replacement_succeeded,
-                Some("Degraded" | "Ready") => &events.health_restored,
-                _ => &events.launch_succeeded,
+        Phase::Pending | Phase::Building | Phase::Deploying => match before {
+            None | Some(LaunchStarted | LaunchFailed | ShutdownStarted | ShutdownSucceeded) => {
+                Some(LaunchStarted)
             }
+            // Servers that start anew, or the end of a replacement.
+            Some(_) => None,
+        },
+        Phase::Replacing => Some(ReplacementStarted),
+        Phase::Stopping => Some(ShutdownStarted),
+        Phase::Stopped => Some(ShutdownSucceeded),
+        Phase::Errored => Some(LaunchFailed),
+        Phase::Degraded => Some(HealthDegraded),
+        Phase::Ready => match (decision.health, before) {
+            (Health::Warning, _) => Some(ReplacementFailed),
+            // Nobody wants any server.
+            (Health::Unknown | Health::Failing, _) => None,
+            (_, Some(ReplacementStarted)) => Some(ReplacementSucceeded),
+            (
+                _,
+                None | Some(LaunchStarted | LaunchFailed | ShutdownStarted | ShutdownSucceeded),
+            ) => Some(LaunchSucceeded),
+            // So quick that nobody saw it being replaced.
+            _ if served.is_some() && serves.is_some() && served != serves => {
+                Some(ReplacementSucceeded)
+            }
+            (_, Some(HealthDegraded | ReplacementFailed)) => Some(HealthRestored),
+            (_, Some(LaunchSucceeded | ReplacementSucceeded | HealthRestored)) => before,
+        },
+    }
+}
+
+impl Happened {
+    const ALL: [Self; 10] = [
+        Self::LaunchStarted,
+        Self::LaunchSucceeded,
+        Self::LaunchFailed,
+        Self::ReplacementStarted,
+        Self::ReplacementSucceeded,
+        Self::ReplacementFailed,
+        Self::ShutdownStarted,
+        Self::ShutdownSucceeded,
+        Self::HealthDegraded,
+        Self::HealthRestored,
+    ];
+
+    /// As in the configuration.
+    fn name(self) -> &'static str {
+        match self {
+            Self::LaunchStarted => "launchStarted",
+            Self::LaunchSucceeded => "launchSucceeded",
+            Self::LaunchFailed => "launchFailed",
+            Self::ReplacementStarted => "replacementStarted",
+            Self::ReplacementSucceeded => "replacementSucceeded",
+            Self::ReplacementFailed => "replacementFailed",
+            Self::ShutdownStarted => "shutdownStarted",
+            Self::ShutdownSucceeded => "shutdownSucceeded",
+            Self::HealthDegraded => "healthDegraded",
+            Self::HealthRestored => "healthRestored",
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|happened| happened.name() == name)
+    }
+}
+
+impl Events {
+    fn word(&self, happened: Happened) -> &str {
+        match happened {
+            Happened::LaunchStarted => &self.launch_started,
+            Happened::LaunchSucceeded => &self.launch_succeeded,
+            Happened::LaunchFailed => &self.launch_failed,
+            Happened::ReplacementStarted => &self.replacement_started,
+            Happened::ReplacementSucceeded => &self.replacement_succeeded,
+            Happened::ReplacementFailed => &self.replacement_failed,
+            Happened::ShutdownStarted => &self.shutdown_started,
+            Happened::ShutdownSucceeded => &self.shutdown_succeeded,
+            Happened::HealthDegraded => &self.health_degraded,
+            Happened::HealthRestored => &self.health_restored,
         }
     }
 }
@@ -150,7 +276,7 @@ pub(crate) fn actuate(
     if call.verb == Verb::Apply {
         tell(&told, &config.supervisor.report, outside)?;
     }
-    Ok(Completion::with_fact(&*told))
+    Ok(Completion::done())
 }
 
 fn tell(told: &Value, report: &Report, outside: &Outside) -> Result<(), Failure> {
@@ -169,8 +295,10 @@ fn tell(told: &Value, report: &Report, outside: &Outside) -> Result<(), Failure>
         400 | 422 => "; does /supervisor/report say what it expects?",
         _ => "",
     };
+    // A query may hold a credential.
+    let shown = url.split('?').next().unwrap_or_default();
     Err(Failure::retry(format!(
-        "{} {url}: the supervisor answers {}{advice}",
+        "{} {shown}: the supervisor answers {}{advice}",
         report.method, response.status
     )))
 }

@@ -4,6 +4,7 @@ mod building;
 mod claims;
 mod configuration;
 mod edges;
+mod reports;
 mod serving;
 mod world;
 
@@ -80,10 +81,18 @@ fn describe(config: &Value) -> Result<Manifest, ConfigError> {
 /// Runs the plugin, holding it to its manifest.
 fn run(name: &str, spec: &Value, config: &Value, cx: Context) -> Result<Outcome, Failure> {
     let manifest = describe(config).unwrap();
-    let primary = json!({
+    let mut primary = json!({
         "metadata": {"name": name, "namespace": "models", "uid": name},
         "spec": spec,
     });
+    if config["supervisor"].is_object() {
+        // As the plugin `environments` makes them.
+        primary["metadata"]["labels"] = json!({"models.reeve.dev/prediction-environment": "env-1"});
+        primary["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "models.reeve.dev/v1alpha1", "kind": "PredictionEnvironment",
+            "name": "production", "uid": "env", "controller": true,
+        }]);
+    }
     ReevePlugin::reconcile(
         primary.to_string().as_bytes(),
         config.to_string().as_bytes(),

@@ -3,8 +3,8 @@
 mod chance;
 mod components;
 mod eventually;
-#[cfg(feature = "https")]
-pub mod https;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod platform;
 pub mod samples;
 pub mod workloads;

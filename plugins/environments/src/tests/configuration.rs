@@ -57,7 +57,7 @@ fn each_page_and_the_index_is_a_source() {
         .every(Duration::from_secs(7));
     let expected = expected("models")
         .source(page(1, &format!("{list}0"), 5))
-        .source(page(2, &format!("{list}20"), 5))
+        .source(page(2, &format!("{list}19"), 5))
         .source(packages);
     assert_eq!(describe(&config), Ok(expected));
 }

@@ -348,3 +348,33 @@ fn a_list_that_has_lost_all_of_them_has_an_answer_without_any_object() {
     );
     assert_eq!(none.objects_json().len(), 1);
 }
+
+#[test]
+fn one_of_ours_whose_environment_cannot_be_read_stays() {
+    let there = made("a", "a", '7');
+    for odd in [
+        json!(null),
+        json!({"id": null}),
+        json!({"id": {"id": "env"}}),
+    ] {
+        let one = changed("a", &json!({"predictionEnvironment": odd}));
+        let cx = listing(&[list(&[one, entry("b")])]).with_object(&there);
+        let outcome = run(&config(), cx).unwrap();
+        assert_eq!(names(&outcome), ["a", "b"], "{odd}");
+        assert_eq!(deployments(&outcome)[0]["spec"], there["spec"]);
+        let told = problems(&outcome);
+        assert!(
+            told.contains("deployment `a`: /predictionEnvironment/id"),
+            "{told}"
+        );
+        let expected = json!({"deployments": 2, "unusable": 1});
+        assert_eq!(status(&outcome).unwrap()["unusable"], expected["unusable"]);
+        assert_eq!(
+            status(&outcome).unwrap()["deployments"],
+            expected["deployments"]
+        );
+    }
+    let elsewhere = changed("a", &json!({"predictionEnvironment": {"id": "other"}}));
+    let cx = listing(&[list(&[elsewhere, entry("b")])]).with_object(&there);
+    assert_eq!(names(&run(&config(), cx).unwrap()), ["b"]);
+}

@@ -21,14 +21,58 @@ fn page(total: &Value, ids: &[&str]) -> Value {
 #[test]
 fn pages_are_put_together() {
     let three = json!(3);
-    let cx = listing(&[page(&three, &["c", "a"]), page(&three, &["b"])]);
+    // Each begins with what the one before ends with.
+    let cx = listing(&[page(&three, &["c", "a"]), page(&three, &["a", "b"])]);
     assert_eq!(names(&run(&paged(2), cx).unwrap()), ["a", "b", "c"]);
-    // One that has slid from a page to the next, and is the same on both.
-    let cx = listing(&[page(&three, &["a", "b"]), page(&three, &["b", "c"])]);
-    assert_eq!(names(&run(&paged(2), cx).unwrap()), ["a", "b", "c"]);
-    // A total that some page does not say, and a page without anything.
-    let cx = listing(&[page(&json!(null), &["a", "b"]), page(&json!(2), &[])]);
+    let two = json!(2);
+    let cx = listing(&[page(&two, &["a", "b"]), page(&two, &["b"])]);
     assert_eq!(names(&run(&paged(2), cx).unwrap()), ["a", "b"]);
+    let one = json!(1);
+    let cx = listing(&[page(&one, &["a"]), page(&one, &[])]);
+    assert_eq!(names(&run(&paged(2), cx).unwrap()), ["a"]);
+    // One without an id that two pages share is one.
+    let nobody = json!({"model": {"id": "m"}, "predictionEnvironment": {"id": "env-1"}});
+    let first = json!({"totalCount": 3, "data": [entry("a"), nobody.clone()]});
+    let second = json!({"totalCount": 3, "data": [nobody, entry("b")]});
+    let cx = listing(&[first, second]);
+    assert_eq!(names(&run(&paged(2), cx).unwrap()), ["a", "b"]);
+}
+
+#[test]
+fn pages_of_different_moments_are_refused() {
+    let three = json!(3);
+    let old = [page(&three, &["a", "b"]), page(&three, &["b", "c"])];
+    // `a` is gone and `d` is new: as many as before.
+    let new = [page(&three, &["b", "c"]), page(&three, &["c", "d"])];
+    for pages in [
+        [old[0].clone(), new[1].clone()],
+        [new[0].clone(), old[1].clone()],
+        [old[0].clone(), page(&three, &[])],
+        [page(&three, &["a"]), old[1].clone()],
+    ] {
+        let Err(Failure::Retry(text)) = run(&paged(2), listing(&pages)) else {
+            panic!("{pages:?}");
+        };
+        assert!(
+            text.contains("does not begin with the deployment"),
+            "{text}"
+        );
+    }
+    let unlike = changed("b", &json!({"model": {"id": "m2"}}));
+    let second = json!({"totalCount": 3, "data": [unlike, entry("c")]});
+    let Err(Failure::Retry(text)) = run(&paged(2), listing(&[old[0].clone(), second])) else {
+        panic!("it was taken");
+    };
+    assert!(text.contains("otherwise before"), "{text}");
+    // What cannot be had just now may be of any moment.
+    let cx = listing(&old).with_old_source("deployments-1", old[0].to_string(), 60);
+    let Err(Failure::Retry(text)) = run(&paged(2), cx) else {
+        panic!("it was taken");
+    };
+    assert!(
+        text.starts_with("page 1 of ") && text.contains("at present"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -50,11 +94,11 @@ fn a_list_that_is_not_whole_is_refused_and_says_why() {
         ),
         (
             vec![of(5, &["a", "b"])],
-            "has 5 deployments and 1 page of 2 is read: set /supervisor/deployments/pages to 3",
+            "has 5 deployments and 1 page of 2 is read: set /supervisor/deployments/pages to 4",
         ),
         (
-            vec![of(5, &["a", "b"]), of(5, &["c", "d"])],
-            "has 5 deployments and 2 pages of 2 are read: set /supervisor/deployments/pages to 3",
+            vec![of(5, &["a", "b"]), of(5, &["b", "c"])],
+            "has 5 deployments and 2 pages of 2 are read: set /supervisor/deployments/pages to 4",
         ),
         (
             vec![of(2, &["a"])],
@@ -66,26 +110,45 @@ fn a_list_that_is_not_whole_is_refused_and_says_why() {
             "changed while its pages were read: it says that there are 1 deployments, and 2",
         ),
         (
-            vec![of(4, &["a", "b"]), of(4, &["b", "c"])],
-            "changed while its pages were read: it says that there are 4 deployments, and 3",
+            vec![of(2, &["a", "b"]), of(2, &["b", "c"])],
+            "changed while its pages were read: it says that there are 2 deployments, and 3",
         ),
         (
             vec![unlike],
             "changed while its pages were read: deployment `a` is in it twice, and not alike",
         ),
         (
-            vec![page(&json!(null), &["a", "b"])],
-            "may have more than 2 deployments, since the last page is full, and 1 page of 2 is \
-             read: set /supervisor/deployments/pages to 2",
+            vec![json!({"data": [entry("a")]})],
+            "no number of deployments at `/totalCount`; of a list that does not say it, set \
+             /supervisor/fields/total to \"\"",
+        ),
+        (
+            vec![page(&json!(null), &["a"])],
+            "no number of deployments at `/totalCount`",
         ),
     ] {
-        let number = u32::try_from(pages.len()).unwrap();
-        let Err(Failure::Retry(text)) = run(&paged(number), listing(&pages)) else {
-            panic!("{expected}");
-        };
-        assert!(text.starts_with(URL) || text.contains(&format!(" of {URL}: ")));
-        assert!(text.contains(expected), "{text}");
+        refuses(
+            &paged(u32::try_from(pages.len()).unwrap()),
+            &pages,
+            expected,
+        );
     }
+    let mut untold = paged(1);
+    untold["supervisor"]["fields"] = json!({"total": ""});
+    refuses(
+        &untold,
+        &[page(&json!(null), &["a", "b"])],
+        "may have more than 2 deployments, since the last page is full, and 1 page of 2 is \
+             read: set /supervisor/deployments/pages to 2",
+    );
+}
+
+fn refuses(config: &Value, pages: &[Value], expected: &str) {
+    let Err(Failure::Retry(text)) = run(config, listing(pages)) else {
+        panic!("{expected}");
+    };
+    assert!(text.starts_with(URL) || text.contains(&format!(" of {URL}: ")));
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use reeve_sdk::prelude::*;
 
-/// What may stand in a template.
-const NAMES: [&str; 14] = [
+/// What may stand in a path: what has no slash.
+pub(super) const IN_PATHS: [&str; 4] = ["deploymentId", "environmentId", "event", "modelId"];
+
+/// What may stand in a body.
+pub(super) const NAMES: [&str; 14] = [
     "deploymentId",
     "environmentId",
     "event",
@@ -56,29 +59,29 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 }
 
 /// Refuses names that there are not.
-pub(super) fn check(template: &Value, path: &str) -> Result<(), ConfigError> {
+pub(super) fn check(template: &Value, names: &[&str], path: &str) -> Result<(), ConfigError> {
     match template {
         Value::String(text) => {
             let mut pieces = pieces(text).into_iter();
             let unknown = pieces.find_map(|piece| match piece {
-                Piece::Name(name) if !NAMES.contains(&name) => Some(name),
+                Piece::Name(name) if !names.contains(&name) => Some(name),
                 _ => None,
             });
             match unknown {
                 None => Ok(()),
                 Some(name) => Err(ConfigError::new(
                     path,
-                    format!("{{{name}}}: expected one of {}", NAMES.join(", ")),
+                    format!("{{{name}}}: expected one of {}", names.join(", ")),
                 )),
             }
         }
         Value::Array(items) => {
             let mut items = items.iter().enumerate();
-            items.try_for_each(|(index, item)| check(item, &format!("{path}/{index}")))
+            items.try_for_each(|(index, item)| check(item, names, &format!("{path}/{index}")))
         }
-        Value::Object(fields) => fields
-            .iter()
-            .try_for_each(|(key, value)| check(value, &reeve_sdk::pointer::below(path, key))),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            check(value, names, &reeve_sdk::pointer::below(path, key))
+        }),
         _ => Ok(()),
     }
 }
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_name_that_there_is_not_is_refused_with_its_place() {
-        let error = check(&json!({"a/b": ["{state}", "x{stat}"]}), "/body").unwrap_err();
+        let error = check(&json!({"a/b": ["{state}", "x{stat}"]}), &NAMES, "/body").unwrap_err();
         assert_eq!(error.path, "/body/a~1b/1");
         assert!(
             error.message.starts_with("{stat}: expected one of "),

@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
 
 use reeve_sdk::Actuates;
 use reeve_sdk::prelude::*;
 
-use super::{About, action, declared};
+use super::{About, declared, report};
 use crate::ReevePlugin;
 use crate::config::Config;
 use crate::names::MODEL_DEPLOYMENT;
@@ -42,88 +41,19 @@ fn told(decision: &Decision, config: &Config, known: Option<&Value>) -> Option<V
         model: Some("m2"),
         prediction_url: None,
     };
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-    let mut cx = Context::test().at(now);
-    if let Some(known) = known {
-        cx = cx.with_fact("report", known);
-    }
-    let action = action(&about, decision, config, &cx)?;
-    Some(
-        Actuation::new(&action, Verb::Apply)
-            .input::<Json>()
-            .unwrap()
-            .0,
-    )
+    report(&about, decision, config, known, &Context::test())
 }
 
 #[test]
-fn each_change_is_told_once_and_in_its_word() {
-    use Health::{Failing, Passing, Unknown, Warning};
-    use Phase::{
-        Building, Degraded, Deploying, Errored, Pending, Ready, Replacing, Stopped, Stopping,
-    };
-    let mut known: Option<Value> = None;
-    for (phase, health, current, expected) in [
-        (Pending, Unknown, None, "deployment_launch_started"),
-        // The same state, as far as a supervisor knows.
-        (Building, Unknown, None, ""),
-        (Deploying, Unknown, None, ""),
-        (Ready, Passing, Some("m1"), "deployment_launch_succeeded"),
-        (Ready, Passing, Some("m1"), ""),
-        (
-            Degraded,
-            Warning,
-            Some("m1"),
-            "management_agent_service_health_yellow",
-        ),
-        (
-            Ready,
-            Passing,
-            Some("m1"),
-            "management_agent_service_health_green",
-        ),
-        (Replacing, Passing, Some("m1"), "model_replacement_started"),
-        (Ready, Warning, Some("m1"), "model_replacement_failed"),
-        (Replacing, Passing, Some("m1"), "model_replacement_started"),
-        (Ready, Passing, Some("m2"), "model_replacement_succeeded"),
-        // So quick that nobody saw it being replaced.
-        (Ready, Passing, Some("m3"), "model_replacement_succeeded"),
-        (Stopping, Passing, Some("m3"), "deployment_shutdown_started"),
-        (Stopped, Passing, None, "deployment_shutdown_succeeded"),
-        (Pending, Unknown, None, "deployment_launch_started"),
-        (Errored, Failing, None, "deployment_launch_failed"),
-    ] {
-        let decision = decision(phase, health, current);
-        let now = told(&decision, &config(), known.as_ref()).unwrap();
-        if expected.is_empty() {
-            assert_eq!(known.as_ref(), Some(&now), "{phase:?}");
-        } else {
-            assert_eq!(
-                now["event"],
-                format!("model_deployments.{expected}"),
-                "{phase:?}"
-            );
-            assert_eq!(now["since"], "2026-09-21T14:13:20Z");
-            assert_ne!(known.as_ref(), Some(&now), "{phase:?}");
-        }
-        known = Some(now);
-    }
-}
-
-#[test]
-fn words_that_change_are_no_news() {
+fn words_that_change_are_no_news_and_are_not_too_many() {
     let config = config();
-    let first = told(
-        &decision(Phase::Errored, Health::Failing, None),
-        &config,
-        None,
-    )
-    .unwrap();
-    let mut later = decision(Phase::Errored, Health::Failing, None);
-    later.message = "1 of 3 servers".to_owned();
-    assert_eq!(told(&later, &config, Some(&first)), Some(first.clone()));
-    later.reason = "Other";
-    assert_ne!(told(&later, &config, Some(&first)), Some(first));
+    let mut errored = decision(Phase::Errored, Health::Failing, None);
+    errored.message = "é".repeat(2000);
+    let first = told(&errored, &config, None).unwrap();
+    assert_eq!(first["message"].as_str().unwrap().len(), 1024);
+    errored.message = "1 of 3 servers".to_owned();
+    errored.reason = "Other";
+    assert_eq!(told(&errored, &config, Some(&first)), Some(first));
 }
 
 #[test]
@@ -134,9 +64,26 @@ fn nothing_is_told_of_what_has_no_word() {
     assert_eq!(told(&degraded, &config, None), None);
     let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
     let ready = told(&ready, &config, None).unwrap();
-    assert_eq!(told(&degraded, &config, Some(&ready)), Some(ready));
+    assert_eq!(told(&degraded, &config, Some(&ready)), Some(ready.clone()));
+    // Nobody wants any server.
+    let none = decision(Phase::Ready, Health::Unknown, None);
+    assert_eq!(told(&none, &config, Some(&ready)), Some(ready));
     config.supervisor.report.url = String::new();
     assert_eq!(told(&degraded, &config, None), None);
+}
+
+#[test]
+fn what_was_told_of_another_deployment_says_nothing_of_this_one() {
+    let config = config();
+    let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
+    let mut other = told(&ready, &config, None).unwrap();
+    other["deploymentId"] = json!("other");
+    other["happened"] = json!("healthDegraded");
+    let now = told(&ready, &config, Some(&other)).unwrap();
+    assert_eq!(
+        (&now["happened"], &now["deploymentId"]),
+        (&json!("launchSucceeded"), &json!("64f0"))
+    );
 }
 
 /// What is sent of a report, and what comes of an answer.
@@ -231,6 +178,8 @@ fn only_what_can_be_sent_is_declared() {
         "https:///x",
         "https://e.example",
         "https://{state}.example/",
+        "https://user:password@e.example/",
+        "https://e.example/{predictionUrl}",
     ] {
         refused(
             &|config| config.supervisor.report.url = url.to_owned(),

@@ -18,6 +18,8 @@ pub(super) struct World {
     specs: BTreeMap<String, Value>,
     statuses: BTreeMap<String, Value>,
     pub(super) events: Vec<String>,
+    /// What the supervisor was told, each once.
+    pub(super) reports: Vec<Value>,
     created: u32,
 }
 
@@ -29,6 +31,7 @@ impl World {
             specs: BTreeMap::new(),
             statuses: BTreeMap::new(),
             events: Vec::new(),
+            reports: Vec::new(),
             created: 0,
         };
         world.put(secret("mlops-api-key", "Opaque"));
@@ -51,6 +54,11 @@ impl World {
         if spec["deploymentId"] == "64f0" && name != "churn" {
             spec["deploymentId"] = json!(format!("64f0-{name}"));
         }
+        self.specs_as_they_are(name, spec);
+    }
+
+    /// The same, whatever id it has.
+    pub(super) fn specs_as_they_are(&mut self, name: &str, spec: Value) {
         self.specs.insert(name.to_owned(), spec);
         self.settle();
     }
@@ -88,6 +96,12 @@ impl World {
             let text = format!("{}: {}", event.reason, event.message);
             if !self.events.contains(&text) {
                 self.events.push(text);
+            }
+        }
+        for action in outcome.actions() {
+            let report: Json = Actuation::new(action, Verb::Apply).input().unwrap();
+            if self.reports.last() != Some(&*report) {
+                self.reports.push(report.0);
             }
         }
         let mut wanted = Vec::new();

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use hyper::{Request, Response};
-use reeve_test_support::https::{self, Body, Certificate};
+use reeve_test_support::http::{self, Body, Certificate};
 use serde_json::{Value, json};
 
 use crate::corpus::{self, Scenario};
@@ -21,7 +21,7 @@ const SLOW: Duration = Duration::from_secs(3);
 /// Starts the program. The answer is its address, and its certificate in PEM.
 async fn start() -> Result<(String, String)> {
     let certificate = Certificate::of(&["127.0.0.1", "localhost"])?;
-    let port = https::serve(&certificate, serve).await?;
+    let port = http::serve(Some(&certificate), serve).await?;
     Ok((format!("https://127.0.0.1:{port}"), certificate.pem))
 }
 
@@ -71,7 +71,7 @@ async fn serve(request: Request<Bytes>) -> Response<Body> {
     let answer = json!({
         "apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
     });
-    Response::new(https::whole(answer.to_string()))
+    Response::new(http::whole(answer.to_string()))
 }
 
 /// What was asked, as a text, but for what differs from server to server and how.

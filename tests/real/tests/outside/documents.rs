@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use hyper::{Request, Response, StatusCode};
-use reeve_test_support::https::{self, Body, Certificate};
+use reeve_test_support::http::{self, Body, Certificate};
 use tokio::runtime::Runtime;
 
 /// Between two bytes of a body that never ends: no single read takes long.
@@ -42,7 +42,7 @@ impl Documents {
             ..State::default()
         }));
         let served = Arc::clone(&state);
-        let answers = https::serve(certificate, move |request| {
+        let answers = http::serve(Some(certificate), move |request| {
             let answered = answer(&request, &served);
             async move { answered }
         });
@@ -82,7 +82,7 @@ fn locked(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 fn answer(request: &Request<Bytes>, shared: &Arc<Mutex<State>>) -> Response<Body> {
     let state = locked(shared).clone();
     let tag = format!("\"{}\"", state.text);
-    let nothing = || https::whole(String::new());
+    let nothing = || http::whole(String::new());
     let (status, header, body) = match request.uri().path() {
         "/v1/notes" if state.astray => (
             StatusCode::FOUND,
@@ -111,18 +111,10 @@ fn answer(request: &Request<Bytes>, shared: &Arc<Mutex<State>>) -> Response<Body
             let known = request.headers().get("if-none-match");
             match known.is_some_and(|known| *known == *tag) {
                 true => (StatusCode::NOT_MODIFIED, None, nothing()),
-                false => (
-                    StatusCode::OK,
-                    Some(("etag", tag)),
-                    https::whole(state.text),
-                ),
+                false => (StatusCode::OK, Some(("etag", tag)), http::whole(state.text)),
             }
         }
-        "/elsewhere" => (
-            StatusCode::OK,
-            None,
-            https::whole("what nobody was to read"),
-        ),
+        "/elsewhere" => (StatusCode::OK, None, http::whole("what nobody was to read")),
         _ => (StatusCode::NOT_FOUND, None, nothing()),
     };
     let mut response = Response::new(body);

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reeve_core::grant::{self, Subject};
 use reeve_real::{Agent, Azurite, ControlPlane, Postgres, User, eventually};
-use reeve_test_support::https::Certificate;
+use reeve_test_support::http::Certificate;
 use reeve_test_support::{guest, samples};
 use serde_json::{Value, json};
 

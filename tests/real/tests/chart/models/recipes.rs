@@ -224,6 +224,56 @@ fn the_loop_reaches_its_supervisor_and_signs_what_goes_there() -> Result<()> {
 }
 
 #[test]
+fn the_token_of_one_supervisor_goes_to_no_other() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    // Who lists the deployments is another than DataRobot, which is told nothing by itself.
+    let elsewhere = ["--set", "supervisor.deployments.url=https://s.example/list"];
+    for (more, expected) in [
+        (None, None),
+        (Some("supervisor.report.url="), None),
+        (
+            Some("supervisor.report.url=https://s.example.evil/events"),
+            Some(json!({"url": "https://s.example.evil/events", "methods": ["POST"]})),
+        ),
+        (
+            Some("supervisor.report.url=https://s.example@evil/events"),
+            Some(json!({"url": "https://s.example@evil/events", "methods": ["POST"]})),
+        ),
+        (
+            Some("supervisor.report.url=https://app.datarobot.com/api/v2/remoteEvents/"),
+            Some(json!({
+                "url": "https://app.datarobot.com/api/v2/remoteEvents/", "methods": ["POST"],
+            })),
+        ),
+    ] {
+        let mut arguments = elsewhere.to_vec();
+        arguments.extend(more.iter().flat_map(|more| ["--set", more]));
+        let objects = rendered(home.path(), &arguments)?;
+        let expected = expected.map_or(Value::Null, |grant| json!({"http": [grant]}));
+        let found = capabilities(&objects, "models");
+        ensure!(found == expected, "{more:?}: {found}");
+    }
+    let silent = rendered(home.path(), &["--set", "supervisor.report.url="])?;
+    ensure!(capabilities(&silent, "models").is_null());
+    for (setting, expected) in [
+        (
+            "supervisor.deployments.url=https://s.example?x=1",
+            "has no path",
+        ),
+        (
+            "plugin.capabilities.keys[0].name=supervisor",
+            "is that of the API token",
+        ),
+    ] {
+        match rendered(home.path(), &["--set", setting]) {
+            Ok(_) => bail!("{setting} was taken"),
+            Err(error) => ensure!(format!("{error:#}").contains(expected), "{error:#}"),
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn there_is_no_loop_where_nobody_wants_one() -> Result<()> {
     let home = tempfile::tempdir()?;
     for more in ["supervisor.enabled=false", "datarobot.predictionEnvId="] {

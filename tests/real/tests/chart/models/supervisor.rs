@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode};
 use reeve_real::eventually;
 use reeve_test_support::component;
-use reeve_test_support::https::{self, Body, Certificate};
+use reeve_test_support::http::{self, Body, Certificate};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -97,6 +97,13 @@ fn what_a_supervisor_lists_is_deployed_and_told() -> Result<()> {
     wait_for_model(&stage, "64a1", "m-p2")?;
     supervisor.wait_for("64a4", "deployment_shutdown_succeeded")?;
     let told = supervisor.told("64a4");
+    let words: Vec<_> = told.iter().map(|one| one["eventType"].clone()).collect();
+    let expected = ["launch_started", "shutdown_succeeded"];
+    let expected = expected.map(|word| json!(format!("model_deployments.deployment_{word}")));
+    // Whether somebody sees it being stopped is a matter of moments.
+    let stopping = json!("model_deployments.deployment_shutdown_started");
+    let words: Vec<_> = words.into_iter().filter(|word| *word != stopping).collect();
+    ensure!(words == expected, "{told:?}");
 
     // A restart tells nobody anything twice.
     stage.start_agent()?;
@@ -182,9 +189,9 @@ impl Supervisor {
             .build()?;
         let state = Arc::new(Mutex::new(State::default()));
         let served = Arc::clone(&state);
-        let answers = https::serve(certificate, move |request| {
+        let answers = http::serve(Some(certificate), move |request| {
             let (status, body) = answer(&request, &mut locked(&served));
-            let mut response: Response<Body> = Response::new(https::whole(body.to_string()));
+            let mut response: Response<Body> = Response::new(http::whole(body.to_string()));
             *response.status_mut() = status;
             async move { response }
         });

@@ -1,4 +1,4 @@
-//! HTTPS servers that a test writes: a certificate of its own, and a function that answers.
+//! HTTP and HTTPS servers that a test writes: a function that answers.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,6 +14,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rcgen::{CertificateParams, KeyPair};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -69,40 +70,52 @@ impl Certificate {
 }
 
 /// Serves on a free port of 127.0.0.1, which is the answer, until the runtime in which it
-/// was called ends.
+/// was called ends; with a certificate over TLS.
 ///
 /// # Errors
 ///
 /// When there is no port.
-pub async fn serve<A, R>(certificate: &Certificate, answer: A) -> Result<u16>
+pub async fn serve<A, R>(certificate: Option<&Certificate>, answer: A) -> Result<u16>
 where
     A: Fn(Request<Bytes>) -> R + Clone + Send + 'static,
     R: Future<Output = Response<Body>> + Send,
 {
-    let acceptor = certificate.acceptor()?;
+    let acceptor = certificate.map(Certificate::acceptor).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let port = listener.local_addr()?.port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, answer) = (acceptor.clone(), answer.clone());
             tokio::spawn(async move {
-                let Ok(stream) = acceptor.accept(stream).await else {
-                    return;
-                };
-                let service = service_fn(move |request: Request<Incoming>| {
-                    let answer = answer.clone();
-                    async move {
-                        let (head, body) = request.into_parts();
-                        let body = body.collect().await?.to_bytes();
-                        Ok::<_, hyper::Error>(answer(Request::from_parts(head, body)).await)
+                match acceptor {
+                    None => converse(stream, answer).await,
+                    Some(acceptor) => {
+                        if let Ok(stream) = acceptor.accept(stream).await {
+                            converse(stream, answer).await;
+                        }
                     }
-                });
-                // A client may go away.
-                let _ = auto::Builder::new(TokioExecutor::new())
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
+                }
             });
         }
     });
     Ok(port)
+}
+
+async fn converse<A, R>(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, answer: A)
+where
+    A: Fn(Request<Bytes>) -> R + Clone + Send + 'static,
+    R: Future<Output = Response<Body>> + Send,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            Ok::<_, hyper::Error>(answer(Request::from_parts(head, body)).await)
+        }
+    });
+    // A client may go away.
+    let _ = auto::Builder::new(TokioExecutor::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }

@@ -1,0 +1,143 @@
+//! What a supervisor is told in the course of a life.
+
+use reeve_sdk::prelude::*;
+
+use super::world::World;
+use super::{changed, config, run, spec};
+
+const URL: &str = "https://app.datarobot.com/api/v2/remoteEvents/";
+
+fn reporting() -> Value {
+    changed(config(), &json!({"supervisor": {"report": {"url": URL}}}))
+}
+
+/// What was told since there were so many reports, in the words of the configuration.
+fn told(world: &World, since: usize) -> Vec<&str> {
+    let reports = world.reports[since..].iter();
+    reports
+        .map(|one| one["happened"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn each_thing_that_happens_is_told_once() {
+    let mut world = World::new(reporting());
+    world.wants("churn", spec("m1", '1'));
+    let job = world.active_job();
+    world.waits(&job, "ImagePullBackOff");
+    world.completes("churn", 'a');
+    assert_eq!(told(&world, 0), ["launchStarted", "launchSucceeded"]);
+    let last = world.reports.last().unwrap();
+    assert_eq!(
+        last["event"],
+        "model_deployments.deployment_launch_succeeded"
+    );
+    assert_eq!(
+        (&last["modelId"], &last["currentModelId"]),
+        (&json!("m1"), &json!("m1"))
+    );
+    assert_eq!(last["environmentId"], "env-1");
+
+    // Servers that start anew, and a URL that has changed, are no news.
+    world.wants(
+        "churn",
+        changed(spec("m1", '1'), &json!({"relaunch": "now"})),
+    );
+    world.rolls_out("churn");
+    world.config["ingress"]["outfacingURLPrefix"] = json!("http://elsewhere.com/");
+    world.settle();
+    assert_eq!(told(&world, 2), [""; 0]);
+
+    world.loses_a_server("churn");
+    world.rolls_out("churn");
+    assert_eq!(told(&world, 2), ["healthDegraded", "healthRestored"]);
+
+    world.wants("churn", spec("m2", '2'));
+    let job = world.active_job();
+    world.fails(&job, "build", 1, "no space");
+    assert_eq!(told(&world, 4), ["replacementStarted", "replacementFailed"]);
+    world.wants(
+        "churn",
+        changed(spec("m2", '2'), &json!({"retry": "again"})),
+    );
+    world.completes("churn", 'b');
+    assert_eq!(
+        told(&world, 6),
+        ["replacementStarted", "replacementSucceeded"]
+    );
+    assert_eq!(world.reports[7]["currentModelId"], "m2");
+
+    world.wants("churn", changed(spec("m2", '2'), &json!({"stopped": true})));
+    for set in world.names("ReplicaSet") {
+        world.delete("ReplicaSet", &set);
+    }
+    world.settle();
+    assert_eq!(told(&world, 8), ["shutdownStarted", "shutdownSucceeded"]);
+    let before = world.reports.len();
+    world.wants("churn", spec("m2", '2'));
+    world.rolls_out("churn");
+    assert_eq!(told(&world, before), ["launchStarted", "launchSucceeded"]);
+}
+
+#[test]
+fn what_is_not_told_yet_stays_the_same_as_time_goes_by() {
+    let config = reporting();
+    let at = |seconds: u64, cx: Context| {
+        let now = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let cx = cx
+            .at(now)
+            .with_object(super::secret("mlops-api-key", "Opaque"));
+        run("churn", &spec("m1", '1'), &config, cx).unwrap()
+    };
+    let first = at(1_790_000_000, Context::test());
+    let record = first.objects_json().into_iter();
+    let record = record
+        .clone()
+        .find(|one| one["kind"] == "ConfigMap")
+        .unwrap();
+    let later = at(1_790_000_500, Context::test().with_object(record));
+    assert_eq!(first.actions(), later.actions());
+    let report: Json = Actuation::new(&first.actions()[0], Verb::Apply)
+        .input()
+        .unwrap();
+    assert_eq!(report["since"], "2026-09-21T14:13:20Z");
+}
+
+#[test]
+fn another_supervisor_is_told_where_things_are() {
+    let mut world = World::new(reporting());
+    world.wants("churn", spec("m1", '1'));
+    world.completes("churn", 'a');
+    world.config["supervisor"]["report"]["url"] = json!("https://other.example.com/events/");
+    world.settle();
+    assert_eq!(told(&world, 2), ["launchSucceeded"]);
+}
+
+#[test]
+fn nobody_is_told_of_what_was_made_by_hand_or_has_the_id_of_another() {
+    let manifest = super::describe(&reporting()).unwrap();
+    for metadata in [
+        json!({}),
+        json!({"labels": {"models.reeve.dev/prediction-environment": "env-1"}}),
+        json!({"ownerReferences": [{"apiVersion": "v1", "kind": "PredictionEnvironment", "name": "x", "uid": "u", "controller": true}]}),
+    ] {
+        let mut primary = json!({
+            "metadata": {"name": "churn", "namespace": "models", "uid": "churn"},
+            "spec": spec("m1", '1'),
+        });
+        super::merge(&mut primary["metadata"], &metadata);
+        let outcome = <crate::ReevePlugin as reeve_sdk::Plugin>::reconcile(
+            primary.to_string().as_bytes(),
+            reporting().to_string().as_bytes(),
+            &super::operated().declaring(manifest.clone()),
+        );
+        assert_eq!(outcome.unwrap().actions(), [], "{metadata}");
+    }
+    let mut world = World::new(reporting());
+    world.wants("churn", spec("m1", '1'));
+    let before = world.reports.len();
+    let taken = changed(spec("m2", '2'), &json!({"deploymentId": "64f0"}));
+    world.specs_as_they_are("fraud", taken);
+    assert_eq!(told(&world, before), [""; 0]);
+    assert_eq!(world.told("fraud").0, "Errored");
+}
