@@ -8,13 +8,14 @@
 
 use std::fs;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
 use crate::parts::KWOK;
 use crate::ports::free_port;
 use crate::server::Server;
+use crate::wait::eventually;
 
 /// The user that it is; named to the builder with rights to everything.
 pub const KWOK_USER: &str = "kwok";
@@ -47,6 +48,13 @@ impl ControlPlane {
     /// When kwok cannot be built, or as [`Self::kubectl`].
     pub fn start_node(&self) -> Result<SimulatedNode> {
         let program = KWOK.get()?.join("kwok");
+        // A kind is described a moment after it is served, and kwok ends where one of its
+        // stages has a kind that is not.
+        eventually("the kind Widget is described", || {
+            let described = self.kubectl(&["get", "--raw", "/openapi/v3"])?;
+            ensure!(described.contains("apis/example.com/v1"), "it is not");
+            Ok(())
+        })?;
         self.apply_objects(&[json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
         })])?;

@@ -150,6 +150,16 @@ pub const KWOK: Part = Part {
     variables: &[],
 };
 
+/// The controller of Flux that installs charts. It is built by the test that has it, which
+/// not everybody can run.
+pub const FLUX: Part = Part {
+    name: "flux",
+    version: "1.6.3",
+    tool: Tool::Go,
+    programs: &[("helm-controller", "github.com/fluxcd/helm-controller")],
+    variables: &[],
+};
+
 /// The registry of the CNCF, in which artifacts are.
 pub const REGISTRY: Part = Part {
     name: "registry",
@@ -168,8 +178,8 @@ pub const AZURITE: Part = Part {
     variables: &[],
 };
 
-/// Every part that is built with Go, in the order in which `cargo xtask parts` builds
-/// them.
+/// Every part that is built with Go and that all need, in the order in which `cargo xtask
+/// parts` builds them.
 pub const ALL: &[&Part] = &[
     &HELPERS,
     &ETCD,

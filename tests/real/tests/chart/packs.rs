@@ -1,6 +1,7 @@
 //! The chart of packs: what it renders, that it grants just what the parts of the plugin
 //! ask for, and that they install packs as it installs them.
 
+mod flux;
 mod install;
 mod values;
 

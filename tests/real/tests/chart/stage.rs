@@ -25,7 +25,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// A cluster with the Profile kind, two Profiles and their Namespaces.
     pub(crate) fn new() -> Result<Self> {
-        let cluster = ControlPlane::start()?;
+        Self::on(ControlPlane::start()?)
+    }
+
+    /// The same on a control plane that runs.
+    pub(crate) fn on(cluster: ControlPlane) -> Result<Self> {
         let stage = Self {
             agent: None,
             cluster,
@@ -112,6 +116,12 @@ impl Stage {
             ensure!(agent.is_ready()?, "{}", agent.log_tail());
             Ok(())
         })
+    }
+
+    /// Ends the agent as a crash does.
+    pub(crate) fn kill_agent(&mut self) -> Result<()> {
+        let agent = self.agent.take().context("no agent")?;
+        agent.signal("KILL")
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -16,15 +16,16 @@ use crate::stage::{AGENT, NAMESPACE, Stage};
 
 /// Names the folder with the definitions that projects publish, a file
 /// `<plural>.<group>.yaml` each.
-const FOLDER: &str = "REEVE_DEFINITIONS";
+pub(super) const DEFINITIONS_FOLDER: &str = "REEVE_DEFINITIONS";
 
-const DEFINITIONS: [&str; 3] = [
+const DEFINITIONS: [&str; 4] = [
+    "helmcharts.source.toolkit.fluxcd.io",
     "helmreleases.helm.toolkit.fluxcd.io",
     "helmrepositories.source.toolkit.fluxcd.io",
     "ocirepositories.source.toolkit.fluxcd.io",
 ];
 
-const PARTS: [&str; 4] = [
+pub(super) const PARTS: [&str; 4] = [
     "packs",
     "packs-desired-state",
     "packs-flux",
@@ -184,15 +185,15 @@ fn nobody_may_list_secrets(stage: &Stage) -> Result<()> {
 
 /// The definitions that charts of the platform bring: those of their projects, or, where
 /// nobody has these, plain ones.
-fn establish(stage: &Stage) -> Result<()> {
+pub(super) fn establish(stage: &Stage) -> Result<()> {
     let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/packs/scenarios/crds");
     let mut files = vec![plain.join("istio.yaml")];
-    match env::var_os(FOLDER).map(PathBuf::from) {
+    match env::var_os(DEFINITIONS_FOLDER).map(PathBuf::from) {
         Some(folder) => files.extend(DEFINITIONS.map(|name| folder.join(format!("{name}.yaml")))),
         None => {
             eprintln!(
                 "SKIPPED: the chart of packs is not tried with the true definitions of Flux; \
-                 name a folder of them in {FOLDER}"
+                 name a folder of them in {DEFINITIONS_FOLDER}"
             );
             files.push(plain.join("flux.yaml"));
         }
@@ -206,7 +207,6 @@ fn establish(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// A Flux that is small, and has roles as Flux has them.
 /// It finds what is of it, and changes nothing of what is not its own.
 fn kubectl_knows_a_pack_as_an_apply_set(stage: &Stage) -> Result<()> {
     let pack = exists(stage, "pack", "", "temporalf")?;
@@ -236,7 +236,8 @@ fn kubectl_knows_a_pack_as_an_apply_set(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-fn flux_is_described(stage: &Stage) -> Result<()> {
+/// A Flux that is small, and has roles as Flux has them.
+pub(super) fn flux_is_described(stage: &Stage) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io/v1";
     let deployment = |name: &str| {
         json!({
@@ -370,7 +371,13 @@ fn ready(object: &Value) -> Value {
     }]}})
 }
 
-fn set_status(stage: &Stage, kind: &str, namespace: &str, name: &str, patch: &Value) -> Result<()> {
+pub(super) fn set_status(
+    stage: &Stage,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    patch: &Value,
+) -> Result<()> {
     let patch = patch.to_string();
     let arguments = ["patch", kind, name, "-n", namespace, "--subresource=status"];
     let how = ["--type=merge", "-p", &patch];
