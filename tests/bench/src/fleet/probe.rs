@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 /// The label that changes, and the limit that the plugin `quotas` makes of it.
 const LABEL: &str = "quotas.statcan.gc.ca/requests.cpu";
 const LIMIT: &str = "requests.cpu";
+/// Above what the plugin gives without the label: each change makes a difference.
+const FIRST: usize = 1_000;
 /// Longer than any change takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Just below what kube refuses.
@@ -53,7 +55,7 @@ impl Probe {
             profiles,
             quotas,
             world,
-            count: 0,
+            count: FIRST,
         })
     }
 
