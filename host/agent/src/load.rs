@@ -198,8 +198,8 @@ impl Loader {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
         let account = account_of(plugin, policy);
         let (mut prepared, consent) = and_meanwhile(
-            self.prepare(plugin, artifact, policy, contributes),
-            self.check_consent(plugin, &account),
+            Box::pin(self.prepare(plugin, artifact, policy, contributes)),
+            Box::pin(self.check_consent(plugin, &account)),
         )
         .await?;
         prepared.signers = signers;
@@ -214,8 +214,8 @@ impl Loader {
             )
         };
         let meanwhile = async { tokio::try_join!(self.watched(plugin, &prepared), standing) };
-        let (ungranted, opened) =
-            and_meanwhile(self.check_grants(plugin, &prepared), meanwhile).await?;
+        let grants = Box::pin(self.check_grants(plugin, &prepared));
+        let (ungranted, opened) = and_meanwhile(grants, Box::pin(meanwhile)).await?;
         let (opened, (powerless, may_hold)) = opened?;
         let active = self.activate(plugin, prepared, opened);
         let standing = Standing {

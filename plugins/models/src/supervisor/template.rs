@@ -107,7 +107,7 @@ pub(super) fn fill(template: &Value, values: &Value) -> Option<Value> {
 
 /// The URL, with what is reported escaped.
 pub(super) fn path(template: &str, values: &Value) -> String {
-    joined(&pieces(template), values, escaped)
+    joined(&pieces(template), values, |text| escaped(&text))
 }
 
 /// The URL below which all that a template gives are: up to the last slash before the
@@ -146,7 +146,7 @@ fn joined<T: AsRef<str>>(
 }
 
 /// A text as a part of a path or a query.
-fn escaped(text: String) -> String {
+fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -182,8 +182,10 @@ async fn a_slow_restart_writes_nothing() {
         world.server.set_faults(vec![slow]);
         let writes = writes_of_a_restart(&mut world).await;
         assert_eq!(writes, Vec::<String>::new());
-        // What changes after that is said.
+        // What changes after that is said, once the watches are there: the last of them
+        // may still be on its way.
         world.server.set_faults(Vec::new());
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.tenant("bob", &[]).await;
         world.settle().await;
         let plugin = world.get(&plugin_reference("chameleon")).await.unwrap();

@@ -44,9 +44,11 @@ const PACKS: [&str; 7] = [
     "sgp-apps",
 ];
 
-/// The release of a pack and the one that it waits for: namespaces, of which each has a
-/// release of its name but for those of istio.
-const ORDER: [((&str, &str), (&str, &str)); 6] = [
+/// Namespace and name of a release.
+type Release = (&'static str, &'static str);
+
+/// A release and one that waits for it.
+const ORDER: [(Release, Release); 6] = [
     (("istio-system", "istio-base"), ("istio-system", "istiod")),
     (
         ("istio-system", "istiod"),
