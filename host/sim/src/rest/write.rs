@@ -219,6 +219,8 @@ impl<'a> Writer<'a> {
             stamp::requested(resource, &mut object, user);
         }
         stamp::created(resource, &mut object, &self.server.clock.timestamp());
+        let asks = admission::may_ask(self.server);
+        let unallocated = asks.then(|| object.clone());
         let mut claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
         let errors = resource.validate_create(&object);
         let name = meta::text(&object, "name").to_owned();
@@ -228,14 +230,21 @@ impl<'a> Writer<'a> {
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
         // Addresses keep nobody waiting while others are asked, who may ask back. They are
-        // looked at again afterwards, for somebody may have them by then.
-        let asks = admission::may_ask(self.server);
+        // looked at again afterwards, for somebody may have them by then; then there are
+        // others, unless it asks for these.
         if asks {
             drop(claim.take());
         }
         self.ask_admission(Operation::Create, Some(&object), None)?;
-        if asks {
-            claim = services::allocate(self.server, resource, &mut object, None, self.dry_run)?;
+        if let Some(unallocated) = unallocated {
+            let again = services::allocate(self.server, resource, &mut object, None, self.dry_run);
+            claim = match again {
+                Ok(claim) => claim,
+                Err(_) => {
+                    object = unallocated;
+                    services::allocate(self.server, resource, &mut object, None, self.dry_run)?
+                }
+            };
         }
         let key = resource.key(namespace, &name);
         let exists = || {
@@ -390,6 +399,8 @@ impl<'a> Writer<'a> {
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
+        let asks = admission::may_ask(self.server);
+        let unallocated = asks.then(|| after.clone());
         let mut claim = self.allocate(&mut after, before)?;
         let errors = match &self.part {
             Part::Status => resource.validate_status_update(&after, before),
@@ -402,13 +413,18 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
-        let asks = admission::may_ask(self.server);
         if asks {
             drop(claim.take());
         }
         self.ask_admission(Operation::Update, Some(&after), Some(before))?;
-        if asks {
-            claim = self.allocate(&mut after, before)?;
+        if let Some(unallocated) = unallocated {
+            claim = match self.allocate(&mut after, before) {
+                Ok(claim) => claim,
+                Err(_) => {
+                    after = unallocated;
+                    self.allocate(&mut after, before)?
+                }
+            };
         }
         let charge = match quotas::is_charged_again(resource, self.part.subresource()) {
             true => self.charge(&after, Some(before))?,
