@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LABEL: &str = "quotas.statcan.gc.ca/requests.cpu";
 const LIMIT: &str = "requests.cpu";
 /// Above what the plugin gives without the label: each change makes a difference.
-const FIRST: usize = 1_000;
+const FIRST: usize = 100;
 /// Longer than any change takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Just below what kube refuses.
@@ -75,7 +75,7 @@ impl Probe {
     pub(super) async fn change(&mut self) -> Result<Seen> {
         self.count += 1;
         let name = profile_name(self.count % self.world.profiles());
-        let value = self.count.to_string();
+        let value = amount(self.count);
         let patch = Patch::Merge(json!({"metadata": {"labels": {LABEL: value}}}));
         let params = PatchParams::default();
         let begun = Instant::now();
@@ -100,7 +100,7 @@ impl Probe {
     /// returns when it was seen.
     pub(super) async fn apply(&mut self, quota: &mut Wanted) -> Result<Duration> {
         self.count += 1;
-        let value = self.count.to_string();
+        let value = amount(self.count);
         quota.body["spec"]["hard"][LIMIT] = json!(value);
         let reference = &quota.reference;
         let begun = Instant::now();
@@ -115,6 +115,11 @@ impl Probe {
         sent?;
         Ok(seen?.duration_since(begun))
     }
+}
+
+/// An amount that the API server writes as it is: one of thousands would get a `k`.
+fn amount(count: usize) -> String {
+    format!("{count}1")
 }
 
 /// Events from now on.
