@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use reeve_harness::{Options, Printer, run as play, scenario};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -41,8 +42,11 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Rewrite what the scenarios expect to what was found
-    #[arg(long)]
+    #[arg(long, conflicts_with = "repeat")]
     update: bool,
+    /// Play each scenario so often, to find those that fail once in a while
+    #[arg(long, value_name = "TIMES")]
+    repeat: Option<NonZero<usize>>,
     #[command(flatten)]
     cache: CacheArgs,
     /// Write a JUnit report
@@ -69,6 +73,7 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<ExitCode> {
         component: args.component,
         filter: args.filter,
         update: args.update,
+        repeat: args.repeat,
         junit: args.junit,
         compiler: Some(compile::program()?),
         cache: args.cache.cache,

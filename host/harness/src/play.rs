@@ -9,7 +9,7 @@ use crate::suite::Case;
 use crate::tester::ActionError;
 use crate::update::Replacement;
 use crate::watchdog::Watch;
-use crate::world::{Changed, Package, Stage, World};
+use crate::world::{Changed, Package, Stage, Unfelt, World};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,6 +40,15 @@ struct Player<'a> {
     played: Played,
     log: &'a Log,
     watch: &'a Watch<'a>,
+}
+
+/// Why a step cannot be done.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error(transparent)]
+    Action(#[from] ActionError),
+    #[error(transparent)]
+    Unfelt(#[from] Unfelt),
 }
 
 /// Virtual time that passes between two words to the watchdog. A scenario may
@@ -129,6 +138,12 @@ impl<'a> Player<'a> {
                 return;
             }
         }
+        let last = Moment {
+            step: scenario.steps.len(),
+        };
+        if let Err(unfelt) = self.world.check_faults() {
+            self.fail(last, unfelt.to_string()).await;
+        }
     }
 
     async fn begin(&mut self) -> Result<(), ActionError> {
@@ -162,7 +177,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    async fn act(&mut self, action: &'a Action) -> Result<(), ActionError> {
+    async fn act(&mut self, action: &'a Action) -> Result<(), Refused> {
         match action {
             Action::Apply(objects) => {
                 for object in objects {
@@ -198,7 +213,7 @@ impl<'a> Player<'a> {
                     .await?;
             }
             Action::Restart => self.world.start_agent().await,
-            Action::Faults(faults) => self.world.set_faults(faults).await,
+            Action::Faults(faults) => self.world.set_faults(faults).await?,
             Action::Sources(sources) => self.world.give_sources(sources),
             Action::Actions(effects) => self.world.give_effects(effects),
             Action::Outage(outage) => self.world.set_outage(*outage).await,

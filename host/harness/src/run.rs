@@ -11,6 +11,7 @@ use crate::{Error, junit};
 use base64::Engine as _;
 use reeve_engine::{Compiler, CompilerProgram, Engine, EngineConfig};
 use std::collections::{BTreeMap, HashMap};
+use std::iter::repeat_n;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,9 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Scenarios that run at once; as many as there are cores when absent.
     pub threads: Option<NonZero<usize>>,
+    /// How often each is played, once when absent or with `update`; each time is a scenario
+    /// of the report.
+    pub repeat: Option<NonZero<usize>>,
 }
 
 /// Wall-clock time without any step forward after which a scenario is given up: a
@@ -56,8 +60,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// or a rewritten file cannot be written. Scenarios that fail are no error, see
 /// [`Report::exit_code`].
 pub fn run(options: &Options, mut done: impl FnMut(&ScenarioReport)) -> Result<Report, Error> {
-    let cases = suite::read(options)?;
-    let (stage, packages) = prepare(options, &cases)?;
+    let read = suite::read(options)?;
+    let (stage, packages) = prepare(options, &read)?;
+    // What one play repairs must not be repaired by the next as well.
+    let repeat = options.repeat.filter(|_| !options.update);
+    let times = repeat.map_or(1, NonZero::get);
+    let cases: Vec<&Case> = read.iter().flat_map(|case| repeat_n(case, times)).collect();
     let begun = Instant::now();
     let mut results = BTreeMap::new();
     let mut scenarios = Vec::with_capacity(cases.len());
@@ -95,7 +103,7 @@ pub fn run(options: &Options, mut done: impl FnMut(&ScenarioReport)) -> Result<R
         }
     });
     let elapsed = begun.elapsed();
-    let rewritten = rewrite_files(&cases, repairs)?;
+    let rewritten = rewrite_files(&read, repairs)?;
     let report = Report {
         scenarios,
         rewritten,
@@ -112,9 +120,9 @@ fn threads(options: &Options, cases: usize) -> usize {
     options.threads.unwrap_or_else(cores).get().min(cases)
 }
 
-fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
+fn take<'a>(next: &AtomicUsize, cases: &[&'a Case]) -> Option<(usize, &'a Case)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, cases.get(index)?))
+    Some((index, *cases.get(index)?))
 }
 
 /// Everything that scenarios share: the engine, the components in it, the kinds.

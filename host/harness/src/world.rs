@@ -122,6 +122,15 @@ pub(crate) enum StageError {
     Object(#[from] ActionError),
 }
 
+/// A fault has struck nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the fault \"{0}\" has struck nothing: no request that it names was made while it was on, \
+     or no watch lasted until it was to break; let time pass, restart the agent, or correct \
+     what it names"
+)]
+pub(crate) struct Unfelt(reeve_sim::Fault);
+
 /// The agent did not come to rest.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -478,7 +487,13 @@ impl World {
     /// Puts these faults in place of those that are on. They strike everybody but the
     /// tester. After the last, time passes until the agent has tried every connection
     /// again.
-    pub(crate) async fn set_faults(&self, faults: &[Fault]) {
+    ///
+    /// # Errors
+    ///
+    /// When one of those that are on has struck nothing: what was seen meanwhile says
+    /// nothing of it.
+    pub(crate) async fn set_faults(&self, faults: &[Fault]) -> Result<(), Unfelt> {
+        self.check_faults()?;
         let switches = self.server.faults();
         switches.spare(TESTER);
         let struck = self.is_struck();
@@ -486,6 +501,15 @@ impl World {
         self.server.set_faults(faults.collect());
         if struck && !self.is_struck() {
             tokio::time::sleep(Backoff::CONNECTION.cap).await;
+        }
+        Ok(())
+    }
+
+    /// Finds that a fault which is on has struck nothing so far.
+    pub(crate) fn check_faults(&self) -> Result<(), Unfelt> {
+        match self.server.faults().unfelt().into_iter().next() {
+            Some(fault) => Err(Unfelt(fault)),
+            None => Ok(()),
         }
     }
 

@@ -61,6 +61,21 @@ struct Rule {
     fault: Fault,
     ends: Option<Instant>,
     struck: u64,
+    felt: Felt,
+}
+
+/// Whether a fault has made a difference to anybody.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Felt(Arc<AtomicBool>);
+
+impl Felt {
+    pub(crate) fn note(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Faults {
@@ -109,6 +124,14 @@ impl Faults {
         on.map(|rule| rule.fault.clone()).collect()
     }
 
+    /// The faults of those set last that have made no difference to anybody so far: no
+    /// request was one that they strike, or no watch has lived long enough to be broken.
+    pub fn unfelt(&self) -> Vec<Fault> {
+        let rules = self.0.rules.lock();
+        let unfelt = rules.iter().filter(|rule| !rule.felt.get());
+        unfelt.map(|rule| rule.fault.clone()).collect()
+    }
+
     /// Puts these faults in place of those that are on.
     pub(crate) fn set(&self, faults: Vec<Fault>) {
         let now = Instant::now();
@@ -116,6 +139,7 @@ impl Faults {
             ends: fault.lasts.and_then(|lasts| now.checked_add(lasts)),
             fault,
             struck: 0,
+            felt: Felt::default(),
         });
         let rules: Vec<Rule> = rules.collect();
         self.0.any.store(!rules.is_empty(), Ordering::Release);
@@ -161,6 +185,11 @@ impl Faults {
             }
             rule.struck += 1;
             match fault.effect {
+                // Nobody feels it before the watch breaks.
+                Effect::TruncatedWatch { .. } => strike.felt = Some(rule.felt.clone()),
+                _ => rule.felt.note(),
+            }
+            match fault.effect {
                 Effect::Latency { delay, jitter } | Effect::SlowAdmission { delay, jitter } => {
                     strike.delay += delay + jitter.mul_f64(self.0.chance.share());
                 }
@@ -189,6 +218,7 @@ impl Faults {
         });
         if let Some(rule) = silenced {
             rule.struck += 1;
+            rule.felt.note();
             return true;
         }
         false

@@ -303,7 +303,7 @@ async fn resource(
     }
     let mut answer = rest::dispatch(verb, &call).await?;
     if let Some(Outcome::Truncated(after)) = strike.outcome {
-        answer = faults::truncate(answer, after);
+        answer = faults::truncate(answer, after, strike.felt);
     }
     if let Some(watcher) = watcher {
         answer = faults::silence(answer, shared.faults.clone(), watcher);

@@ -183,9 +183,10 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
 
     let prediction_url = report::url(&decision, settings.root.as_ref(), Some(&id));
+    let known = supervisor::known(record.report, cx);
     record.report = match environment {
         // Whose id it is not, nothing is told of.
-        Some(_) if taken.is_some() => record.report,
+        Some(_) if taken.is_some() => known,
         Some(environment) => {
             let about = supervisor::About {
                 environment: &environment,
@@ -193,7 +194,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
                 model: target.as_ref().ok().map(|target| &*target.model.id),
                 prediction_url,
             };
-            supervisor::report(&about, &decision, config, recorded.report.as_ref(), cx)
+            supervisor::report(&about, &decision, config, known.as_ref(), cx)
         }
         None => None,
     };

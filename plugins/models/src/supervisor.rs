@@ -2,7 +2,9 @@
 //! of its prediction environment.
 //!
 //! What it was told last, or is being told, stands in the deployment's record. So a report
-//! stays the same until something else has happened, however long it takes to be told.
+//! stays the same until something else has happened, however long it takes to be told. The
+//! record may be behind: what is told waits for no other object of the deployment. So what
+//! was told comes back as the fact of the effect as well, and the later of the two counts.
 
 mod template;
 
@@ -31,6 +33,10 @@ const SAME: [&str; 6] = [
 
 /// Bytes of a message: the rest is in the status.
 const LONGEST_MESSAGE: usize = 1024;
+
+/// Bytes of a fact, which the host keeps. Names and URLs that are longer than any that
+/// Kubernetes or DNS allow are left to the record alone.
+const LONGEST_FACT: usize = 4 << 10;
 
 /// What has happened to a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +106,25 @@ pub(crate) fn environment(metadata: &Metadata) -> Option<String> {
     label.cloned()
 }
 
+/// What was told last, or is being told.
+pub(crate) fn known(recorded: Option<Value>, cx: &Context) -> Option<Value> {
+    let told = cx.fact::<Json>(NAME).map(|told| told.0);
+    let told = told.filter(Value::is_object);
+    // Of two that are equally late the recorded one may be read by people.
+    recorded.into_iter().chain(told).reduce(|recorded, told| {
+        if number(&told) > number(&recorded) {
+            told
+        } else {
+            recorded
+        }
+    })
+}
+
+/// How many reports there were when this one was made, itself included.
+fn number(report: &Value) -> u64 {
+    report["number"].as_u64().unwrap_or_default()
+}
+
 /// The report of a deployment, if somebody is to be told. `known` is the one before it.
 pub(crate) fn report(
     about: &About<'_>,
@@ -112,6 +137,7 @@ pub(crate) fn report(
     if report.url.is_empty() {
         return None;
     }
+    let number = known.map_or(0, number).saturating_add(1);
     // What was told of another deployment says nothing of this one.
     let of_this = |known: &&Value| {
         known["environmentId"] == about.environment && known["deploymentId"] == about.deployment
@@ -146,6 +172,7 @@ pub(crate) fn report(
     }
     let since = humantime::format_rfc3339_seconds(cx.now());
     told["since"] = json!(since.to_string());
+    told["number"] = json!(number);
     Some(told)
 }
 
@@ -276,7 +303,10 @@ pub(crate) fn actuate(
     if call.verb == Verb::Apply {
         tell(&told, &config.supervisor.report, outside)?;
     }
-    Ok(Completion::done())
+    match told.to_string().len() <= LONGEST_FACT {
+        true => Ok(Completion::with_fact(&told.0)),
+        false => Ok(Completion::done()),
+    }
 }
 
 fn tell(told: &Value, report: &Report, outside: &Outside) -> Result<(), Failure> {

@@ -146,4 +146,15 @@ fn files_have_several_scenarios_and_a_filter_selects() {
     };
     let report = run(&filtered, |_| {}).unwrap();
     assert_eq!(report.counts().passed, 2);
+    let repeated = Options {
+        repeat: NonZero::new(3),
+        ..filtered
+    };
+    let report = run(&repeated, |_| {}).unwrap();
+    assert_eq!(report.counts().passed, 6);
+    let names: Vec<_> = report.scenarios.iter().map(|one| &*one.name).collect();
+    assert_eq!(
+        names,
+        ["first", "first", "first", "third", "third", "third"]
+    );
 }

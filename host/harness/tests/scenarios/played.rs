@@ -344,12 +344,40 @@ fn struck(faults: &str, restart: bool, during: &str) {
             "      objects:\n        - {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: quotas, namespace: alice}}, spec: {{hard: {{pods: \"{pods}\"}}}}}}\n"
         )
     };
-    let restart = if restart { "  - restart: agent\n" } else { "" };
+    // Long enough for two requests that wait for a minute each.
+    let restart = if restart {
+        "  - restart: agent\n  - advance: 150s\n"
+    } else {
+        ""
+    };
     passes(&format!(
         "steps:\n  - faults: {faults}\n{restart}  - label: {{object: Profile alice, labels: {{quotas.statcan.gc.ca/pods: \"7\"}}}}\n    expect:\n{}  - faults: []\n  - advance: 10m\n    expect:\n{}",
         quota(during),
         quota("7"),
     ));
+}
+
+#[test]
+fn a_fault_that_strikes_nothing_is_a_failure() {
+    let quiet = [
+        // Nobody asks for them.
+        r#"["conflict: resource=limitranges"]"#,
+        // Watches that are open already stay so.
+        r#"["truncated-watch: resource=profiles"]"#,
+        // The one before it answers every request.
+        r#"["unavailable: resource=resourcequotas", "conflict: resource=resourcequotas"]"#,
+    ];
+    for faults in quiet {
+        let steps = format!(
+            "steps:\n  - faults: {faults}\n  - label: {{object: Profile alice, labels: {{quotas.statcan.gc.ca/pods: \"7\"}}}}\n"
+        );
+        for steps in [format!("{steps}  - faults: []\n"), steps] {
+            let report = Scenarios::with(&steps).run();
+            let failure = &report.scenarios[0].failures[0];
+            let text = &failure.message;
+            assert!(text.contains("has struck nothing"), "{faults}: {text}");
+        }
+    }
 }
 
 #[test]

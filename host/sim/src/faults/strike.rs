@@ -5,17 +5,20 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
 
+use super::Felt;
 use super::fault::Effect;
 use crate::http::response::{self, Answer, BodyError};
 use crate::status::{About, ApiError};
 
 /// What happens to one request.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Strike {
     /// How long it has to wait.
     pub(crate) delay: Duration,
     /// What becomes of it then; none where it takes its usual way.
     pub(crate) outcome: Option<Outcome>,
+    /// Where to note that it is felt, if that is later.
+    pub(crate) felt: Option<Felt>,
 }
 
 /// What becomes of a request instead of what was asked.

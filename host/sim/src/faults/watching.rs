@@ -7,16 +7,19 @@ use futures::{Stream, StreamExt};
 use http_body_util::BodyExt;
 
 use super::strike::reset;
-use super::{Asked, Faults};
+use super::{Asked, Faults, Felt};
 use crate::http::response::{self, Answer, Body, BodyError};
 use crate::http::route::Verb;
 
 /// A watch that breaks `after` a time, in the middle of what it was saying.
-pub(crate) fn truncate(answer: Answer, after: Duration) -> Answer {
+pub(crate) fn truncate(answer: Answer, after: Duration, felt: Option<Felt>) -> Answer {
     let ends = tokio::time::Instant::now() + after;
     rebuilt(answer, |body| {
         let cut = futures::stream::once(async move {
             tokio::time::sleep_until(ends).await;
+            if let Some(felt) = felt {
+                felt.note();
+            }
             Err(reset())
         });
         let whole = body.into_data_stream().map(Some);

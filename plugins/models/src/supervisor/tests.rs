@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use reeve_sdk::Actuates;
 use reeve_sdk::prelude::*;
 
-use super::{About, declared, report};
+use super::{About, LONGEST_FACT, declared, known, report};
 use crate::ReevePlugin;
 use crate::config::Config;
 use crate::names::MODEL_DEPLOYMENT;
@@ -86,6 +87,61 @@ fn what_was_told_of_another_deployment_says_nothing_of_this_one() {
     );
 }
 
+#[test]
+fn the_later_of_what_was_told_and_what_is_recorded_counts() {
+    let config = config();
+    let pending = told(
+        &decision(Phase::Pending, Health::Unknown, None),
+        &config,
+        None,
+    );
+    let pending = pending.unwrap();
+    let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
+    let ready = told(&ready, &config, Some(&pending)).unwrap();
+    let nothing_told = Context::test();
+    let told = |report: &Value| Context::test().with_fact("report", report);
+    assert_eq!(known(None, &nothing_told), None);
+    // The record could not be written, or was taken away.
+    assert_eq!(known(None, &told(&pending)), Some(pending.clone()));
+    assert_eq!(
+        known(Some(pending.clone()), &told(&ready)),
+        Some(ready.clone())
+    );
+    // The next one is being told.
+    assert_eq!(
+        known(Some(ready.clone()), &told(&pending)),
+        Some(ready.clone())
+    );
+    assert_eq!(
+        known(Some(ready.clone()), &told(&ready)),
+        Some(ready.clone())
+    );
+    // Told by a version that reported no fact.
+    assert_eq!(
+        known(Some(ready.clone()), &told(&Value::Null)),
+        Some(ready.clone())
+    );
+
+    // A moment later, with a record that is behind, nothing is told twice.
+    let later = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+    let now = Context::test().at(later);
+    let again = |known: Option<Value>| {
+        let about = About {
+            environment: "env",
+            deployment: "64f0",
+            model: Some("m2"),
+            prediction_url: None,
+        };
+        let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
+        report(&about, &ready, &config, known.as_ref(), &now)
+    };
+    assert_eq!(
+        again(known(Some(pending), &told(&ready))),
+        Some(ready.clone())
+    );
+    assert_ne!(again(None).unwrap()["since"], ready["since"]);
+}
+
 /// What is sent of a report, and what comes of an answer.
 fn sent(config: &Value, verb: Verb, status: u16) -> (Vec<Request>, Result<Completion, Failure>) {
     let told = json!({
@@ -130,6 +186,30 @@ fn the_documented_event_is_sent_and_remembered() {
         assert_eq!(requests, []);
         let _ = done.unwrap();
     }
+}
+
+#[test]
+fn what_was_told_is_the_fact_where_it_fits() {
+    let config = json!({"supervisor": {"report": {"url": URL}}});
+    let config = config.to_string();
+    let outside = || {
+        Outside::test().with_http(|_| {
+            Ok(Response {
+                status: 201,
+                headers: Vec::new(),
+                body: Vec::new(),
+            })
+        })
+    };
+    let done = |told: &Value| {
+        let action = Action::new("report", "report").input(told);
+        let call = Actuation::new(&action, Verb::Apply);
+        ReevePlugin::actuate(&call, config.as_bytes(), &outside()).unwrap()
+    };
+    let told = json!({"deploymentId": "64f0", "number": 3});
+    assert_eq!(done(&told), Completion::with_fact(&told));
+    let long = json!({"predictionUrl": "x".repeat(LONGEST_FACT)});
+    assert_eq!(done(&long), Completion::done());
 }
 
 #[test]
