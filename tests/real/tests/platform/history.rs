@@ -8,6 +8,9 @@ use serde_json::Value;
 /// As whom the plugin writes.
 const ACCOUNT: &str = "system:serviceaccount:reeve-system:courier";
 
+/// Who lets objects go that wait for those that they own.
+const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
@@ -17,8 +20,10 @@ pub(crate) enum Happened {
     Changed,
     /// Somebody else wrote its status.
     Reported,
-    /// The plugin deleted it.
+    /// The plugin deleted it. What it owns may have to go first.
     Deleted,
+    /// The garbage collector did something to it: the last of it lets it go.
+    Collected,
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +111,45 @@ impl History {
         Ok(())
     }
 
+    /// That each of the two was made before the other was reported to be well.
+    pub(crate) fn made_together(&self, one: &str, other: &str) -> Result<()> {
+        for (one, other) in [(one, other), (other, one)] {
+            let made = self.first(Happened::Made, one)?;
+            let well = self.well(other);
+            let well = well.with_context(|| format!("{other} was never well"))?;
+            ensure!(
+                made < well,
+                "{one} was made at {made}, and {other} was well at {well}"
+            );
+        }
+        Ok(())
+    }
+
+    /// When an object was let go after it was deleted.
+    fn gone(&self, name: &str) -> Result<&str> {
+        let ends = [Happened::Deleted, Happened::Collected];
+        let mut entries = self.0.iter().rev();
+        let last = entries.find(|entry| entry.name == name && ends.contains(&entry.what));
+        let last = last.with_context(|| format!("{name} was never deleted"))?;
+        Ok(&last.at)
+    }
+
+    /// Of every two applications in different waves, the one of the earlier wave was
+    /// deleted when the other was gone.
+    pub(crate) fn is_in_reverse(&self) -> Result<()> {
+        let deleted = self.applications(Happened::Deleted);
+        for first in &deleted {
+            for then in deleted.iter().filter(|then| wave_of(then) < wave_of(first)) {
+                let (gone, begun) = (self.gone(first)?, self.first(Happened::Deleted, then)?);
+                ensure!(
+                    gone <= begun,
+                    "{then} was deleted at {begun}, and {first} was gone at {gone}"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Of every two applications in different waves, the one of the later wave was made
     /// when the other was healthy.
     pub(crate) fn is_in_waves(&self) -> Result<()> {
@@ -139,6 +183,7 @@ fn entry(event: &Value, namespace: &str) -> Option<Entry> {
         return None;
     }
     let ours = text("/impersonatedUser/username") == Some(ACCOUNT);
+    let collected = text("/user/username") == Some(COLLECTOR);
     let status = text("/objectRef/subresource") == Some("status");
     let code = event.pointer("/responseStatus/code")?.as_u64()?;
     let what = match text("/verb")? {
@@ -146,6 +191,7 @@ fn entry(event: &Value, namespace: &str) -> Option<Entry> {
         "patch" | "create" if ours && code == 201 => Happened::Made,
         "patch" if ours && code == 200 => Happened::Changed,
         "delete" if ours && code == 200 => Happened::Deleted,
+        "patch" if collected && code == 200 => Happened::Collected,
         _ => return None,
     };
     Some(Entry {

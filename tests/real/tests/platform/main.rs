@@ -28,6 +28,7 @@ fn a_platform_is_rolled_out_kept_and_taken_down_in_order() -> Result<()> {
     stage.bundle(PLAIN, NAME, &json!({"objects": plain}))?;
     a_degraded_operator_holds_up_all_later_waves(&stage)?;
     a_fix_goes_on(&stage)?;
+    what_has_no_edge_goes_together(&stage)?;
     without_gpus_there_are_fewer(&stage)?;
     a_change_waits_for_the_new_revision(&stage)?;
     drift_is_repaired_where_it_is(&stage)?;
@@ -42,7 +43,13 @@ fn hooks() -> [Value; 2] {
 }
 
 fn all_healthy() -> Value {
-    json!({"objects": platform::objects(GPU, true)})
+    let objects = platform::changed(GPU, |name, object| {
+        if name == "gpu-cluster-policy" {
+            // Whoever waited for it would be late.
+            object["metadata"]["annotations"]["actor.reeve.dev/ready-after"] = json!("2s");
+        }
+    });
+    json!({"objects": objects})
 }
 
 fn a_degraded_operator_holds_up_all_later_waves(stage: &Stage) -> Result<()> {
@@ -89,6 +96,12 @@ fn a_fix_goes_on(stage: &Stage) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What only prose orders goes together: neither waits for the other's health.
+fn what_has_no_edge_goes_together(stage: &Stage) -> Result<()> {
+    let history = History::of(&stage.cluster, GPU)?;
+    history.made_together(&full("nim-operator"), &full("gpu-cluster-policy"))
 }
 
 fn without_gpus_there_are_fewer(stage: &Stage) -> Result<()> {
@@ -189,7 +202,12 @@ fn all_of_it_goes_in_reverse(stage: &Stage) -> Result<()> {
     let waves = history.waves(Happened::Deleted);
     ensure!(waves == reverse, "{waves:?}");
     ensure!(history.applications(Happened::Deleted).len() == 23);
-    Ok(())
+    let collected = history.applications(Happened::Collected);
+    ensure!(
+        collected.contains(&full("gpu-operator").as_str()),
+        "nothing had to be waited for: {collected:?}"
+    );
+    history.is_in_reverse()
 }
 
 /// The finalizer and the hooks are within what `reeve plugin grant` gives; what else
@@ -250,6 +268,7 @@ fn it_ends_in_order_before_its_primary_does(stage: &Stage) -> Result<()> {
     let waves = history.waves(Happened::Deleted);
     let reverse: Vec<_> = WAVES.into_iter().rev().filter(|wave| *wave != -3).collect();
     ensure!(waves == reverse, "{waves:?}");
+    history.is_in_reverse()?;
     let deleted = history.applications(Happened::Deleted);
     let (first, last) = (
         deleted.first().context("none")?,
