@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
+use crate::clocks::{Ahead, Clocks};
 use crate::pod::{Account, Pod};
 use crate::ports::free_port;
 use crate::server::Server;
@@ -226,6 +227,16 @@ impl Agent {
         let sent = Command::new("kill").args(["-s", signal, &pid]).status()?;
         ensure!(sent.success(), "cannot signal {pid}: {sent}");
         Ok(())
+    }
+
+    /// Has the clocks of the agent itself jump, to so far ahead of the machine's. One that
+    /// was stopped stays so.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn set_clocks(&self, clocks: Clocks, ahead: Ahead) -> Result<()> {
+        clocks.set(self.process.program()?, ahead)
     }
 
     /// Bytes of memory that are no copy of a file: what the agent itself has allocated.

@@ -13,6 +13,7 @@
 mod agent;
 mod audit;
 mod azurite;
+mod clocks;
 mod control_plane;
 mod credentials;
 mod embedded;
@@ -34,6 +35,7 @@ mod witness;
 
 pub use agent::{Agent, binary};
 pub use azurite::Azurite;
+pub use clocks::{Ahead, Clocks};
 pub use control_plane::{Builder, ControlPlane, UPKEEP};
 pub use credentials::{ADMIN, User};
 pub use embedded::EmbeddedCluster;

@@ -1,6 +1,7 @@
 //! Two agents on a real API server, of which one leads. What they write is read
 //! from the API server's audit log.
 
+mod clocks;
 mod stage;
 
 use std::thread::sleep;

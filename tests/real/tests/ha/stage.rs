@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use k8s_openapi::jiff::Timestamp;
 use reeve_core::grant::{self, Subject};
 use reeve_real::{Agent, ControlPlane, User, eventually};
 use reeve_test_support::{component, samples};
@@ -32,6 +33,9 @@ const ELECTION: [&str; 4] = [
 /// a busy machine.
 pub(crate) const TAKEOVER: Duration = Duration::from_secs(8);
 
+/// What a leader counts.
+const LEADING: &str = "\nreeve_leader 1\n";
+
 pub(crate) struct Stage {
     cluster: Arc<ControlPlane>,
 }
@@ -40,6 +44,15 @@ pub(crate) struct Stage {
 pub(crate) struct Replica {
     pub(crate) agent: Agent,
     pub(crate) user: &'static str,
+}
+
+/// What stands in the Lease.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lease {
+    /// When its holder renewed it last, by the holder's clock.
+    pub(crate) renewed: Timestamp,
+    /// How often another has come to hold it.
+    pub(crate) transitions: u64,
 }
 
 /// A write of one of the replicas, as the API server noted it.
@@ -104,7 +117,13 @@ impl Stage {
 
     pub(crate) fn wait_until_leading(&self, replica: &Replica) -> Result<()> {
         // What it counts, since it leads only when it has read everything anew.
-        self.wait_for_answer(replica, "/metrics", "\nreeve_leader 1\n")
+        self.wait_for_answer(replica, "/metrics", LEADING)
+    }
+
+    /// Whether a replica leads, and has read everything.
+    pub(crate) fn leads(&self, replica: &Replica) -> Result<bool> {
+        let (_, body) = replica.agent.ask("/metrics")?;
+        Ok(body.contains(LEADING))
     }
 
     pub(crate) fn wait_until_following(&self, replica: &Replica) -> Result<()> {
@@ -119,6 +138,54 @@ impl Stage {
             Ok(())
         });
         waited.map_err(|error| error.context(replica.agent.log_tail()))
+    }
+
+    /// Who holds the lease, and since when.
+    pub(crate) fn lease(&self) -> Result<Lease> {
+        let leases = self.cluster.list("leases", NAMESPACE)?;
+        let spec = &leases.first().context("there is no lease")?["spec"];
+        let renewed = spec["renewTime"].as_str().context("it was not renewed")?;
+        Ok(Lease {
+            renewed: renewed.parse()?,
+            transitions: spec["leaseTransitions"].as_u64().unwrap_or_default(),
+        })
+    }
+
+    /// Has somebody elsewhere hold the lease.
+    pub(crate) fn lead_elsewhere(&self) -> Result<()> {
+        let leases = self.cluster.list("leases", NAMESPACE)?;
+        let mut lease = leases.into_iter().next().context("there is no lease")?;
+        let transitions = lease["spec"]["leaseTransitions"].as_u64();
+        lease["spec"]["leaseTransitions"] = (transitions.unwrap_or_default() + 1).into();
+        lease["spec"]["holderIdentity"] = "elsewhere".into();
+        lease["spec"]["renewTime"] = format!("{:.6}", Timestamp::now()).into();
+        let replace = ["replace", "-f", "-"];
+        let text = lease.to_string();
+        self.cluster
+            .kubectl_with(reeve_real::ADMIN, &replace, &text)
+            .map(drop)
+    }
+
+    /// When a replica renewed the lease, or came to hold it, by the clock of the API
+    /// server.
+    pub(crate) fn renewals(&self, user: &str) -> Result<Vec<Timestamp>> {
+        let log = self.cluster.audit_log()?;
+        let renewals = log.iter().filter(|event| {
+            event["objectRef"]["resource"] == "leases"
+                && event["user"]["username"] == user
+                && event["verb"] == "update"
+                && event["responseStatus"]["code"] == 200
+        });
+        let times = renewals.filter_map(|event| event["requestReceivedTimestamp"].as_str());
+        let times: Result<Vec<Timestamp>, _> = times.map(str::parse).collect();
+        let mut times = times?;
+        times.sort();
+        Ok(times)
+    }
+
+    /// Edits all quotas by hand.
+    pub(crate) fn edit_all(&self) -> Result<()> {
+        PROFILES.iter().try_for_each(|profile| self.edit(profile))
     }
 
     /// Edits a quota by hand, which the leader puts right.
