@@ -1,15 +1,16 @@
 //! A way to the API server on which requests can be refused, as it does itself when it
-//! has too much to do. Unlike a proxy of connections it understands what is said, so the
-//! client speaks plain HTTP with it.
+//! has too much to do, or held back, to arrive late or more than once. Unlike a proxy of
+//! connections it understands what is said, so the client speaks plain HTTP with it.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -17,12 +18,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1 as client;
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use reeve_real::ControlPlane;
+use reeve_real::{ControlPlane, eventually};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -37,7 +38,7 @@ type Body = UnsyncBoxBody<Bytes, io::Error>;
 pub(crate) struct Gate {
     shared: Arc<Shared>,
     port: u16,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 struct Shared {
@@ -55,6 +56,16 @@ struct State {
     refused: Refused,
     /// Since when users wait and until when.
     waiting: HashMap<String, (Instant, Instant)>,
+    /// Requests to come that are held back, each by its method and path.
+    holding: Vec<(Method, String)>,
+    held: Vec<Held>,
+}
+
+/// A request that is held back. Whoever sent it hears nothing, and may be gone.
+pub(crate) struct Held {
+    request: Request<Bytes>,
+    /// Who waits for the answer.
+    sender: Option<oneshot::Sender<Response<Bytes>>>,
 }
 
 /// What was refused.
@@ -97,7 +108,7 @@ impl Gate {
         Ok(Self {
             shared,
             port,
-            _runtime: runtime,
+            runtime,
         })
     }
 
@@ -115,6 +126,45 @@ impl Gate {
     /// Breaks the connections that are open.
     pub(crate) fn reset(&self) {
         self.shared.connections.send_modify(|number| *number += 1);
+    }
+
+    /// Holds back the next request of this method and path.
+    pub(crate) fn hold(&self, method: Method, path: &str) {
+        self.shared.state().holding.push((method, path.to_owned()));
+    }
+
+    /// Waits until a request for this path is held back, and returns it.
+    pub(crate) fn held(&self, path: &str) -> Result<Held> {
+        eventually(&format!("a request for {path} is held back"), || {
+            let held = &mut self.shared.state().held;
+            let found = held.iter().position(|one| one.request.uri().path() == path);
+            found.map(|at| held.remove(at)).context("there is none")
+        })
+    }
+
+    /// Lets a request arrive that was held back, and returns the status of the answer.
+    /// Whoever sent it hears of it the first time.
+    pub(crate) fn deliver(&self, held: &mut Held) -> Result<StatusCode> {
+        let request = held.request.clone();
+        let response = self.runtime.block_on(async {
+            let response = pass_on(&self.shared, request.map(Full::new)).await?;
+            let (head, body) = response.into_parts();
+            let body = body.collect().await?.to_bytes();
+            anyhow::Ok(Response::from_parts(head, body))
+        })?;
+        let status = response.status();
+        if let Some(sender) = held.sender.take() {
+            // It may be gone.
+            let _ = sender.send(response);
+        }
+        Ok(status)
+    }
+
+    /// Nothing is held back, and nothing to come will be.
+    pub(crate) fn holds_nothing(&self) -> Result<()> {
+        let state = self.shared.state();
+        ensure!(state.holding.is_empty() && state.held.is_empty());
+        Ok(())
     }
 
     /// What has been refused so far.
@@ -151,6 +201,39 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Whether a request is to be held back. Questions are not.
+    fn holds(&self, request: &Request<Incoming>) -> bool {
+        let (method, uri) = (request.method(), request.uri());
+        if uri.query().is_some_and(|query| query.contains("dryRun=")) {
+            return false;
+        }
+        let holding = &mut self.state().holding;
+        let found = holding
+            .iter()
+            .position(|(one, path)| one == method && path == uri.path());
+        found.map(|at| holding.remove(at)).is_some()
+    }
+
+    /// Holds a request back, and answers it once it has arrived.
+    async fn hold(&self, request: Request<Incoming>) -> Result<Response<Body>, io::Error> {
+        let (head, body) = request.into_parts();
+        // All of it is on the way, whatever becomes of its sender.
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let (sender, answer) = oneshot::channel();
+        self.state().held.push(Held {
+            request: Request::from_parts(head, body),
+            sender: Some(sender),
+        });
+        let answer = answer.await.map_err(io::Error::other)?;
+        Ok(answer.map(|body| {
+            Full::new(body)
+                .map_err(|never| match never {})
+                .boxed_unsync()
+        }))
+    }
+}
+
 async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     while let Ok((stream, _)) = listener.accept().await {
         let shared = shared.clone();
@@ -182,6 +265,16 @@ async fn answer(
             .body(body.map_err(|never| match never {}).boxed_unsync())
             .map_err(io::Error::other);
     }
+    if shared.holds(&request) {
+        return shared.hold(request).await;
+    }
+    pass_on(&shared, request).await
+}
+
+async fn pass_on<B>(shared: &Shared, request: Request<B>) -> Result<Response<Body>, io::Error>
+where
+    B: hyper::body::Body<Data = Bytes, Error: Error + Send + Sync> + Send + 'static,
+{
     let stream = TcpStream::connect(shared.address).await?;
     stream.set_nodelay(true)?;
     let name = ServerName::from(shared.address.ip());
