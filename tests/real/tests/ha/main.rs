@@ -8,13 +8,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use reeve_real::{Ahead, Clocks};
 
 use stage::{LEASE, PROFILES, RETRY, Stage};
 
 /// A leader that is stopped in the midst of work, for longer than its lease, and
-/// goes on: everything that it had in hand is from before.
+/// goes on: everything that it had in hand is from before. The second time somebody has
+/// set its wall clock back meanwhile, to when its lease was young.
 #[test]
 fn a_leader_that_was_stopped_begins_nothing() -> Result<()> {
+    let clocks = Clocks::possible();
     let stage = Stage::new()?;
     let one = stage.start("one")?;
     stage.wait_until_leading(&one)?;
@@ -47,6 +50,13 @@ fn a_leader_that_was_stopped_begins_nothing() -> Result<()> {
         );
         ensure!(took < LEASE + 3 * RETRY + stage::TAKEOVER, "took {took:?}");
         sleep(Duration::from_secs(1));
+        if let Some(clocks) = clocks.filter(|_| round == 1) {
+            let ahead = Ahead {
+                wall: -7 * 3_600,
+                boot: 0,
+            };
+            stopped.agent.set_clocks(clocks, ahead)?;
+        }
         stopped.agent.signal("CONT")?;
         sleep(Duration::from_secs(2));
         stage.wait_until_following(stopped)?;
