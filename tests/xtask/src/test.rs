@@ -29,6 +29,7 @@ const LONGEST: &[&str] = &[
     "clients",
     "it",
     "faults",
+    "ha",
     "registry",
     "bad_input",
     "story",
