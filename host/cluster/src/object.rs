@@ -5,14 +5,15 @@ mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
-use reeve_core::{Digest, GroupVersionKind, ObjectReference};
+use reeve_core::{GroupVersionKind, ObjectReference};
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, LazyLock};
 use words::Words;
 
 /// An object: its JSON as it came, and the little of its metadata that is asked
@@ -32,6 +33,18 @@ pub struct Object {
 
 /// Where `kubectl apply` keeps what it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What marks are made with, each half by itself. They are drawn anew in each process, so
+/// that nobody foresees them; who may write the text has nothing to gain from two that have
+/// one mark but that the second is not taken up.
+static MARKS: LazyLock<[foldhash::quality::RandomState; 2]> = LazyLock::new(Default::default);
+
+/// What stands for a text, many times as quick as a digest would be. Components are long,
+/// and each change of their ConfigMap is looked at.
+fn mark(text: &str) -> String {
+    let [first, second] = MARKS.each_ref().map(|half| half.hash_one(text));
+    format!("{first:016x}{second:016x}")
+}
 
 /// Why bytes are no object.
 #[derive(Debug, thiserror::Error)]
@@ -270,23 +283,24 @@ impl Object {
         &self.json
     }
 
-    /// The same, with a digest in place of each value of `binaryData`, which may be most
+    /// The same, with a mark in place of each value of `binaryData`, which may be most
     /// of a ConfigMap, and of the copy that `kubectl apply` keeps of it all. It is of the
-    /// form that such values have, so that what is left is a ConfigMap as well.
+    /// form that such values have, so that what is left is a ConfigMap as well. Marks are
+    /// compared with those of the same process alone, and say whether a value has changed.
     pub(crate) fn without_payload(mut self) -> Self {
         let mut value = self.value();
         let Some(Value::Object(data)) = value.get_mut("binaryData") else {
             return self;
         };
-        let digest = |value: &mut Value| {
+        let shorten = |value: &mut Value| {
             if let Value::String(text) = value {
-                *text = Digest::of(text.as_bytes()).hex();
+                *text = mark(text);
             }
         };
-        data.values_mut().for_each(digest);
+        data.values_mut().for_each(shorten);
         let annotations = value.pointer_mut("/metadata/annotations");
         if let Some(copy) = annotations.and_then(|all| all.get_mut(LAST_APPLIED)) {
-            digest(copy);
+            shorten(copy);
         }
         self.json = value.to_string().into_boxed_str();
         self

@@ -656,23 +656,23 @@ async fn what_is_large_need_not_be_kept() {
         let found = snapshot.get_in(watch.spec(), Some("default"), "a");
         found.found().unwrap()
     };
-    let digest = |fixture: &Fixture| {
+    let mark = |fixture: &Fixture| {
         let object = kept(fixture, &slim);
         let value = object.value();
         assert_eq!(value["data"]["key"], "1");
         let read: k8s_openapi::api::core::v1::ConfigMap = serde_json::from_value(value).unwrap();
-        let digest = read.binary_data.unwrap()["plugin.wasm"].0.clone();
-        assert!(object.json().len() < 2_000 && digest.len() == 48);
-        digest
+        let mark = read.binary_data.unwrap()["plugin.wasm"].0.clone();
+        assert!(object.json().len() < 2_000 && mark.len() == 24);
+        mark
     };
-    let first = digest(&fixture);
+    let first = mark(&fixture);
     // Others see all of it.
     assert!(kept(&fixture, &whole).json().len() > 20_000);
     apply(&fixture.cluster, &put("BBBB")).await;
     fixture.next_changes(4).await;
-    let second = digest(&fixture);
+    let second = mark(&fixture);
     assert_ne!(first, second);
     apply(&fixture.cluster, &put("AAAA")).await;
     fixture.next_changes(2).await;
-    assert_eq!(digest(&fixture), first);
+    assert_eq!(mark(&fixture), first);
 }

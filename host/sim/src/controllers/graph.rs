@@ -3,8 +3,6 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::store::Change;
 
 /// An object among others.
@@ -70,11 +68,7 @@ impl Graph {
             }
             return;
         }
-        let owners = if object.is_owned() {
-            owners(&object.value())
-        } else {
-            Vec::new()
-        };
+        let owners = object.owners().to_vec();
         for owner in &owners {
             self.dependents
                 .entry(owner.clone())
@@ -109,15 +103,4 @@ impl Graph {
     pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Box<str>> {
         self.dependents.get(uid).into_iter().flatten()
     }
-}
-
-fn owners(object: &Value) -> Vec<Box<str>> {
-    let owners = object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array);
-    let uids = owners
-        .into_iter()
-        .flatten()
-        .filter_map(|owner| owner["uid"].as_str());
-    uids.map(Box::from).collect()
 }

@@ -18,7 +18,7 @@ pub(crate) struct Object {
     api_version: Box<str>,
     labels: Box<[(Box<str>, Box<str>)]>,
     terminating: bool,
-    owned: bool,
+    owners: Box<[Box<str>]>,
     json: Bytes,
     /// What was written, where it is shown otherwise.
     written: Option<Bytes>,
@@ -65,10 +65,7 @@ impl Object {
             terminating: value
                 .pointer("/metadata/deletionTimestamp")
                 .is_some_and(Value::is_string),
-            owned: value
-                .pointer("/metadata/ownerReferences")
-                .and_then(Value::as_array)
-                .is_some_and(|owners| !owners.is_empty()),
+            owners: owners(value),
             json,
             written: None,
         }
@@ -87,6 +84,7 @@ impl Object {
             uid: self.uid.clone(),
             api_version: self.api_version.clone(),
             labels: self.labels.clone(),
+            owners: self.owners.clone(),
             ..*self
         })
     }
@@ -138,9 +136,9 @@ impl Object {
         self.terminating
     }
 
-    /// Whether it names owners.
-    pub(crate) fn is_owned(&self) -> bool {
-        self.owned
+    /// The UIDs of the owners that it names.
+    pub(crate) fn owners(&self) -> &[Box<str>] {
+        &self.owners
     }
 
     /// The value of the label `key`.
@@ -206,6 +204,13 @@ fn compact(value: &Value) -> Bytes {
 
 fn boxed(value: Option<&Value>) -> Box<str> {
     value.and_then(Value::as_str).unwrap_or_default().into()
+}
+
+fn owners(value: &Value) -> Box<[Box<str>]> {
+    let owners = value.pointer("/metadata/ownerReferences");
+    let owners = owners.and_then(Value::as_array).into_iter().flatten();
+    let uids = owners.filter_map(|owner| owner["uid"].as_str());
+    uids.map(Box::from).collect()
 }
 
 fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
