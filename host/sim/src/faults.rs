@@ -185,8 +185,10 @@ impl Faults {
             }
             rule.struck += 1;
             match fault.effect {
-                // Nobody feels it before the watch breaks.
-                Effect::TruncatedWatch { .. } => strike.felt = Some(rule.felt.clone()),
+                // Nobody feels it before the watch breaks, or a write loses its answer.
+                Effect::TruncatedWatch { .. } | Effect::LostAnswer { .. } => {
+                    strike.felt = Some(rule.felt.clone())
+                }
                 _ => rule.felt.note(),
             }
             match fault.effect {

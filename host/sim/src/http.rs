@@ -24,7 +24,7 @@ use self::route::{ResourcePath, Route, Verb};
 use crate::access;
 use crate::counter;
 use crate::discovery;
-use crate::faults::{self, Asked, Outage, Outcome, Strike, Watcher, admin};
+use crate::faults::{self, Asked, Felt, Outage, Outcome, Strike, Watcher, admin};
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::rest;
@@ -299,7 +299,7 @@ async fn resource(
         warnings: Mutex::default(),
     };
     if let Some(Outcome::Lost(delay)) = strike.outcome {
-        return lose(call, verb, delay).await;
+        return lose(call, verb, delay, strike.felt).await;
     }
     let mut answer = rest::dispatch(verb, &call).await?;
     if let Some(Outcome::Truncated(after)) = strike.outcome {
@@ -313,7 +313,15 @@ async fn resource(
 
 /// Carries a request out, at once or later, and breaks its connection before the
 /// answer.
-async fn lose(call: rest::Call, verb: Verb, delay: Duration) -> Result<Answer, Failure> {
+async fn lose(
+    call: rest::Call,
+    verb: Verb,
+    delay: Duration,
+    felt: Option<Felt>,
+) -> Result<Answer, Failure> {
+    if let Some(felt) = felt {
+        felt.note();
+    }
     let carried_out = async move {
         faults::pause(delay).await;
         // Whatever comes of it, nobody hears of it.

@@ -344,7 +344,7 @@ fn struck(faults: &str, restart: bool, during: &str) {
             "      objects:\n        - {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: quotas, namespace: alice}}, spec: {{hard: {{pods: \"{pods}\"}}}}}}\n"
         )
     };
-    // Long enough for two requests that wait for a minute each.
+    // Long enough for a list and some watches, each of which is late.
     let restart = if restart {
         "  - restart: agent\n  - advance: 150s\n"
     } else {
@@ -361,13 +361,19 @@ fn struck(faults: &str, restart: bool, during: &str) {
 fn a_fault_that_strikes_nothing_is_a_failure() {
     let quiet = [
         // Nobody asks for them.
-        r#"["conflict: resource=limitranges"]"#,
+        (r#"["conflict: resource=limitranges"]"#, "conflict"),
         // Watches that are open already stay so.
-        r#"["truncated-watch: resource=profiles"]"#,
+        (
+            r#"["truncated-watch: resource=profiles"]"#,
+            "truncated-watch",
+        ),
         // The one before it answers every request.
-        r#"["unavailable: resource=resourcequotas", "conflict: resource=resourcequotas"]"#,
+        (
+            r#"["unavailable: resource=resourcequotas", "conflict: resource=resourcequotas"]"#,
+            "conflict",
+        ),
     ];
-    for faults in quiet {
+    for (faults, quiet) in quiet {
         let steps = format!(
             "steps:\n  - faults: {faults}\n  - label: {{object: Profile alice, labels: {{quotas.statcan.gc.ca/pods: \"7\"}}}}\n"
         );
@@ -375,7 +381,11 @@ fn a_fault_that_strikes_nothing_is_a_failure() {
             let report = Scenarios::with(&steps).run();
             let failure = &report.scenarios[0].failures[0];
             let text = &failure.message;
-            assert!(text.contains("has struck nothing"), "{faults}: {text}");
+            let expected = format!("the fault \"{quiet}: ");
+            assert!(
+                text.starts_with(&expected) && text.contains("has struck nothing"),
+                "{faults}: {text}"
+            );
         }
     }
 }
@@ -389,7 +399,7 @@ fn a_silent_watch_is_not_heard() {
 fn a_watch_that_breaks_is_opened_again() {
     // With nothing to read but what it says at its beginning, which comes too late.
     struck(
-        r#"["truncated-watch: resource=profiles", "latency: delay=1m, verb=list|watch, resource=profiles"]"#,
+        r#"["truncated-watch: resource=profiles", "latency: delay=8s, verb=list|watch, resource=profiles"]"#,
         true,
         "100",
     );
@@ -403,7 +413,7 @@ fn a_watch_that_breaks_is_opened_again() {
 #[test]
 fn a_version_that_is_too_old_is_left_behind() {
     struck(
-        r#"["truncated-watch: after=1s, resource=profiles", "expired: resource=profiles"]"#,
+        r#"["expired: resource=profiles, count=2", "truncated-watch: after=1s, resource=profiles"]"#,
         true,
         "7",
     );
