@@ -100,6 +100,7 @@ struct Target {
 fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
     let settings = Settings::of(config).or_terminal("the configuration")?;
     let environment = supervisor::environment(&primary.metadata);
+    let uid = primary.metadata.uid;
     let namespace = primary.metadata.namespace.unwrap_or_default();
     if !config.namespaces.contains(&namespace) {
         return Err(Failure::terminal(format!(
@@ -191,6 +192,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             let about = supervisor::About {
                 environment: &environment,
                 deployment: &id,
+                uid: &uid,
                 model: target.as_ref().ok().map(|target| &*target.model.id),
                 prediction_url,
             };

@@ -31,11 +31,10 @@ const SAME: [&str; 6] = [
     "to",
 ];
 
-/// Bytes of a message: the rest is in the status.
+/// Bytes of a message in JSON: the rest is in the status.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// Bytes of a fact, which the host keeps. Names and URLs that are longer than any that
-/// Kubernetes or DNS allow are left to the record alone.
+/// Bytes of a fact, which the host keeps. A URL of kilobytes is left to the record alone.
 const LONGEST_FACT: usize = 4 << 10;
 
 /// What has happened to a deployment.
@@ -57,6 +56,8 @@ enum Happened {
 pub(crate) struct About<'a> {
     pub(crate) environment: &'a str,
     pub(crate) deployment: &'a str,
+    /// Uid of the ModelDeployment.
+    pub(crate) uid: &'a str,
     pub(crate) model: Option<&'a str>,
     pub(crate) prediction_url: Option<String>,
 }
@@ -140,7 +141,10 @@ pub(crate) fn report(
     let number = known.map_or(0, number).saturating_add(1);
     // What was told of another deployment says nothing of this one.
     let of_this = |known: &&Value| {
-        known["environmentId"] == about.environment && known["deploymentId"] == about.deployment
+        known["environmentId"] == about.environment
+            && known["deploymentId"] == about.deployment
+            // Reports once had none.
+            && known["uid"].as_str().is_none_or(|uid| uid == about.uid)
     };
     let known = known.filter(of_this);
     let happened = happened(decision, known);
@@ -151,6 +155,7 @@ pub(crate) fn report(
     let mut told = json!({
         "environmentId": about.environment,
         "deploymentId": about.deployment,
+        "uid": about.uid,
         "happened": happened.name(),
         "event": word,
         "phase": decision.phase.name(),
@@ -193,8 +198,16 @@ fn to(report: &Report) -> String {
 }
 
 fn cut(message: &str) -> &str {
-    let end = message.floor_char_boundary(LONGEST_MESSAGE);
-    &message[..end]
+    let mut length = 0;
+    let end = message.char_indices().find(|(_, letter)| {
+        length += match letter {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..' ' => 6,
+            letter => letter.len_utf8(),
+        };
+        length > LONGEST_MESSAGE
+    });
+    end.map_or(message, |(end, _)| &message[..end])
 }
 
 /// What has happened since the supervisor was told something; nothing where it knows.

@@ -39,6 +39,7 @@ fn told(decision: &Decision, config: &Config, known: Option<&Value>) -> Option<V
     let about = About {
         environment: "env",
         deployment: "64f0",
+        uid: "uid-1",
         model: Some("m2"),
         prediction_url: None,
     };
@@ -52,6 +53,9 @@ fn words_that_change_are_no_news_and_are_not_too_many() {
     errored.message = "é".repeat(2000);
     let first = told(&errored, &config, None).unwrap();
     assert_eq!(first["message"].as_str().unwrap().len(), 1024);
+    errored.message = "\"\u{1b}".repeat(2000);
+    let escaped = told(&errored, &config, None).unwrap()["message"].to_string();
+    assert!((1010..=1026).contains(&escaped.len()), "{escaped}");
     errored.message = "1 of 3 servers".to_owned();
     errored.reason = "Other";
     assert_eq!(told(&errored, &config, Some(&first)), Some(first));
@@ -78,13 +82,22 @@ fn what_was_told_of_another_deployment_says_nothing_of_this_one() {
     let config = config();
     let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
     let mut other = told(&ready, &config, None).unwrap();
-    other["deploymentId"] = json!("other");
     other["happened"] = json!("healthDegraded");
+    let same = other.clone();
+    for (field, value) in [("deploymentId", "other"), ("uid", "of one before it")] {
+        other = same.clone();
+        other[field] = json!(value);
+        let now = told(&ready, &config, Some(&other)).unwrap();
+        assert_eq!(
+            (&now["happened"], &now["deploymentId"]),
+            (&json!("launchSucceeded"), &json!("64f0"))
+        );
+    }
+    // Reports once had no uid.
+    other = same;
+    other["uid"].take();
     let now = told(&ready, &config, Some(&other)).unwrap();
-    assert_eq!(
-        (&now["happened"], &now["deploymentId"]),
-        (&json!("launchSucceeded"), &json!("64f0"))
-    );
+    assert_eq!(now["happened"], "healthRestored");
 }
 
 #[test]
@@ -129,6 +142,7 @@ fn the_later_of_what_was_told_and_what_is_recorded_counts() {
         let about = About {
             environment: "env",
             deployment: "64f0",
+            uid: "uid-1",
             model: Some("m2"),
             prediction_url: None,
         };

@@ -1,9 +1,11 @@
 //! What a supervisor is told in the course of a life.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use reeve_sdk::prelude::*;
 
 use super::world::World;
-use super::{changed, config, run, spec};
+use super::{changed, config, find, run, spec};
 
 const URL: &str = "https://app.datarobot.com/api/v2/remoteEvents/";
 
@@ -140,4 +142,22 @@ fn nobody_is_told_of_what_was_made_by_hand_or_has_the_id_of_another() {
     world.specs_as_they_are("fraud", taken);
     assert_eq!(told(&world, before), [""; 0]);
     assert_eq!(world.told("fraud").0, "Errored");
+}
+
+#[test]
+fn what_was_told_counts_although_no_record_says_so() {
+    let mut world = World::new(reporting());
+    world.wants("churn", spec("m1", '1'));
+    let told = world.reports.last().unwrap();
+    let later = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+    let cx = Context::test().at(later).with_fact("report", told);
+    let outcome = run("churn", &spec("m1", '1'), &reporting(), cx).unwrap();
+    let objects = outcome.objects_json();
+    let record = find(&objects, "ConfigMap", "churn-builds").unwrap();
+    assert_eq!(record["data"]["report"], told.to_string());
+    for action in outcome.actions() {
+        let again: Json = Actuation::new(action, Verb::Apply).input().unwrap();
+        assert_eq!(again.0, *told);
+    }
+    assert!(!outcome.actions().is_empty());
 }
