@@ -52,7 +52,7 @@ impl Clocks {
     }
 
     /// Sets the clocks of a process, whatever they were before. It is stopped meanwhile;
-    /// one that was stopped before stays so.
+    /// one that was stopped before stays so, but for moments if it reads a clock just then.
     pub(crate) fn set(self, pid: u32, ahead: Ahead) -> Result<()> {
         set(pid, ahead)
     }
@@ -100,8 +100,8 @@ fn set(pid: u32, ahead: Ahead) -> Result<()> {
         "there is too little room in the vDSO: {function:?}"
     );
     stop_outside_of(pid, &page)?;
-    memory.seek(SeekFrom::Start(page.start + function.start))?;
-    let written = memory.write_all(&code);
+    let begin = SeekFrom::Start(page.start + function.start);
+    let written = memory.seek(begin).and_then(|_| memory.write_all(&code));
     if !was_stopped {
         signal(pid, "CONT")?;
     }
@@ -112,18 +112,30 @@ fn set(pid: u32, ahead: Ahead) -> Result<()> {
 fn stop_outside_of(pid: u32, range: &Range<u64>) -> Result<()> {
     for _ in 0..ATTEMPTS {
         signal(pid, "STOP")?;
-        let mut all = threads(pid)?;
-        while !all.iter().all(|thread| thread.stopped) {
-            thread::sleep(MOMENT);
-            all = threads(pid)?;
-        }
-        if !all.iter().any(|thread| range.contains(&thread.at)) {
+        let stopped = stopped(pid);
+        if let Ok(all) = &stopped
+            && !all.iter().any(|thread| range.contains(&thread.at))
+        {
             return Ok(());
         }
+        // Nobody is left waiting for it, whatever went wrong.
         signal(pid, "CONT")?;
+        stopped?;
         thread::sleep(MOMENT);
     }
     bail!("process {pid} asks the time without end")
+}
+
+/// The threads of a process that was told to stop, once they all have.
+fn stopped(pid: u32) -> Result<Vec<Thread>> {
+    for _ in 0..ATTEMPTS {
+        let all = threads(pid)?;
+        if all.iter().all(|thread| thread.stopped) {
+            return Ok(all);
+        }
+        thread::sleep(MOMENT);
+    }
+    bail!("process {pid} does not stop")
 }
 
 fn signal(pid: u32, signal: &str) -> Result<()> {
