@@ -122,7 +122,7 @@ fn run(command: Command) -> Result<ExitCode> {
             components::build_guests(&workspace)?;
             // The agent whose memory is measured is a process of its own.
             let mut build = workspace.program_build("reeve-bench");
-            let messages = process::messages(build.args(["--bin", "reeve", "--release"]))?;
+            let messages = process::messages(build.args(["--bin", "reeve", "--profile", "dist"]))?;
             let bench = executable_named(&messages, "reeve-bench")?;
             process::run(workspace.program(&bench).args(arguments)).map(|()| ExitCode::SUCCESS)
         }
