@@ -129,7 +129,7 @@ pub(crate) enum StageError {
      or no watch lasted until it was to break; let time pass, restart the agent, or correct \
      what it names"
 )]
-pub(crate) struct Unfelt(reeve_sim::Fault);
+pub(crate) struct Unfelt(Box<reeve_sim::Fault>);
 
 /// The agent did not come to rest.
 #[derive(Debug, thiserror::Error)]
@@ -508,7 +508,7 @@ impl World {
     /// Finds that a fault which is on has struck nothing so far.
     pub(crate) fn check_faults(&self) -> Result<(), Unfelt> {
         match self.server.faults().unfelt().into_iter().next() {
-            Some(fault) => Err(Unfelt(fault)),
+            Some(fault) => Err(Unfelt(Box::new(fault))),
             None => Ok(()),
         }
     }

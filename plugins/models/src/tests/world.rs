@@ -86,11 +86,15 @@ impl World {
         panic!("it does not settle");
     }
 
+    /// What the plugin is shown of all objects but the records of this name.
+    pub(super) fn shown_without(&self, record: &str) -> Context {
+        let objects = self.objects.values().map(|(object, _)| object);
+        let shown = objects.filter(|object| object["metadata"]["name"] != record);
+        shown.fold(Context::test(), Context::with_object)
+    }
+
     fn reconcile(&mut self, name: &str, spec: &Value) {
-        let mut cx = Context::test();
-        for (object, _) in self.objects.values() {
-            cx = cx.with_object(object);
-        }
+        let cx = self.shown_without("");
         let outcome = run(name, spec, &self.config, cx).unwrap();
         for event in outcome.events() {
             let text = format!("{}: {}", event.reason, event.message);
