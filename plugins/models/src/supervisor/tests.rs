@@ -36,6 +36,15 @@ fn decision(phase: Phase, health: Health, current: Option<&str>) -> Decision {
 
 /// The report of a decision, where this was told before.
 fn told(decision: &Decision, config: &Config, known: Option<&Value>) -> Option<Value> {
+    told_in(&Context::test(), decision, config, known)
+}
+
+fn told_in(
+    cx: &Context,
+    decision: &Decision,
+    config: &Config,
+    known: Option<&Value>,
+) -> Option<Value> {
     let about = About {
         environment: "env",
         deployment: "64f0",
@@ -43,7 +52,7 @@ fn told(decision: &Decision, config: &Config, known: Option<&Value>) -> Option<V
         model: Some("m2"),
         prediction_url: None,
     };
-    report(&about, decision, config, known, &Context::test())
+    report(&about, decision, config, known, cx)
 }
 
 #[test]
@@ -138,17 +147,8 @@ fn the_later_of_what_was_told_and_what_is_recorded_counts() {
     // A moment later, with a record that is behind, nothing is told twice.
     let later = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
     let now = Context::test().at(later);
-    let again = |known: Option<Value>| {
-        let about = About {
-            environment: "env",
-            deployment: "64f0",
-            uid: "uid-1",
-            model: Some("m2"),
-            prediction_url: None,
-        };
-        let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
-        report(&about, &ready, &config, known.as_ref(), &now)
-    };
+    let serving = decision(Phase::Ready, Health::Passing, Some("m1"));
+    let again = |known: Option<Value>| told_in(&now, &serving, &config, known.as_ref());
     assert_eq!(
         again(known(Some(pending), &told(&ready))),
         Some(ready.clone())
