@@ -13,8 +13,8 @@ use crate::run::FINALIZER_MANAGER;
 use crate::secrets;
 use reeve_api::{DeletionPolicy, Operation, Reason};
 use reeve_cluster::{
-    Apply, Cluster, Delete, Identity, List, ListError, Object, ReadError, ResolveError, Resource,
-    SetFinalizers, WriteError,
+    Apply, Cluster, Delete, Identity, List, ListError, Object, Preconditions, ReadError,
+    ResolveError, Resource, SetFinalizers, WriteError,
 };
 use reeve_core::ownership::{
     Owner, PLUGIN_LABEL, PRIMARY_ANNOTATION, contributor_prefix, field_manager, finalizers,
@@ -331,6 +331,7 @@ impl Remover {
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
                 body: &nothing,
+                onto: Preconditions::default(),
                 manager,
                 force: false,
                 strict: true,

@@ -15,7 +15,7 @@ use names::{Names, Writing};
 use parking_lot::Mutex;
 use reeve_api::{KeptSecret, PluginSpec, PluginStatus, UnitSpec, UnitStatus};
 use reeve_cluster::{
-    Apply, Cluster, Create, Delete, Event, EventKind, Recorder, Resource, WriteError,
+    Apply, Cluster, Create, Delete, Event, EventKind, Preconditions, Recorder, Resource, WriteError,
 };
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
@@ -600,6 +600,7 @@ impl Reporter {
             namespace: Some(&self.namespace),
             name,
             body,
+            onto: Preconditions::default(),
             manager: FIELD_MANAGER,
             force: true,
             strict: true,

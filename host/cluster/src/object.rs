@@ -78,12 +78,12 @@ pub struct Manager {
 /// One entry of `managedFields`. Not flattened, since that takes an entry apart twice.
 #[derive(Deserialize)]
 struct ManagedFields<'a> {
-    #[serde(default)]
-    manager: String,
-    #[serde(default)]
-    operation: String,
-    #[serde(default)]
-    subresource: String,
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
     #[serde(borrow, default, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
 }
@@ -112,7 +112,7 @@ struct Metadata<'a> {
     resource_version: Cow<'a, str>,
     generation: Option<i64>,
     #[serde(borrow, default)]
-    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+    labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
     #[serde(borrow, default)]
     owner_references: Option<Vec<OwnerReference<'a>>>,
     #[serde(borrow)]
@@ -120,6 +120,10 @@ struct Metadata<'a> {
     #[serde(borrow)]
     managed_fields: Option<&'a RawValue>,
 }
+
+/// Text that is borrowed where it can be. A plain `Cow` within another type never is.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct OwnerReference<'a> {
@@ -160,7 +164,7 @@ impl Object {
             words: Words::new(
                 names,
                 owners.map(|owner| &*owner.uid),
-                labels.map(|(key, value)| (&**key, &**value)),
+                labels.map(|(key, value)| (&*key.0, &*value.0)),
             ),
             json: cut_managed_fields(json, metadata.managed_fields, typed),
             managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
@@ -332,19 +336,27 @@ impl Object {
     /// The fields (`fieldsV1`) that a manager owns by server-side apply to the
     /// object itself. None when it owns none.
     pub fn manager_fields(&self, manager: &str) -> Option<Value> {
-        let entry = self.entries().into_iter().find(|entry| {
+        self.fields_of(manager).map(|(fields, _)| fields)
+    }
+
+    /// As [`Object::manager_fields`], with whether nobody else owns fields, and the
+    /// manager none in another way.
+    pub fn fields_of(&self, manager: &str) -> Option<(Value, bool)> {
+        let entries = self.entries();
+        let entry = entries.iter().find(|entry| {
             entry.manager == manager && entry.operation == "Apply" && entry.subresource.is_empty()
         })?;
-        serde_json::from_str(entry.fields?.get()).ok()
+        let fields = serde_json::from_str(entry.fields?.get()).ok()?;
+        Some((fields, entries.len() == 1))
     }
 
     /// Everybody who owns fields.
     pub fn managers(&self) -> Vec<Manager> {
         let entries = self.entries().into_iter();
         let managers = entries.map(|entry| Manager {
-            manager: entry.manager,
-            operation: entry.operation,
-            subresource: entry.subresource,
+            manager: entry.manager.into_owned(),
+            operation: entry.operation.into_owned(),
+            subresource: entry.subresource.into_owned(),
         });
         managers.collect()
     }

@@ -29,6 +29,9 @@ pub enum TransportError {
     /// with characters that no header may have.
     #[error("cannot form the request")]
     Form(#[source] http::Error),
+    /// What was to be sent could not be written down.
+    #[error("cannot write the body of the request")]
+    Body(#[source] serde_json::Error),
     /// Connecting, authenticating or sending failed.
     #[error("cannot reach the api server")]
     Send(#[source] Box<kube::Error>),
@@ -50,7 +53,7 @@ impl TransportError {
     /// Whether the API server may have had the request all the same.
     pub(crate) fn may_have_arrived(&self) -> bool {
         match self {
-            Self::Form(_) | Self::NotLeader(_) => false,
+            Self::Form(_) | Self::Body(_) | Self::NotLeader(_) => false,
             Self::Send(error) => !never_sent(error),
             Self::Receive(_) | Self::TimedOut(_) => true,
             // Nobody waits for it any more: whoever leads next looks at everything anew.

@@ -5,19 +5,22 @@ mod error;
 mod finalizers;
 mod managers;
 mod metadata;
+mod preconditions;
 pub(crate) mod refusal;
 
 pub use create::Create;
 pub use error::WriteError;
 pub use finalizers::SetFinalizers;
 pub use managers::SetManagers;
+pub use preconditions::Preconditions;
 
 use crate::cluster::Cluster;
 use crate::identity::Identity;
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::transport::Call;
+use crate::transport::{Call, TransportError};
 use http::Method;
+use preconditions::sent;
 use refusal::Attempt;
 use serde_json::Value;
 
@@ -35,8 +38,11 @@ pub struct Apply<'a> {
     pub name: &'a str,
     /// What is applied: all fields that the manager shall own, with `apiVersion`
     /// and `kind`. A `metadata.uid` or `metadata.resourceVersion` in it is a
-    /// precondition.
+    /// precondition, too.
     pub body: &'a Value,
+    /// Which object is meant; any other is left as it is
+    /// ([`WriteError::Precondition`]).
+    pub onto: Preconditions<'a>,
     /// Field manager.
     pub manager: &'a str,
     /// Takes fields from other managers. Without it their fields are a
@@ -97,9 +103,9 @@ impl Cluster {
         if request.dry_run {
             call = call.query("dryRun", "All").unfenced();
         }
-        let call = call
-            .body(APPLY_PATCH, request.body.to_string().into_bytes())
-            .impersonate(request.identity);
+        let bytes = sent(request.body, request.onto)
+            .map_err(|error| attempt.failed(TransportError::Body(error).into()))?;
+        let call = call.body(APPLY_PATCH, bytes).impersonate(request.identity);
         let body = self.call(call).await.map_err(|e| attempt.failed(e))?;
         Object::parse(request.resource, &body).map_err(|source| WriteError::Malformed {
             reference: attempt.reference(),

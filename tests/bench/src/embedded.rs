@@ -8,7 +8,7 @@ use crate::world::list;
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{Api, ListParams, PostParams};
 use reeve_agent::AgentConfig;
-use reeve_cluster::{Apply, Cluster, Resource};
+use reeve_cluster::{Apply, Cluster, Preconditions, Resource};
 use reeve_core::GroupVersionKind;
 use reeve_real::ControlPlane;
 use reeve_sim::{Config, Server};
@@ -166,6 +166,7 @@ async fn apply(
             namespace,
             name,
             body: object,
+            onto: Preconditions::default(),
             manager: "bench",
             force: true,
             strict: true,

@@ -6,7 +6,7 @@ use crate::process::client;
 use crate::setup::{control_plane, spread};
 use crate::world::{AGENT, apply};
 use anyhow::Result;
-use reeve_cluster::{Apply, Cluster, Identity, Resource};
+use reeve_cluster::{Apply, Cluster, Identity, Preconditions, Resource};
 use reeve_core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -77,6 +77,7 @@ async fn send(cluster: &Cluster, identity: Option<Identity>, turn: usize) -> Res
                 namespace: Some(NAMESPACE),
                 name: &name,
                 body: &body,
+                onto: Preconditions::default(),
                 manager: "bench",
                 force: false,
                 strict: true,

@@ -14,7 +14,7 @@ use crate::secrets::{entries_of, resource};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reeve_api::Reason;
-use reeve_cluster::{Apply, Cluster, Create, Object, WriteError};
+use reeve_cluster::{Apply, Cluster, Create, Object, Preconditions, WriteError};
 use reeve_core::UnitKey;
 use reeve_core::outcome::{GeneratedSecret, SecretPart};
 use reeve_outside::Secret;
@@ -133,6 +133,7 @@ impl Keeper<'_> {
             namespace: Some(&wanted.namespace),
             name: &wanted.secret,
             body: &body,
+            onto: Preconditions::default(),
             manager: &self.active.field_manager,
             force: true,
             strict: true,

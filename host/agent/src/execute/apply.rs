@@ -4,7 +4,7 @@ use super::{Contested, Executor, Mark, Work, contributed, undeclared, write_prob
 use crate::active::Active;
 use crate::metrics::{Verb, WriteResult};
 use crate::problem::Problem;
-use reeve_cluster::{Apply, Object, Resource, SetManagers, WriteError};
+use reeve_cluster::{Apply, Object, Preconditions, Resource, SetManagers, WriteError};
 use reeve_core::ObjectReference;
 use reeve_core::ownership::APPLIED_ANNOTATION;
 use reeve_core::plan::{ApplyReason, Wanted, handover, replaced, taken};
@@ -163,10 +163,10 @@ impl Executor {
         onto: Onto<'_>,
         force: bool,
     ) -> Result<Object, WriteError> {
-        let body = onto.body(one);
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
-        self.send_body(active, resource, reference, &body, manager, force)
+        let (body, onto) = (&one.stamped.body, onto.preconditions());
+        self.send_body(active, resource, reference, (body, onto), manager, force)
             .await
     }
 
@@ -175,7 +175,7 @@ impl Executor {
         active: &Active,
         resource: &Resource,
         reference: &ObjectReference,
-        body: &Value,
+        (body, onto): (&Value, Preconditions<'_>),
         manager: &str,
         force: bool,
     ) -> Result<Object, WriteError> {
@@ -184,6 +184,7 @@ impl Executor {
             namespace: reference.namespace.as_deref(),
             name: &reference.name,
             body,
+            onto,
             manager,
             force,
             strict: is_strict(body),
@@ -237,7 +238,8 @@ impl Executor {
             "kind": reference.kind.kind,
             "metadata": metadata,
         });
-        self.send_body(active, live.resource(), reference, &nothing, manager, false)
+        let body = (&nothing, Preconditions::default());
+        self.send_body(active, live.resource(), reference, body, manager, false)
             .await
             .map_err(|error| write_problem(reference, &error))
     }
@@ -271,29 +273,19 @@ pub(super) enum Onto<'a> {
 }
 
 impl<'a> Onto<'a> {
-    /// What is sent of an object that is meant for this.
-    pub(super) fn body(self, one: &Wanted) -> Value {
-        let mut body = one.stamped.body.clone();
-        if let Some(metadata) = body["metadata"].as_object_mut() {
-            for (field, value) in self.preconditions() {
-                metadata.insert(field.to_owned(), json!(value));
-            }
-        }
-        body
-    }
-
-    /// The fields of `metadata` that say so to the API server, and their values.
-    fn preconditions(self) -> Vec<(&'static str, &'a str)> {
-        match self {
+    /// How the API server is told so.
+    pub(super) fn preconditions(self) -> Preconditions<'a> {
+        let (uid, resource_version) = match self {
             // An apply has no way to say "only create", but the version that it names
             // must be the live one, and where there is none it is not looked at. No
             // object has version 1: that is etcd's revision before the first write.
-            Self::Nothing => vec![("resourceVersion", "1")],
-            Self::Uid(uid) => vec![("uid", uid)],
-            Self::Version(object) => vec![
-                ("uid", object.uid()),
-                ("resourceVersion", object.resource_version()),
-            ],
+            Self::Nothing => (None, Some("1")),
+            Self::Uid(uid) => (Some(uid), None),
+            Self::Version(object) => (Some(object.uid()), Some(object.resource_version())),
+        };
+        Preconditions {
+            uid,
+            resource_version,
         }
     }
 }

@@ -4,11 +4,10 @@ use super::{Contested, Executor, Work, undeclared, write_problem};
 use crate::active::Active;
 use crate::problem::Problem;
 use reeve_api::Reason;
-use reeve_cluster::Object;
+use reeve_cluster::{Object, Preconditions};
 use reeve_core::ObjectReference;
 use reeve_core::ownership::contributor;
 use reeve_core::plan::{Wanted, taken};
-use serde_json::json;
 use std::sync::Arc;
 
 impl Executor {
@@ -34,18 +33,15 @@ impl Executor {
         let fields = taken(&live.whole(), &one.stamped.body, &manager);
         self.note_overwrite(work, &live, &fields, &[]).await?;
         let force = fields.iter().any(|field| field.overwrites);
-        let mut body = one.stamped.body.clone();
-        if let Some(metadata) = body["metadata"].as_object_mut() {
+        let onto = Preconditions {
             // An apply with a uid makes no object.
-            metadata.insert("uid".to_owned(), json!(uid));
+            uid: Some(uid),
             // What is forced is what was looked at.
-            if force {
-                let version = json!(live.resource_version());
-                metadata.insert("resourceVersion".to_owned(), version);
-            }
-        }
+            resource_version: force.then_some(live.resource_version()),
+        };
+        let body = (&one.stamped.body, onto);
         let applied = self
-            .send_body(work.active, resource, reference, &body, &manager, force)
+            .send_body(work.active, resource, reference, body, &manager, force)
             .await
             .map_err(|error| write_problem(reference, &error))?;
         tracing::info!(object = %reference, "contributed");

@@ -7,7 +7,7 @@ use crate::journal::Deed;
 use crate::metrics::Verb;
 use crate::problem::{Problem, chain};
 use reeve_api::{Operation, Reason};
-use reeve_cluster::{Apply, Delete, Deletion, Object, Resource, WriteError};
+use reeve_cluster::{Apply, Delete, Deletion, Object, Preconditions, Resource, WriteError};
 use reeve_core::Digest;
 use reeve_core::plan::{Recreation, Wanted, recreation};
 use reeve_core::waves::Propagation;
@@ -133,6 +133,7 @@ impl Executor {
                 namespace: reference.namespace.as_deref(),
                 name: &name,
                 body: &body,
+                onto: Preconditions::default(),
                 manager: &work.active.field_manager,
                 force: false,
                 strict: is_strict(&body),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use reeve_agent::delivery;
 use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
-use reeve_cluster::{Apply, Cluster, ResolveError};
+use reeve_cluster::{Apply, Cluster, Preconditions, ResolveError};
 use reeve_core::GroupVersionKind;
 use reeve_engine::Engine;
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ impl Installer {
                 namespace: text("/metadata/namespace"),
                 name,
                 body: object,
+                onto: Preconditions::default(),
                 manager: "reeve-dev",
                 force: true,
                 strict: true,

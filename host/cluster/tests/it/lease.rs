@@ -6,7 +6,7 @@ use reeve_cluster::lease::TokioClock;
 use reeve_cluster::transport::TransportError;
 use reeve_cluster::{
     AccessCheck, Apply, Cluster, Create, Delete, Elector, ElectorSettings, Event, EventKind, Fence,
-    Identity, LeaseName, LeaseTiming, Recorder, Resource, Role, WriteError,
+    Identity, LeaseName, LeaseTiming, Preconditions, Recorder, Resource, Role, WriteError,
 };
 use reeve_core::GroupVersionKind;
 use reeve_core::waves::Propagation;
@@ -208,6 +208,7 @@ async fn a_follower_sends_no_write_whichever_it_is() {
         namespace: Some("default"),
         name: "one",
         body: &body,
+        onto: Preconditions::default(),
         manager: "reeve/one",
         force: true,
         strict: true,
@@ -298,6 +299,7 @@ async fn a_write_without_an_answer_is_given_up_with_the_lease() {
         namespace: Some("default"),
         name: "one",
         body: &body,
+        onto: Preconditions::default(),
         manager: "reeve/one",
         force: true,
         strict: true,

@@ -1,6 +1,6 @@
 //! What the tests against the in-process API server share.
 
-use reeve_cluster::{Apply, Cluster, Object, Resource, WriteError};
+use reeve_cluster::{Apply, Cluster, Object, Preconditions, Resource, WriteError};
 use reeve_core::GroupVersionKind;
 use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
@@ -52,6 +52,7 @@ pub(crate) async fn apply_as(
             namespace: body["metadata"]["namespace"].as_str(),
             name: body["metadata"]["name"].as_str().unwrap(),
             body,
+            onto: Preconditions::default(),
             manager: "test",
             force: true,
             strict: true,

@@ -2,8 +2,8 @@
 
 use crate::support::{apply, config_map, config_maps, grant, server};
 use reeve_cluster::{
-    AccessCheck, Apply, Cluster, Delete, Deletion, Event, EventKind, Identity, Recorded, Recorder,
-    ResolveError, Resource, WriteError, review::REVIEW_TTL,
+    AccessCheck, Apply, Cluster, Delete, Deletion, Event, EventKind, Identity, Preconditions,
+    Recorded, Recorder, ResolveError, Resource, WriteError, review::REVIEW_TTL,
 };
 use reeve_core::GroupVersionKind;
 use reeve_core::waves::Propagation;
@@ -17,6 +17,7 @@ fn request<'a>(resource: &'a Resource, body: &'a serde_json::Value) -> Apply<'a>
         namespace: body["metadata"]["namespace"].as_str(),
         name: body["metadata"]["name"].as_str().unwrap(),
         body,
+        onto: Preconditions::default(),
         manager: "reeve/one",
         force: false,
         strict: true,

@@ -2,7 +2,7 @@
 
 use super::NAMESPACE;
 use anyhow::{Context as _, Result};
-use reeve_cluster::{Apply, Cluster, Identity};
+use reeve_cluster::{Apply, Cluster, Identity, Preconditions};
 use reeve_core::ownership::field_manager;
 use reeve_core::{GroupVersionKind, ObjectReference};
 use serde_json::Value;
@@ -35,6 +35,7 @@ impl Wanted {
                 namespace: self.reference.namespace.as_deref(),
                 name: &self.reference.name,
                 body: &self.body,
+                onto: Preconditions::default(),
                 manager: &field_manager(&self.plugin),
                 force: false,
                 strict: true,
@@ -80,6 +81,7 @@ pub(crate) async fn apply(admin: &Cluster, object: &Value) -> Result<()> {
             namespace: reference.namespace.as_deref(),
             name: &reference.name,
             body: object,
+            onto: Preconditions::default(),
             manager: "bench",
             force: true,
             strict: true,

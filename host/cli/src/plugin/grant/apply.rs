@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::ApiResource;
-use reeve_cluster::{Apply, Cluster, ResolveError, Resource};
+use reeve_cluster::{Apply, Cluster, Preconditions, ResolveError, Resource};
 use reeve_core::grant::{ACCOUNT_ANNOTATION, GRANT_LABEL, GRANT_NAMESPACE_LABEL, Grantee};
 use reeve_core::ownership::plugin_label;
 use reeve_core::{GroupVersionKind, ObjectReference};
@@ -58,6 +58,7 @@ pub(super) async fn apply(
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
                 body: object,
+                onto: Preconditions::default(),
                 manager: MANAGER,
                 force: true,
                 strict: true,
