@@ -48,19 +48,22 @@ impl Digest {
 
     /// The 64 hexadecimal digits alone.
     pub fn hex(&self) -> String {
-        let mut text = String::with_capacity(2 * self.0.len());
-        for byte in self.0 {
-            for digit in [byte >> 4, byte & 0xf] {
-                text.push(char::from(HEX[usize::from(digit)]));
-            }
-        }
-        text
+        self.digits(2 * self.0.len())
     }
 
     /// The first ten hexadecimal digits: enough for people and for labels whose
     /// collisions are detected elsewhere.
     pub fn short(&self) -> String {
-        self.hex()[..10].to_owned()
+        self.digits(10)
+    }
+
+    /// The first so many hexadecimal digits.
+    pub(crate) fn digits(&self, count: usize) -> String {
+        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        let digits = digits.map(|digit| char::from(HEX[usize::from(digit)]));
+        let mut text = String::with_capacity(count);
+        text.extend(digits.take(count));
+        text
     }
 }
 

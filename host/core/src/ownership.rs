@@ -154,7 +154,7 @@ pub fn plugin_label(plugin: &str) -> String {
 /// Value of [`UNIT_LABEL`] for a unit: 80 bits of a hash. Should two units of a
 /// plugin ever meet in it, [`PRIMARY_ANNOTATION`] still tells them apart.
 pub fn unit_label(unit: &UnitKey) -> String {
-    Digest::of(unit.id().as_bytes()).hex()[..UNIT_LABEL_LENGTH].to_owned()
+    Digest::of(unit.id().as_bytes()).digits(UNIT_LABEL_LENGTH)
 }
 
 /// Selector of all that a plugin owns.

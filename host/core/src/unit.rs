@@ -29,10 +29,8 @@ impl UnitKey {
     pub fn id(&self) -> String {
         let kind = &self.primary.kind;
         let namespace = self.primary.namespace.as_deref().unwrap_or("");
-        format!(
-            "{}.{}/{}/{}",
-            kind.kind, kind.group, namespace, self.primary.name
-        )
+        let name = &self.primary.name;
+        [&kind.kind, ".", &kind.group, "/", namespace, "/", name].concat()
     }
 }
 

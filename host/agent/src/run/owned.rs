@@ -14,10 +14,10 @@ const PHANTOM: &str = "f:";
 /// The fields of an object that a manager owns by apply (`fieldsV1`), those maps
 /// marked as taken apart of which it has lost everything.
 pub(super) fn owned_fields(object: &Object, manager: &str) -> Option<Value> {
-    let mut ours = object.manager_fields(manager)?;
+    let (mut ours, alone) = object.fields_of(manager)?;
     // Parsing what others own is dear. Where nobody else has fields and no map of ours is
     // empty, there is nothing to tell apart.
-    let shared = object.managers().len() > 1 || may_have_emptied(&ours, object.json());
+    let shared = !alone || may_have_emptied(&ours, object.json());
     if shared && has_bare(&ours) {
         let entries: Vec<Value> = object
             .managed_fields()
