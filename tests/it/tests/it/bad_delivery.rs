@@ -75,7 +75,7 @@ async fn a_component_under_another_key() {
             "quotas.wasm.gz",
             "--from-file=plugin.wasm.gz=quotas.wasm.gz",
         ),
-        ("component", "--from-file=plugin.wasm`"),
+        ("component", "--from-file=plugin.wasm --dry-run"),
     ] {
         let unread = format!("nobody reads \"{key}\"");
         let texts = ["ConfigMap bad has no component", &unread, file];
