@@ -171,4 +171,14 @@ async fn what_a_plugin_needs_of_the_outside_is_shown_with_its_grants() {
     let said = desk.reeve("plugin grant envoy --apply").await;
     let gone = "deleted: Role databases/reeve-plugin-reeve-system.envoy-outside, which is no longer asked for\n";
     assert!(said.out.contains(gone), "{}", said.out);
+    // Nor does an account lose what it had without a word.
+    let said = desk
+        .reeve("plugin grant envoy --apply --service-account other")
+        .await;
+    let lost = format!(", which no longer binds ServiceAccount {NAMESPACE}/envoy\n");
+    assert!(said.out.contains(&lost), "{said:?}");
+    let said = desk
+        .reeve("plugin grant envoy --apply --service-account other")
+        .await;
+    assert!(!said.out.contains("no longer binds"), "{said:?}");
 }

@@ -52,10 +52,15 @@ pub(super) async fn apply(
     let mut kept = BTreeSet::new();
     for object in policies.into_iter().chain(others) {
         let (resource, reference) = reference(cluster, object).await?;
+        let namespace = reference.namespace.as_deref();
+        let before = match object.get("subjects") {
+            Some(_) => cluster.get(&resource, namespace, &reference.name).await?,
+            None => None,
+        };
         cluster
             .apply(Apply {
                 resource: &resource,
-                namespace: reference.namespace.as_deref(),
+                namespace,
                 name: &reference.name,
                 body: object,
                 onto: Preconditions::default(),
@@ -67,7 +72,11 @@ pub(super) async fn apply(
             })
             .await
             .with_context(|| format!("cannot apply {reference}"))?;
-        done.push(format!("applied: {reference}"));
+        let before = before.map(|before| before.value());
+        done.push(format!(
+            "applied: {reference}{}",
+            unbound(before.as_ref(), object)
+        ));
         kept.insert(reference);
     }
     for (group, version, kind) in KINDS {
@@ -87,6 +96,32 @@ pub(super) async fn apply(
         }
     }
     Ok(done)
+}
+
+/// Whom a binding bound before it was applied, and does not bind now, in words. The
+/// subjects of a binding are one list, so that what is applied takes the place of all.
+fn unbound(before: Option<&Value>, applied: &Value) -> String {
+    let subjects = |binding: &Value| -> Vec<Value> {
+        let subjects = binding["subjects"].as_array();
+        subjects.cloned().unwrap_or_default()
+    };
+    let text = |subject: &Value, field: &str| subject[field].as_str().map(str::to_owned);
+    let key = |subject: &Value| ["kind", "namespace", "name"].map(|field| text(subject, field));
+    let bound: BTreeSet<_> = subjects(applied).iter().map(key).collect();
+    let lost = before.map(subjects).unwrap_or_default();
+    let lost = lost.iter().map(key).filter(|key| !bound.contains(key));
+    let names = lost.map(|key| {
+        let [kind, namespace, name] = key.map(Option::unwrap_or_default);
+        match namespace.as_str() {
+            "" => format!("{kind} {name}"),
+            _ => format!("{kind} {namespace}/{name}"),
+        }
+    });
+    let names: Vec<String> = names.collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(", which no longer binds {}", names.join(", ")),
+    }
 }
 
 /// An account that is another plugin's is not taken.
@@ -163,5 +198,34 @@ fn api(client: &kube::Client, resource: &Resource, namespace: Option<&str>) -> A
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &api_resource),
         None => Api::all_with(client.clone(), &api_resource),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn whoever_loses_a_binding_is_named() {
+        let account = |namespace: &str, name: &str| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name});
+        let user = json!({"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"});
+        let binding = |subjects: &[Value]| json!({"subjects": subjects});
+        let ours = binding(&[account("a", "quotas")]);
+        for (before, expected) in [
+            (None, ""),
+            (Some(json!({})), ""),
+            (Some(ours.clone()), ""),
+            (
+                Some(binding(&[
+                    account("b", "quotas"),
+                    account("a", "quotas"),
+                    user,
+                ])),
+                ", which no longer binds ServiceAccount b/quotas, User eve",
+            ),
+        ] {
+            assert_eq!(unbound(before.as_ref(), &ours), expected, "{before:?}");
+        }
     }
 }
