@@ -5,21 +5,13 @@
 //! for an epoch at a time; on its own threads the kernel shares the processors
 //! fairly, and gives them first to whoever has used them least. A plugin has few of
 //! these threads at once, so that one cannot have most of them.
-//!
-//! To change threads costs as much as a short call. So a plugin whose calls are short
-//! makes one at a time where it is asked, and is taken at its word for one epoch: a call
-//! that takes longer goes on on a thread, and many short ones have to follow before the
-//! next is made in place.
 
 use parking_lot::Mutex;
 use reeve_engine::{Called, Fault};
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -28,14 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// For how long a thread goes on with calls of one plugin before another may have it, so
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
-
-/// A call that computes for less than this is short. Most take a tenth of it; to change
-/// threads twice takes as much as some of them.
-const SHORT: Duration = Duration::from_millis(1);
-
-/// Short calls that have to follow on one that was not, before one is made in place again:
-/// whoever alternates holds up the runtime for an epoch in so many calls.
-const SHORT_CALLS: usize = 100;
 
 /// Threads for guests. Clones share them.
 #[derive(Clone, Debug)]
@@ -55,10 +39,6 @@ pub struct PluginThreads {
 struct Lane {
     threads: usize,
     state: Mutex<LaneState>,
-    /// Whether a call is being made in place.
-    in_place: AtomicBool,
-    /// How many short calls there have to be before one is made in place.
-    wary: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -73,9 +53,6 @@ static PROCESSORS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
 type Call = Box<dyn FnOnce() + Send>;
-
-/// The one call of a lane that is made where it was asked for.
-struct InPlace<'a>(&'a Lane);
 
 /// One thread's turn at a lane, which then counts as served by it.
 struct Turn {
@@ -115,42 +92,20 @@ impl GuestThreads {
             lane: Arc::new(Lane {
                 threads: self.for_each,
                 state: Mutex::default(),
-                in_place: AtomicBool::new(false),
-                wary: AtomicUsize::new(0),
             }),
         }
     }
 }
 
 impl PluginThreads {
-    /// Runs a call of a guest: in place for the first epoch, where the calls before it
-    /// were short and none is in place just now, and otherwise on one of the threads,
-    /// once one is free. A runtime's paused clock stays where it is meanwhile. The guest
-    /// ends when the future is dropped.
+    /// Runs a call of a guest on one of the threads, once one is free. A runtime's
+    /// paused clock stays where it is meanwhile. The guest ends when the future is
+    /// dropped.
     ///
     /// # Errors
     ///
     /// What the call itself ends with. When the call panics, so does this.
     pub async fn run<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
-    ) -> Result<Called<T>, Fault> {
-        let mut call = Box::pin(call);
-        // Until the call has ended, nobody knows whether it is short.
-        let in_place = self.lane.in_place();
-        let first = match in_place {
-            Some(_) => poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await,
-            None => Poll::Pending,
-        };
-        let called = match first {
-            Poll::Ready(called) => called,
-            Poll::Pending => self.run_on_thread(call).await,
-        };
-        self.lane.note(&called);
-        called
-    }
-
-    async fn run_on_thread<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
     ) -> Result<Called<T>, Fault> {
@@ -211,30 +166,6 @@ fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermi
 }
 
 impl Lane {
-    /// The right to make a call in place, if the lane may have it now.
-    fn in_place(&self) -> Option<InPlace<'_>> {
-        let trusted = self.wary.load(Ordering::Relaxed) == 0;
-        let free = trusted && !self.in_place.swap(true, Ordering::Acquire);
-        free.then_some(InPlace(self))
-    }
-
-    /// Takes in how long a call has computed.
-    fn note<T>(&self, called: &Result<Called<T>, Fault>) {
-        let usage = match called {
-            Ok(called) => &called.usage,
-            Err(fault) => &fault.usage,
-        };
-        if usage.run_time >= SHORT {
-            self.wary.store(SHORT_CALLS, Ordering::Relaxed);
-            return;
-        }
-        // Should two meet here, one of them does not count.
-        let wary = self.wary.load(Ordering::Relaxed);
-        if wary > 0 {
-            self.wary.store(wary - 1, Ordering::Relaxed);
-        }
-    }
-
     /// Adds a call. Returns a turn for one more thread, if the lane may have it.
     fn put(self: &Arc<Self>, call: Call) -> Option<Turn> {
         let mut state = self.state.lock();
@@ -269,12 +200,6 @@ impl Turn {
     }
 }
 
-impl Drop for InPlace<'_> {
-    fn drop(&mut self) {
-        self.0.in_place.store(false, Ordering::Release);
-    }
-}
-
 impl Drop for Turn {
     /// The runtime may end before the turn comes.
     fn drop(&mut self) {
@@ -302,107 +227,12 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn called(value: u32) -> Result<Called<u32>, Fault> {
-        ended_after(Duration::ZERO, value)
-    }
-
-    /// What a call ends with that has computed for so long.
-    fn ended_after<T>(run_time: Duration, value: T) -> Result<Called<T>, Fault> {
         Ok(Called {
             value,
             logs: Vec::new(),
             logs_dropped: false,
-            usage: Usage {
-                run_time,
-                ..Usage::default()
-            },
+            usage: Usage::default(),
         })
-    }
-
-    /// A call that computes for so long, and tells where it has begun and ended. It
-    /// yields as a guest does at the end of an epoch.
-    async fn call(run_time: Duration) -> Result<Called<[bool; 2]>, Fault> {
-        let here = || thread::current().name() == Some(RUNTIME);
-        let began = here();
-        if run_time >= SHORT {
-            tokio::task::yield_now().await;
-        }
-        ended_after(run_time, [began, here()])
-    }
-
-    /// Name of the thread of a runtime that has one.
-    const RUNTIME: &str = "the runtime";
-
-    /// Runs a test on a thread of this name.
-    fn on_one_thread(test: impl AsyncFnOnce(PluginThreads) + Send + 'static) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let test = move || runtime.block_on(test(GuestThreads::new(2, 2).of_plugin()));
-        let thread = thread::Builder::new().name(RUNTIME.to_owned());
-        thread.spawn(test).unwrap().join().unwrap();
-    }
-
-    #[test]
-    fn short_calls_are_made_in_place() {
-        on_one_thread(async |threads| {
-            for _ in 0..3 {
-                let called = threads.run(call(Duration::ZERO)).await.unwrap();
-                assert_eq!(called.value, [true, true]);
-            }
-        });
-    }
-
-    #[test]
-    fn a_long_call_goes_on_elsewhere_and_so_do_many_after_it() {
-        on_one_thread(async |threads| {
-            let long = threads.run(call(SHORT)).await.unwrap();
-            assert_eq!(long.value, [true, false]);
-            for number in 0..SHORT_CALLS {
-                let called = threads.run(call(Duration::ZERO)).await.unwrap();
-                assert_eq!(called.value, [false, false], "{number}");
-            }
-            let called = threads.run(call(Duration::ZERO)).await.unwrap();
-            assert_eq!(called.value, [true, true]);
-        });
-    }
-
-    /// The runtime has its thread back at the first yield.
-    #[test]
-    fn of_calls_at_once_one_is_in_place_and_holds_nobody_up() {
-        on_one_thread(async |threads| {
-            let ended = SetOnDrop(Arc::default());
-            let mut looping = Box::pin(threads.run(endless(ended)));
-            let first = poll_fn(|context| Poll::Ready(looping.as_mut().poll(context))).await;
-            assert!(first.is_pending());
-            let called = threads.run(call(Duration::ZERO)).await.unwrap();
-            assert_eq!(called.value, [false, false]);
-            drop(looping);
-            let called = threads.run(call(Duration::ZERO)).await.unwrap();
-            assert_eq!(called.value, [true, true]);
-        });
-    }
-
-    #[test]
-    fn a_fault_counts_as_its_run_time() {
-        on_one_thread(async |threads| {
-            let trap = async {
-                let usage = Box::new(Usage {
-                    run_time: SHORT,
-                    ..Usage::default()
-                });
-                Err::<Called<()>, _>(Fault {
-                    function: "reconcile",
-                    kind: Box::new(reeve_engine::FaultKind::NoActions),
-                    logs: Vec::new(),
-                    logs_dropped: false,
-                    usage,
-                })
-            };
-            threads.run(trap).await.map(drop).unwrap_err();
-            let called = threads.run(call(Duration::ZERO)).await.unwrap();
-            assert_eq!(called.value, [false, false]);
-        });
     }
 
     /// As a guest that loops: it yields at each epoch.
@@ -465,7 +295,7 @@ mod tests {
                 let many = many.clone();
                 let call = async move {
                     thread::sleep(Duration::from_millis(1));
-                    ended_after(SHORT, number)
+                    called(number)
                 };
                 tokio::spawn(async move { many.run(call).await.map(drop) })
             })

@@ -55,8 +55,8 @@ pub(crate) struct BoundArgs {
     /// Threads on which plugins run; by default four for each processor
     #[arg(long, env = "REEVE_GUEST_THREADS", value_name = "NUMBER")]
     guest_threads: Option<NonZeroUsize>,
-    /// Threads on which one plugin runs, beside the first epoch of one call; by default
-    /// half as many as there are processors
+    /// Threads on which one plugin runs; by default half as many as there are
+    /// processors
     #[arg(long, env = "REEVE_GUEST_THREADS_PER_PLUGIN", value_name = "NUMBER")]
     guest_threads_per_plugin: Option<NonZeroUsize>,
 }
