@@ -314,7 +314,7 @@ impl Remover {
     /// Applying nothing removes what only this manager owns.
     async fn give_up(&self, object: &Object, manager: &str) -> Result<(), Problem> {
         let reference = object.reference();
-        let mut metadata = json!({"name": reference.name, "uid": object.uid()});
+        let mut metadata = json!({"name": reference.name});
         if let Some(namespace) = &reference.namespace {
             metadata["namespace"] = json!(namespace);
         }
@@ -331,7 +331,10 @@ impl Remover {
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
                 body: &nothing,
-                onto: Preconditions::default(),
+                onto: Preconditions {
+                    uid: Some(object.uid()),
+                    resource_version: None,
+                },
                 manager,
                 force: false,
                 strict: true,

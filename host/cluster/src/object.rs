@@ -477,6 +477,22 @@ mod tests {
         }
     }
 
+    /// Text with escapes cannot be borrowed.
+    #[test]
+    fn names_may_be_written_with_escapes() {
+        let object = parse(
+            r#"{"metadata":{"name":"a","labels":{"\u006b":"\u0076"},
+                "ownerReferences":[{"uid":"\u006f"}],
+                "managedFields":[{"manager":"\u006d","operation":"Appl\u0079",
+                    "fieldsV1":{"f:data":{}}}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(object.label("k"), Some("v"));
+        assert_eq!(object.owners().collect::<Vec<_>>(), ["o"]);
+        let (fields, alone) = object.fields_of("m").unwrap();
+        assert_eq!((fields, alone), (serde_json::json!({"f:data": {}}), true));
+    }
+
     #[test]
     fn versions_are_numbers() {
         for (this, other, newer) in [

@@ -229,7 +229,7 @@ impl Executor {
         manager: &str,
     ) -> Result<Object, Problem> {
         let reference = &live.reference();
-        let mut metadata = json!({"name": reference.name, "uid": live.uid()});
+        let mut metadata = json!({"name": reference.name});
         if let Some(namespace) = &reference.namespace {
             metadata["namespace"] = json!(namespace);
         }
@@ -238,7 +238,8 @@ impl Executor {
             "kind": reference.kind.kind,
             "metadata": metadata,
         });
-        let body = (&nothing, Preconditions::default());
+        let onto = Onto::Uid(live.uid()).preconditions();
+        let body = (&nothing, onto);
         self.send_body(active, live.resource(), reference, body, manager, false)
             .await
             .map_err(|error| write_problem(reference, &error))

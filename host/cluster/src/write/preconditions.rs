@@ -48,6 +48,11 @@ impl Serialize for Body<'_> {
             return self.body.serialize(serializer);
         };
         let mut map = serializer.serialize_map(None)?;
+        // What lacks metadata must not be taken for what has no preconditions.
+        if !fields.contains_key("metadata") && self.onto != Preconditions::default() {
+            let (fields, onto) = (&Map::new(), self.onto);
+            map.serialize_entry("metadata", &Metadata { fields, onto })?;
+        }
         for (name, value) in fields {
             match value {
                 Value::Object(fields) if name == "metadata" => {
@@ -111,8 +116,11 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_sent_as_it_is() {
-        for body in [json!(3), json!({"metadata": "none"}), json!({})] {
+        for body in [json!(3), json!({"metadata": "none"})] {
             check(&body, Some("u"), Some("7"), &body);
         }
+        check(&json!({}), None, None, &json!({}));
+        let metadata = json!({"metadata": {"uid": "u", "resourceVersion": "7"}});
+        check(&json!({}), Some("u"), Some("7"), &metadata);
     }
 }
