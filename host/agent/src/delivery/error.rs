@@ -9,7 +9,7 @@ use reeve_core::Digest;
 pub enum DeliveryError {
     /// None of the keys is there.
     #[error(
-        "ConfigMap {config_map} has no component{}: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={} --dry-run=client -o yaml | kubectl apply --server-side -f -`",
+        "ConfigMap {config_map} has no component{}: put it under binaryData[\"{PLAIN}\"], [\"{ZSTD}\"] or [\"{GZIP}\"], for example with `kubectl create configmap {config_map} --from-file={} --dry-run=client -o json | kubectl patch configmap {config_map} --type=merge --patch-file=/dev/stdin`, in the agent's namespace",
         not_read(found),
         file(found)
     )]
@@ -21,7 +21,7 @@ pub enum DeliveryError {
     },
     /// The component stands where only text can.
     #[error(
-        "ConfigMap {config_map}: {key} is in `data`, so it is text or empty, and no component; take it out there, and name the built file in `kubectl create configmap {config_map} --from-file={key}=FILE --dry-run=client -o yaml | kubectl apply --server-side -f -`, which puts a component into `binaryData`"
+        "ConfigMap {config_map}: {key} is in `data`, so it is text or empty, and no component; take it out there, and name the built file in `kubectl create configmap {config_map} --from-file={key}=FILE --dry-run=client -o json | kubectl patch configmap {config_map} --type=merge --patch-file=/dev/stdin`, in the agent's namespace; that puts a component into `binaryData`"
     )]
     Text {
         /// Name of the ConfigMap.

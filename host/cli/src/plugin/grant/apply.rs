@@ -54,7 +54,10 @@ pub(super) async fn apply(
         let (resource, reference) = reference(cluster, object).await?;
         let namespace = reference.namespace.as_deref();
         let before = match object.get("subjects") {
-            Some(_) => cluster.get(&resource, namespace, &reference.name).await?,
+            Some(_) => cluster
+                .get(&resource, namespace, &reference.name)
+                .await
+                .with_context(|| format!("cannot see whom {reference} binds so far"))?,
             None => None,
         };
         cluster
