@@ -5,6 +5,7 @@ mod load;
 mod save;
 
 use crate::actors::ActorArgs;
+use crate::kubeconfig::Kubeconfig;
 use crate::output::tell;
 use crate::signal::Stop;
 use crate::state::StateArgs;
@@ -92,7 +93,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     // Before anybody is told that the server is there, and can end it.
     let stop = Stop::listen().context("cannot listen for signals")?;
     let serving = server.serve(address).await?;
-    serving.write_kubeconfig(&kubeconfig, "default")?;
+    let _held = Kubeconfig::write(&serving, &kubeconfig, "default").await?;
     server.set_faults(args.faults);
     tell(format_args!(
         "ready: {} (export KUBECONFIG={})",

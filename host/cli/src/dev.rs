@@ -11,6 +11,7 @@ mod table;
 
 use crate::actors::ActorArgs;
 use crate::compile::CacheArgs;
+use crate::kubeconfig::{self, Kubeconfig};
 use crate::state::StateArgs;
 use crate::{output, signal};
 use anyhow::{Context as _, anyhow};
@@ -69,6 +70,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     let crates = crates::find(&args.plugins)?;
+    // Before minutes of building.
+    kubeconfig::check(&args.kubeconfig).await?;
     let progress = Progress::default();
     let step = progress.step(format!("building {} plugins", crates.len()));
     let sources = crates.iter().map(|plugin| plugin.source.clone()).collect();
@@ -87,11 +90,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     })?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
-    if let Some(folder) = args.kubeconfig.parent() {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make folder {}", folder.display()))?;
-    }
-    serving.write_kubeconfig(&args.kubeconfig, NAMESPACE)?;
+    let _held = Kubeconfig::write(&serving, &args.kubeconfig, NAMESPACE).await?;
     let engine = args.cache.engine()?;
     let installer = Installer::new(server.client(), engine.clone());
     installer.prepare(!server.has_resumed()).await?;

@@ -11,6 +11,7 @@ mod dev;
 mod explain;
 mod get;
 mod kinds;
+mod kubeconfig;
 mod logging;
 mod looking;
 mod model;
