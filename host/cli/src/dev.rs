@@ -90,6 +90,10 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     })?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
+    if let Some(folder) = args.kubeconfig.parent() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make folder {}", folder.display()))?;
+    }
     let _held = Kubeconfig::write(&serving, &args.kubeconfig, NAMESPACE).await?;
     let engine = args.cache.engine()?;
     let installer = Installer::new(server.client(), engine.clone());

@@ -1,9 +1,9 @@
 //! The kubeconfig of an embedded cluster: whoever has it uses the cluster that wrote it,
 //! and no other that has come since.
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use reeve_sim::Serving;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Kubeconfig(#[expect(dead_code, reason = "it is held")] Option<File>);
 
 impl Kubeconfig {
-    /// Writes how a server is reached, into a folder that is made where it lacks.
+    /// Writes how a server is reached.
     ///
     /// # Errors
     ///
@@ -27,10 +27,6 @@ impl Kubeconfig {
         namespace: &str,
     ) -> anyhow::Result<Self> {
         check(path).await?;
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make folder {}", folder.display()))?;
-        }
         serving.write_kubeconfig(path, namespace)?;
         // Where files cannot be locked, all is as it would be without.
         let file = File::open(path).ok();
@@ -68,12 +64,13 @@ pub(crate) async fn check(path: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use reeve_sim::{Config, Server};
+    use std::fs;
     use std::net::{Ipv4Addr, SocketAddr};
 
     #[tokio::test]
     async fn a_kubeconfig_is_that_of_one_cluster_for_as_long_as_it_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("made/kubeconfig");
+        let path = folder.path().join("kubeconfig");
         let server = Server::new(Config::default());
         let serving = || server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let (first, second) = (serving().await.unwrap(), serving().await.unwrap());
