@@ -29,7 +29,8 @@ impl Kubeconfig {
         check(path).await?;
         serving.write_kubeconfig(path, namespace)?;
         // Where files cannot be locked, all is as it would be without.
-        let file = File::open(path).ok();
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        let file = is_file.then(|| File::open(path).ok()).flatten();
         Ok(Self(file.filter(|file| file.try_lock().is_ok())))
     }
 }
@@ -42,22 +43,25 @@ impl Kubeconfig {
 pub(crate) async fn check(path: &Path) -> anyhow::Result<()> {
     let patient_until = Instant::now() + PATIENCE;
     loop {
-        let locked = File::open(path).is_ok_and(|file| {
-            let locked = file.try_lock();
-            matches!(locked, Err(TryLockError::WouldBlock))
-        });
+        // To open a pipe would wait for who reads it.
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        let locked = is_file && File::open(path).is_ok_and(|file| is_locked(&file));
         if !locked {
             return Ok(());
         }
         if Instant::now() >= patient_until {
             bail!(
-                "{} is how another embedded cluster is reached, which still runs; stop that one, \
-                 or name another file with --kubeconfig",
+                "{} is locked, as it is while another embedded cluster runs that is reached by it; \
+                 stop that one, or name another file with --kubeconfig",
                 path.display()
             );
         }
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 #[cfg(test)]

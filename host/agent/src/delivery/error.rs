@@ -215,7 +215,10 @@ fn not_read(found: &[String]) -> String {
     let more = if found.len() > NAMED { ", ..." } else { "" };
     match names.as_slice() {
         [] => String::new(),
-        names => format!(" (nobody reads {}{more})", names.join(", ")),
+        names => format!(
+            " (nobody reads {}{more}; take that out first)",
+            names.join(", ")
+        ),
     }
 }
 

@@ -53,12 +53,10 @@ pub(super) async fn apply(
     for object in policies.into_iter().chain(others) {
         let (resource, reference) = reference(cluster, object).await?;
         let namespace = reference.namespace.as_deref();
+        // It is for people's sake alone: who may not see it grants all the same.
         let before = match object.get("subjects") {
-            Some(_) => cluster
-                .get(&resource, namespace, &reference.name)
-                .await
-                .with_context(|| format!("cannot see whom {reference} binds so far"))?,
-            None => None,
+            Some(_) => cluster.get(&resource, namespace, &reference.name).await,
+            None => Ok(None),
         };
         cluster
             .apply(Apply {
@@ -75,11 +73,11 @@ pub(super) async fn apply(
             })
             .await
             .with_context(|| format!("cannot apply {reference}"))?;
-        let before = before.map(|before| before.value());
-        done.push(format!(
-            "applied: {reference}{}",
-            unbound(before.as_ref(), object)
-        ));
+        let lost = match before {
+            Ok(before) => unbound(before.map(|before| before.value()).as_ref(), object),
+            Err(_) => "; whom it bound before could not be seen".to_owned(),
+        };
+        done.push(format!("applied: {reference}{lost}"));
         kept.insert(reference);
     }
     for (group, version, kind) in KINDS {
