@@ -88,7 +88,10 @@ impl ManagedFields {
             let owned = Owned {
                 set,
                 api_version: api_version.to_owned(),
-                time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+                // What is empty is written as what is not there.
+                time: Some(text("time"))
+                    .filter(|time| !time.is_empty())
+                    .map(str::to_owned),
             };
             out.insert(id, owned);
         }
