@@ -28,8 +28,13 @@ fn offset(zone: &str) -> Option<i64> {
         '-' => -1,
         _ => return None,
     };
+    // Two digits each: more of them might be more than a number holds.
     let (hours, minutes) = zone.get(1..)?.split_once(':')?;
-    Some(sign * (hours.parse::<i64>().ok()? * 3_600 + minutes.parse::<i64>().ok()? * 60))
+    let number = |text: &str| {
+        let digits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<i64>().ok()).flatten()
+    };
+    Some(sign * (number(hours)? * 3_600 + number(minutes)? * 60))
 }
 
 /// Days since 1970-01-01 in the Gregorian calendar.
@@ -62,6 +67,9 @@ mod tests {
             ("2026-11-21", None),
             ("", None),
             ("2026-11-21T14:00:00", None),
+            ("2026-11-21T14:00:00+2:00", None),
+            ("2026-11-21T14:00:00+02:-1", None),
+            ("2026-11-21T14:00:00+9223372036854775:00", None),
         ] {
             assert_eq!(unix_seconds(text), seconds, "{text}");
         }
