@@ -38,6 +38,9 @@ pub struct AgentConfig {
     pub namespace: String,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// From what the delays between attempts to reach the cluster are drawn, so that they
+    /// are the same in each run; none draws them anew in each process.
+    pub seed: Option<u64>,
     /// Units that are written at once. Half as many more may run meanwhile, of which the
     /// plugins are asked and plans are made.
     pub concurrency: usize,
@@ -72,6 +75,7 @@ impl AgentConfig {
             engine,
             namespace: namespace.into(),
             clock: Arc::new(SystemClock),
+            seed: None,
             concurrency: Self::CONCURRENCY,
             limits: LimitBounds::default(),
             threads: GuestThreads::default(),
@@ -105,6 +109,7 @@ impl Agent {
             engine,
             namespace,
             clock,
+            seed,
             concurrency,
             limits,
             threads,
@@ -130,9 +135,12 @@ impl Agent {
             }
         };
         let metrics = Metrics::default();
-        let cluster = Cluster::new(client)
+        let mut cluster = Cluster::new(client)
             .with_fence(fence.clone())
             .with_observer(Arc::new(metrics.clone()));
+        if let Some(seed) = seed {
+            cluster = cluster.with_seed(seed);
+        }
         let (store, changes) = Store::new(cluster.clone());
         let (sources, source_changes) = Sources::new(sources, metrics.clone());
         let secrets = Secrets::new(cluster.clone(), namespace.clone());

@@ -1,6 +1,7 @@
 //! The handle on a cluster.
 
 use crate::discovery::DiscoveryCache;
+use crate::jitter::Jitter;
 use crate::lease::Fence;
 use crate::observer::Observer;
 use crate::review::ReviewCache;
@@ -24,6 +25,7 @@ pub struct Cluster {
     pub(crate) discovery: Arc<DiscoveryCache>,
     pub(crate) reviews: Arc<ReviewCache>,
     pub(crate) throttle: Arc<Throttle>,
+    pub(crate) jitter: Jitter,
 }
 
 impl Cluster {
@@ -36,6 +38,7 @@ impl Cluster {
             discovery: Arc::default(),
             reviews: Arc::default(),
             throttle: Arc::default(),
+            jitter: Jitter::random(),
         }
     }
 
@@ -50,6 +53,14 @@ impl Cluster {
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
+        self
+    }
+
+    /// Draws the delays between attempts from a seed, so that they are the same in each
+    /// run. Without, they differ between processes, whose attempts are not to coincide.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.jitter = Jitter::seeded(seed);
         self
     }
 

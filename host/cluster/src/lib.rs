@@ -11,6 +11,7 @@ pub mod delete;
 pub mod discovery;
 pub mod events;
 pub mod identity;
+mod jitter;
 pub mod lease;
 pub mod list;
 pub mod object;

@@ -38,7 +38,8 @@ const DELIVERED: &str = "plugin.wasm.zst";
 /// When every scenario begins: 2026-01-01 00:00:00 UTC, in seconds.
 const START: i64 = 1_767_225_600;
 
-/// Uids and generated names are the same in each run.
+/// Uids, generated names and the delays between the agent's attempts are the same in each
+/// run.
 const SEED: u64 = 1;
 
 /// How often the cluster tells a watch that nothing happened. Scenarios in which
@@ -444,6 +445,7 @@ impl World {
         let client = self.server.client_as(&user, [] as [&str; 0]);
         let mut config = AgentConfig::new(client, self.engine.clone(), NAMESPACE);
         config.clock = Arc::new(self.clock);
+        config.seed = Some(SEED);
         config.sources = SourceFeed::Given(self.sources.subscribe());
         config.effects = EffectFeed::Given(self.effects.subscribe());
         self.agent = Some(Agent::start(config));

@@ -6,6 +6,7 @@ use super::fence::Fence;
 use super::record::Stored;
 use super::timing::{LeaseTiming, RETRY_JITTER};
 use crate::cluster::Cluster;
+use crate::jitter::Jitter;
 use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
 use http::Method;
@@ -94,7 +95,7 @@ pub struct Elector {
     election: Election,
     fence: Fence,
     role: watch::Sender<Role>,
-    jitter: RandomState,
+    jitter: Jitter,
     rounds: u64,
     /// What went wrong last, which is said once.
     trouble: Option<String>,
@@ -119,7 +120,7 @@ impl Elector {
             election: Election::new(identity.clone(), *timing),
             fence: Fence::closed(clock.clone(), *timing),
             role: watch::Sender::new(Role::Follower { leader: None }),
-            jitter: RandomState::new(),
+            jitter: Jitter::random(),
             rounds: 0,
             trouble: None,
             settings,
@@ -178,9 +179,7 @@ impl Elector {
     /// How long until the next round, or until the term lapses.
     fn pause(&mut self) -> Duration {
         let timing = &self.settings.timing;
-        let bits = self.jitter.hash_one(self.rounds) >> 32;
-        // 32 bits fit a float exactly.
-        let random = f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX);
+        let random = self.jitter.fraction(self.rounds);
         let pause = timing.retry_period();
         let now = self.settings.clock.now();
         match self.election.term(now) {

@@ -5,12 +5,11 @@ use super::shared::Shared;
 use super::spec::WatchSpec;
 use super::state::WatchState;
 use crate::identity::Identity;
+use crate::jitter::Jitter;
 use crate::read::ReadError;
 use futures::future::join_all;
 use reeve_core::backoff::Backoff;
 use reeve_core::chain;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
@@ -29,7 +28,7 @@ pub(super) struct Poller {
     failures: u32,
     /// Readings so far.
     turns: u64,
-    jitter: RandomState,
+    jitter: Jitter,
 }
 
 impl Poller {
@@ -39,6 +38,7 @@ impl Poller {
         id: u64,
         identity: Option<Identity>,
     ) -> Self {
+        let jitter = shared.cluster.jitter.of(&*spec);
         Self {
             shared,
             spec,
@@ -46,7 +46,7 @@ impl Poller {
             identity,
             failures: 0,
             turns: 0,
-            jitter: RandomState::new(),
+            jitter,
         }
     }
 
@@ -91,7 +91,7 @@ impl Poller {
         };
         tracing::debug!(watch = %self.spec, %state, "not read");
         self.shared.set_state(&self.spec, self.id, state);
-        let jitter = self.random(self.failures.into());
+        let jitter = self.jitter.fraction(self.failures.into());
         sleep(Backoff::CONNECTION.delay(self.failures, jitter)).await;
     }
 
@@ -117,16 +117,9 @@ impl Poller {
                 });
             }
         };
-        let fraction = self.random(self.jitter.hash_one(&reading.name) ^ self.turns);
+        let fraction = self.jitter.of(&reading.name).fraction(self.turns);
         let (shared, spec) = (&self.shared, &self.spec);
         shared.read(spec, self.id, reading, answer, fraction);
         None
-    }
-
-    /// A number in 0..1 that differs between watches and between agents.
-    fn random(&self, turn: u64) -> f64 {
-        let bits = self.jitter.hash_one(turn) >> 32;
-        // 32 bits fit a float exactly.
-        f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
     }
 }

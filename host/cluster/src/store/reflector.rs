@@ -5,6 +5,7 @@ use super::shared::{Event, Shared};
 use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::wire::{Bookmark, Line, Lines, Page};
+use crate::jitter::Jitter;
 use crate::object::{Object, ObjectError};
 use crate::resource::Resource;
 use crate::status::Status;
@@ -12,8 +13,6 @@ use crate::transport::{Call, CallError, REQUEST_TIMEOUT, TransportError};
 use http_body_util::BodyExt;
 use reeve_core::backoff::Backoff;
 use reeve_core::chain;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -46,7 +45,7 @@ pub(super) struct Reflector {
     id: u64,
     /// Attempts in vain, in a row.
     failures: u32,
-    jitter: RandomState,
+    jitter: Jitter,
 }
 
 /// How far a watch got.
@@ -96,13 +95,14 @@ impl From<CallError> for Interruption {
 
 impl Reflector {
     pub(super) fn new(shared: Arc<Shared>, spec: Arc<WatchSpec>, id: u64) -> Self {
+        let jitter = shared.cluster.jitter.of(&*spec);
         Self {
             resource: Arc::new(spec.resource.clone()),
             shared,
             spec,
             id,
             failures: 0,
-            jitter: RandomState::new(),
+            jitter,
         }
     }
 
@@ -185,7 +185,7 @@ impl Reflector {
 
     /// One watch, until the API server ends it.
     async fn watch(&mut self, version: &mut String) -> Result<(), Interruption> {
-        let time = WATCH_TIME.mul_f64(1.0 + self.random(u64::MAX));
+        let time = WATCH_TIME.mul_f64(1.0 + self.jitter.fraction(u64::MAX));
         let call = self
             .collection()
             .query("watch", "true")
@@ -301,7 +301,7 @@ impl Reflector {
             tracing::debug!(watch = %self.spec, %state, "watch interrupted");
             self.shared.set_state(&self.spec, self.id, state);
         }
-        let jitter = self.random(self.failures.into());
+        let jitter = self.jitter.fraction(self.failures.into());
         let delay = Backoff::CONNECTION.delay(self.failures, jitter);
         // All watches are told so at once, and are not to come back at once.
         let demanded = match interruption {
@@ -312,13 +312,6 @@ impl Reflector {
             _ => Duration::ZERO,
         };
         sleep(delay.max(demanded)).await;
-    }
-
-    /// A number in 0..1 that differs between watches and between agents.
-    fn random(&self, turn: u64) -> f64 {
-        let bits = self.jitter.hash_one(turn) >> 32;
-        // 32 bits fit a float exactly.
-        f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
     }
 }
 
