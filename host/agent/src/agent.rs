@@ -6,14 +6,14 @@ use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
 use crate::effects::{CALLS_AT_ONCE, EffectFeed, OUTSIDE_AT_ONCE, Room};
-use crate::execute::{Claims, Executor, Lost, Recent};
+use crate::execute::{Claims, Executor, Recent, Shared};
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::load::{LOADS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
-use crate::run::Runner;
+use crate::run::{Means, Runner};
 use crate::secrets::Secrets;
 use crate::signed::Signers;
 use crate::sources::{SourceFeed, Sources};
@@ -178,7 +178,7 @@ impl Agent {
                 impersonates: true,
             },
             runner: Runner {
-                executor: Executor {
+                executor: Executor::new(Shared {
                     cluster,
                     store: store.clone(),
                     journal,
@@ -186,16 +186,17 @@ impl Agent {
                     claims: Claims::default(),
                     recent: Recent::default(),
                     room: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
-                    lost: Lost::default(),
-                },
-                store,
+                }),
                 memo: Arc::new(Memo::new()),
-                metrics: metrics.clone(),
-                clock: clock.clone(),
                 rehearsal: None,
-                namespace: namespace.clone(),
-                effects,
-                reports: reports.clone(),
+                means: Arc::new(Means {
+                    store,
+                    metrics: metrics.clone(),
+                    clock: clock.clone(),
+                    namespace: namespace.clone(),
+                    effects,
+                    reports: reports.clone(),
+                }),
             },
             reports: reports.clone(),
             clock,

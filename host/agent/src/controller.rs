@@ -41,6 +41,7 @@ use crate::run::{Ran, Runner};
 use crate::sources::SourceChange;
 use crate::status::{AgentStatus, UnitSummary};
 use canary::NewCanary;
+use foldhash::{HashMap, HashSet};
 use leading::Part;
 use reeve_api::{GROUP, PLUGIN_CONFIG_MAP_LABEL, ShadowStatus, VERSION};
 use reeve_cluster::{
@@ -48,7 +49,7 @@ use reeve_cluster::{
 };
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};

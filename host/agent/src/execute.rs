@@ -33,6 +33,7 @@ use reeve_core::ownership::{
 use reeve_core::plan::{Plan, Step, Taken, Wanted, Withdrawal};
 use reeve_core::waves::Propagation;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -88,6 +89,14 @@ pub(crate) struct Work<'a> {
 /// Carries out plans on behalf of plugins.
 #[derive(Clone)]
 pub(crate) struct Executor {
+    shared: Arc<Shared>,
+    /// Of the unit that is run.
+    pub(crate) lost: Lost,
+}
+
+/// What the executors of one agent share.
+#[derive(Clone)]
+pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) store: Store,
     pub(crate) journal: Journal,
@@ -96,11 +105,41 @@ pub(crate) struct Executor {
     pub(crate) recent: Recent,
     /// For plans that are carried out at once.
     pub(crate) room: Arc<Semaphore>,
-    /// Of the unit that is run.
-    pub(crate) lost: Lost,
+}
+
+impl Deref for Executor {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl Executor {
+    /// An executor for units of which no write is lost.
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self {
+            shared: Arc::new(shared),
+            lost: Lost::default(),
+        }
+    }
+
+    /// The same for another unit.
+    pub(crate) fn of_unit(&self, lost: Lost) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            lost,
+        }
+    }
+
+    /// One that is counted by itself, for units of which no write is lost.
+    pub(crate) fn counted_by(&self, metrics: Metrics) -> Self {
+        Self::new(Shared {
+            metrics,
+            ..Shared::clone(&self.shared)
+        })
+    }
+
     /// Carries out a plan stage by stage. A step that fails does not keep the
     /// others from being tried, except that nothing is deleted after a failure:
     /// what replaces the deleted may be what failed.
@@ -215,7 +254,7 @@ impl Executor {
         };
         let ours = live.uid() == uid
             && live.label(PLUGIN_LABEL) == Some(plugin_label(&unit.plugin).as_str())
-            && live.label(UNIT_LABEL) == Some(unit_label(unit).as_str())
+            && live.label(UNIT_LABEL) == Some(unit_label(unit))
             && live.manager_fields(&active.field_manager).is_some();
         if !ours || live.is_deleting() {
             self.take_note(reference, uid, live);

@@ -13,12 +13,11 @@ mod shadow;
 mod share;
 
 use crate::active::Active;
-use crate::execute::Lost;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::plugin::PluginState;
 use crate::problem::Problem;
-use crate::run::Runner;
+use crate::run::{Means, Runner};
 use crate::version::VersionId;
 use crate::written::Written;
 use policy::UpgradeRules;
@@ -177,14 +176,15 @@ impl Gates {
     /// Somebody who runs units and leaves no trace of it.
     fn bystander(&self) -> Runner {
         let metrics = Metrics::default();
-        let mut runner = Runner {
+        Runner {
+            executor: self.runner.executor.counted_by(metrics.clone()),
             memo: Arc::new(Memo::none()),
-            metrics: metrics.clone(),
+            means: Arc::new(Means {
+                metrics,
+                ..Means::clone(&self.runner.means)
+            }),
             ..self.runner.clone()
-        };
-        runner.executor.metrics = metrics;
-        runner.executor.lost = Lost::default();
-        runner
+        }
     }
 
     /// Finds the units of a new version. Takes a while for a large fleet, and so is

@@ -28,14 +28,14 @@ use crate::calls::GuestThreads;
 use crate::clock::{Clock, SystemClock};
 use crate::controller::OwnWatches;
 use crate::effects::{EffectFeed, Room};
-use crate::execute::{Claims, Executor, Lost, Recent};
+use crate::execute::{Claims, Executor, Recent, Shared};
 use crate::journal::Journal;
 use crate::load::{LOADS_AT_ONCE, Loader};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::reporter::Reports;
-use crate::run::Runner;
+use crate::run::{Means, Runner};
 use crate::secrets::Secrets;
 use crate::signed::Signers;
 use crate::sources::{SourceFeed, Sources};
@@ -165,7 +165,7 @@ impl Planner {
                 impersonates: false,
             },
             runner: Runner {
-                executor: Executor {
+                executor: Executor::new(Shared {
                     journal: Journal::new(cluster.clone(), &namespace, clock.clone()),
                     cluster,
                     store: store.clone(),
@@ -173,16 +173,17 @@ impl Planner {
                     claims: Claims::default(),
                     recent: Recent::default(),
                     room: Arc::new(Semaphore::new(1)),
-                    lost: Lost::default(),
-                },
-                store,
+                }),
                 memo: Arc::new(Memo::new()),
-                metrics,
-                clock,
                 rehearsal: None,
-                namespace: namespace.as_str().into(),
-                effects: EffectFeed::Outside,
-                reports: Reports::default(),
+                means: Arc::new(Means {
+                    store,
+                    metrics,
+                    clock,
+                    namespace: namespace.as_str().into(),
+                    effects: EffectFeed::Outside,
+                    reports: Reports::default(),
+                }),
             },
             own,
         }

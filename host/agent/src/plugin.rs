@@ -20,6 +20,7 @@ use crate::rights::Rights;
 use crate::run::{absences_of, recreations_of};
 use crate::strangers::Strangers;
 use crate::version::{Artifact, VersionId};
+use foldhash::{HashMap, HashMapExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
@@ -31,7 +32,7 @@ use reeve_core::outcome::Event;
 use reeve_core::ownership::unit_label;
 use reeve_core::prune::{Guard, Policy, Token};
 use reeve_core::{Digest, GroupVersionKind, UnitKey};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tally::Tally;
@@ -276,7 +277,8 @@ impl PluginState {
     pub(crate) fn ensure_unit(&mut self, unit: &UnitKey) -> &mut UnitState {
         let reference = &*unit.primary;
         if !self.units.contains_key(reference) {
-            self.labels.insert(unit_label(unit), reference.clone());
+            self.labels
+                .insert(unit_label(unit).to_owned(), reference.clone());
         }
         let new = || UnitState::new(self.tally.clone());
         self.units.entry(reference.clone()).or_insert_with(new)
@@ -286,8 +288,8 @@ impl PluginState {
     pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<UnitState> {
         // Another version of the primary's kind has the same label.
         let label = unit_label(unit);
-        if self.labels.get(&label) == Some(&*unit.primary) {
-            self.labels.remove(&label);
+        if self.labels.get(label) == Some(&*unit.primary) {
+            self.labels.remove(label);
         }
         let mut guard = self.guard.lock();
         guard.forget(unit);
@@ -356,7 +358,7 @@ impl PluginState {
 
     /// Objects that carry a unit's label.
     pub(crate) fn owned_by(&self, unit: &UnitKey) -> Vec<ObjectReference> {
-        let owned = self.owned.get(&unit_label(unit));
+        let owned = self.owned.get(unit_label(unit));
         owned
             .map(|set| set.iter().cloned().collect())
             .unwrap_or_default()

@@ -12,8 +12,9 @@
 //! has half of the plugin's room, whatever else goes on.
 
 use crate::metrics::Metrics;
+use foldhash::HashMap;
 use reeve_core::UnitKey;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

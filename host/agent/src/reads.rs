@@ -6,12 +6,12 @@
 
 mod lists;
 
+use foldhash::{HashMap, HashSet};
 use lists::Lists;
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
 
 /// One question that a call asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -295,7 +295,7 @@ mod tests {
             (Read::Clock, Some(&base), None, false),
         ] {
             let mut index = ReadIndex::default();
-            index.set(&unit(), [read.clone()].into());
+            index.set(&unit(), HashSet::from_iter([read.clone()]));
             let side = |value: Option<&'static Value>| value.map(|value| Side { value });
             let leak = |value: Option<&Value>| -> Option<&'static Value> {
                 value.map(|value| &*Box::leak(Box::new(value.clone())))
@@ -310,8 +310,11 @@ mod tests {
         let mut index = ReadIndex::default();
         let (mine, others) = (unit(), UnitKey::new("q", reference("primary")));
         let read = || Read::Source("prices".into());
-        index.set(&mine, [read()].into());
-        index.set(&others, [read(), Read::SourceAge("prices".into())].into());
+        index.set(&mine, HashSet::from_iter([read()]));
+        index.set(
+            &others,
+            HashSet::from_iter([read(), Read::SourceAge("prices".into())]),
+        );
         assert_eq!(
             index.source_readers("p", &read()),
             std::slice::from_ref(&mine)
@@ -333,10 +336,10 @@ mod tests {
     #[test]
     fn new_reads_replace_old_ones_without_a_trace() {
         let mut index = ReadIndex::default();
-        index.set(&unit(), [list("", None)].into());
+        index.set(&unit(), HashSet::from_iter([list("", None)]));
         index.set(
             &unit(),
-            [Read::Object(reference("a"), Projection::default())].into(),
+            HashSet::from_iter([Read::Object(reference("a"), Projection::default())]),
         );
         assert!(index.lists.is_empty());
         assert!(index.concerns(&reference("a")));

@@ -39,6 +39,7 @@ use crate::reporter::Reports;
 use crate::request::Attempt;
 use crate::unanswered::Unanswered;
 use effects::unapproved;
+use foldhash::HashSet;
 use guarded::Doubt;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
@@ -48,27 +49,42 @@ use reeve_core::ownership::Owner;
 use reeve_core::plan::{Ending, Preview, PreviewEffect, Progress};
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// What runs need of the agent.
+/// Makes runs.
 #[derive(Clone)]
 pub(crate) struct Runner {
-    pub(crate) store: Store,
     pub(crate) executor: Executor,
     pub(crate) memo: Arc<Memo>,
-    pub(crate) metrics: Metrics,
-    pub(crate) clock: Arc<dyn Clock>,
     /// Takes down what would be done; then nothing is.
     pub(crate) rehearsal: Option<Arc<Rehearsal>>,
+    pub(crate) means: Arc<Means>,
+}
+
+/// What runs need of the agent.
+#[derive(Clone)]
+pub(crate) struct Means {
+    pub(crate) store: Store,
+    pub(crate) metrics: Metrics,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Namespace of the agent.
     pub(crate) namespace: Arc<str>,
     /// Who makes outside effects.
     pub(crate) effects: EffectFeed,
     /// Who writes down which Secrets units have.
     pub(crate) reports: Reports,
+}
+
+impl Deref for Runner {
+    type Target = Means;
+
+    fn deref(&self) -> &Means {
+        &self.means
+    }
 }
 
 /// One run that is to be made.
@@ -201,6 +217,7 @@ impl Runner {
         }
         let Run { unit, active, .. } = &run;
         let snapshot = self.store.snapshot();
+        let version = snapshot.version();
         let sources = active.sources.version();
         let reference = &unit.primary;
         let watch = active.watches.primary.spec();
@@ -217,7 +234,7 @@ impl Runner {
                 self.rehearse_last_effects(&run);
                 self.end(&run, &snapshot, &primary).await
             }
-            Answer::Found(primary) => self.reconcile(&run, &snapshot, &primary).await,
+            Answer::Found(primary) => self.reconcile(&run, snapshot, &primary).await,
             Answer::Absent => {
                 let mut ran = self.sweep(&run).await;
                 self.end_effects(&run, &mut ran).await;
@@ -239,7 +256,7 @@ impl Runner {
             effects.approve(&ran.approved);
             ran.effects = Some(effects);
         }
-        ran.version = snapshot.version();
+        ran.version = version;
         ran.sources = sources;
         let refused = ran.problems.iter_mut();
         for problem in refused.filter(|problem| problem.reason == Reason::Forbidden) {
@@ -255,7 +272,9 @@ impl Runner {
         grant_command(&self.executor.cluster, &self.namespace, plugin)
     }
 
-    async fn reconcile(&self, run: &Run, snapshot: &Snapshot, primary: &Object) -> Ran {
+    /// The snapshot is what the plugin is shown. It is let go of when the plugin has answered:
+    /// as long as it is held, what changes in the store is copied.
+    async fn reconcile(&self, run: &Run, snapshot: Snapshot, primary: &Object) -> Ran {
         let Run { unit, active, .. } = run;
         let mut ran = Ran {
             primary_uid: Some(primary.uid().to_owned()),

@@ -51,7 +51,7 @@ impl Remembered {
     pub(crate) fn held(&self) -> (String, BTreeSet<ObjectName>) {
         let names = self.names.iter();
         let names = names.map(|one| ObjectName::new(Some(&one.namespace), &one.name));
-        (unit_label(&self.unit), names.collect())
+        (unit_label(&self.unit).to_owned(), names.collect())
     }
 
     /// The Secrets.

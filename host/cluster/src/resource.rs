@@ -2,9 +2,10 @@
 
 use reeve_core::{GroupVersionKind, ObjectReference};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A kind with what is needed to address its objects.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// The kind.
     pub kind: GroupVersionKind,
@@ -12,6 +13,13 @@ pub struct Resource {
     pub plural: String,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+}
+
+/// The rest follows from the kind, but for a while after its CRD was made anew.
+impl Hash for Resource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+    }
 }
 
 impl Resource {

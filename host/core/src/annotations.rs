@@ -27,6 +27,11 @@ impl<'a> Annotations<'a> {
         self.0.get(key).copied()
     }
 
+    /// Whether there are no others than these.
+    pub(crate) fn only(&self, keys: &[&str]) -> bool {
+        self.0.keys().all(|key| keys.contains(key))
+    }
+
     /// The first of several names that is set, with its value.
     ///
     /// Our own name stands first in such a list, so it wins over the name that

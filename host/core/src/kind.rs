@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// The group, version and kind of a Kubernetes object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionKind {
     /// API group; empty for the core group.
     #[serde(default)]
@@ -58,6 +59,14 @@ impl GroupVersionKind {
     /// Whether both are one kind, whatever the version.
     pub fn same_kind(&self, other: &Self) -> bool {
         self.kind == other.kind && self.group == other.group
+    }
+}
+
+/// Kinds of one name in several groups or versions are few, and are hashed on each way to an
+/// object.
+impl Hash for GroupVersionKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
     }
 }
 

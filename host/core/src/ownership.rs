@@ -7,7 +7,7 @@
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::selector::{Selector, is_qualified_part};
-use crate::unit::UnitKey;
+use crate::unit::{LABEL_LENGTH, UnitKey};
 use serde_json::{Map, Value, json};
 
 /// Label: the plugin that owns the object. Its name, or a shortened form with a
@@ -97,9 +97,6 @@ pub fn finalizers(plugin: &str) -> [String; 2] {
     [finalizer(plugin), hook_finalizer(plugin)]
 }
 
-/// Length of a unit's label.
-const UNIT_LABEL_LENGTH: usize = 20;
-
 /// Field manager of what a unit contributes to objects of others:
 /// `reeve/<plugin>:<unit label>`. Each unit has its own, since an apply gives up
 /// what its manager owned and the apply does not mention.
@@ -111,9 +108,9 @@ pub fn contributor(unit: &UnitKey) -> String {
 /// follows.
 pub fn contributor_prefix(plugin: &str) -> String {
     let mut name = field_manager(plugin);
-    if name.len() + 1 + UNIT_LABEL_LENGTH > MAX_FIELD_MANAGER {
+    if name.len() + 1 + LABEL_LENGTH > MAX_FIELD_MANAGER {
         let hash = Digest::of(plugin.as_bytes()).short();
-        let room = MAX_FIELD_MANAGER - UNIT_LABEL_LENGTH - 1 - hash.len() - 1;
+        let room = MAX_FIELD_MANAGER - LABEL_LENGTH - 1 - hash.len() - 1;
         name.truncate(floor_char_boundary(&name, room));
         name = format!("{name}-{hash}");
     }
@@ -125,7 +122,7 @@ pub fn contributor_prefix(plugin: &str) -> String {
 pub fn is_contributor(manager: &str) -> bool {
     managed_plugin(manager)
         .and_then(|name| name.rsplit_once(':'))
-        .is_some_and(|(_, unit)| unit.len() == UNIT_LABEL_LENGTH)
+        .is_some_and(|(_, unit)| unit.len() == LABEL_LENGTH)
 }
 
 /// The plugin of a field manager of ours, perhaps shortened, with the unit of a
@@ -153,8 +150,8 @@ pub fn plugin_label(plugin: &str) -> String {
 
 /// Value of [`UNIT_LABEL`] for a unit: 80 bits of a hash. Should two units of a
 /// plugin ever meet in it, [`PRIMARY_ANNOTATION`] still tells them apart.
-pub fn unit_label(unit: &UnitKey) -> String {
-    Digest::of(unit.id().as_bytes()).digits(UNIT_LABEL_LENGTH)
+pub fn unit_label(unit: &UnitKey) -> &str {
+    unit.label()
 }
 
 /// Selector of all that a plugin owns.
@@ -398,9 +395,8 @@ mod tests {
         assert_ne!(plugin_label(&long('x')), plugin_label(&long('y')));
         assert_ne!(field_manager(&long('x')), field_manager(&long('y')));
         let contributor = |plugin: &str| {
-            let mut unit = owner(None).unit;
-            unit.plugin = plugin.into();
-            super::contributor(&unit)
+            let primary = ObjectReference::clone(&owner(None).unit.primary);
+            super::contributor(&UnitKey::new(plugin, primary))
         };
         for plugin in ["quotas", &"a".repeat(120), &long('x')] {
             let name = contributor(plugin);

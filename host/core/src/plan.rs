@@ -55,8 +55,9 @@ use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::{Owner, Stamped};
 use crate::prune::Candidate;
 use crate::waves::{Member, Removal, Sequence};
+use foldhash::HashMap;
 use observed::Live;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A desired object, and what its annotations say about how it is handled.

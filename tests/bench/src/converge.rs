@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PROFILES: usize = 500;
 /// The API server collects its garbage in about every second round, which takes as long as
 /// half of one, whoever sends. That is shared out fairly only over many of them.
-const ROUNDS: u32 = 16;
+const ROUNDS: u32 = 48;
 const PLUGINS: [&str; 2] = ["quotas", "limitranges"];
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {

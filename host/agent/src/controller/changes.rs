@@ -654,7 +654,7 @@ impl PluginState {
         let namespace = Some(namespace.to_owned()).filter(|n| !n.is_empty());
         let unit = self.unit(&ObjectReference::new(kind.clone(), namespace, name));
         // The annotation must fit the label by which we found the object.
-        (object.label(UNIT_LABEL) == Some(unit_label(&unit).as_str())).then_some(unit)
+        (object.label(UNIT_LABEL) == Some(unit_label(&unit))).then_some(unit)
     }
 }
 

@@ -7,11 +7,12 @@ use super::{Controller, Done, JobFor, jitter, trouble};
 use crate::active::LoadKey;
 use crate::artifacts::Looked;
 use crate::effects::Effects;
+use crate::execute::Lost;
 use crate::metrics::RunResult;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
-use crate::run::Ran;
+use crate::run::{Ran, Runner};
 use crate::secret_names::{kept_secret, object_name};
 use crate::sync_status;
 use crate::written::is_durable;
@@ -75,11 +76,15 @@ impl Controller {
                 continue;
             }
             let mut run = plugin.run(&unit, &active);
-            let mut runner = self.runner.clone();
+            let mut lost = Lost::default();
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
                 run.attempt = std::mem::take(&mut state.attempt);
-                runner.executor.lost = state.lost.clone();
+                lost = state.lost.clone();
             }
+            let runner = Runner {
+                executor: self.runner.executor.of_unit(lost),
+                ..self.runner.clone()
+            };
             let job_unit = unit.clone();
             let waited = self.state.queue.waited(&unit);
             let timer = self.metrics.run_started(&unit.plugin, waited);
@@ -281,7 +286,7 @@ impl Controller {
         // the primary's kind it may have run meanwhile, and what it wrote been
         // overwritten by this one: it looks again.
         if !current {
-            let same = plugin.labels.get(&unit_label(unit)).cloned();
+            let same = plugin.labels.get(unit_label(unit)).cloned();
             let primary = same.as_ref().unwrap_or(&unit.primary);
             if let Some(state) = plugin.units.get_mut(primary) {
                 state.attempt = state.attempt.max(ran.attempt);
@@ -401,7 +406,7 @@ impl Controller {
         let name = unit_object_name(unit);
         if let Some(watch) = active.as_ref().and_then(|active| active.secrets()) {
             let label = unit_label(unit);
-            let owned = plugin.owned.get(&label).into_iter().flatten();
+            let owned = plugin.owned.get(label).into_iter().flatten();
             let has = state.desired.iter().chain(owned);
             let has = has.filter(|one| one.kind.is_secret());
             let mut names: BTreeSet<ObjectName> = has.map(object_name).collect();

@@ -13,6 +13,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// An apply has no way to say "only create", but the version that it names must be the live
+/// one, and where there is none it is not looked at. No object has this one: that is etcd's
+/// revision before the first write.
+const NO_VERSION: &str = "1";
+
 /// An object that is to be changed is looked at this often at most, while others
 /// change it, too. A status that somebody reports into it takes one more look.
 const LOOKS: usize = 3;
@@ -191,16 +196,22 @@ impl Executor {
             dry_run: false,
             identity: Some(&active.identity),
         };
-        let before = self
-            .seen(active, reference)
-            .or_else(|| contributed(active, &self.store.snapshot(), reference));
+        // What a version is named for is there in no other one, or nothing comes of it.
+        let before = match onto.resource_version {
+            Some(NO_VERSION) => None,
+            Some(version) => Some(version.to_owned()),
+            None => self
+                .seen(active, reference)
+                .or_else(|| contributed(active, &self.store.snapshot(), reference))
+                .map(|object| object.resource_version().to_owned()),
+        };
         let began = Instant::now();
         let applied = self.cluster.apply(request).await;
         self.count(active, Verb::Apply, began, applied.as_ref().err());
         if let Err(error) = &applied {
             let digest = body["metadata"]["annotations"][APPLIED_ANNOTATION].as_str();
             let mark = Mark::Written {
-                before: before.map(|object| object.resource_version().to_owned()),
+                before,
                 digest: digest.map(str::to_owned),
             };
             self.lost.note(resource, error, mark);
@@ -277,10 +288,7 @@ impl<'a> Onto<'a> {
     /// How the API server is told so.
     pub(super) fn preconditions(self) -> Preconditions<'a> {
         let (uid, resource_version) = match self {
-            // An apply has no way to say "only create", but the version that it names
-            // must be the live one, and where there is none it is not looked at. No
-            // object has version 1: that is etcd's revision before the first write.
-            Self::Nothing => (None, Some("1")),
+            Self::Nothing => (None, Some(NO_VERSION)),
             Self::Uid(uid) => (Some(uid), None),
             Self::Version(object) => (Some(object.uid()), Some(object.resource_version())),
         };

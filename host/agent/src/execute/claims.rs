@@ -4,9 +4,9 @@
 //! between them. What one of them owns is in the store; this is for the moment
 //! between its first apply and the answer.
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use reeve_core::{ObjectReference, UnitKey};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What makes two references one object, whatever version they are in.

@@ -3,11 +3,11 @@
 use super::Opened;
 use crate::reads::Read;
 use crate::view::CallView;
+use foldhash::HashSet;
 use k8s_openapi::jiff::Timestamp;
 use reeve_core::projection::Projection;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A call of a plugin.

@@ -6,8 +6,8 @@
 //! question under that question.
 
 use super::{Read, Side, list_differs};
+use foldhash::{HashMap, HashSet};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
-use std::collections::{HashMap, HashSet};
 
 /// Where a list is looked for: whatever it can match is in this namespace, and has this
 /// label.

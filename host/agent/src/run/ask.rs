@@ -19,14 +19,14 @@ impl Runner {
         &self,
         unit: &UnitKey,
         active: &Arc<Active>,
-        snapshot: &Snapshot,
+        snapshot: Snapshot,
         primary: &Object,
         facts: Vec<Fact>,
         ran: &mut Ran,
     ) -> Result<Desired, Problem> {
         let seen = shown(active, primary);
         let view = Arc::new(CallView::new(
-            snapshot.clone(),
+            snapshot,
             active.clone(),
             unit,
             self.clock.now(),

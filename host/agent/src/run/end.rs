@@ -170,7 +170,7 @@ impl Runner {
         let hooks = primary.finalizers().contains(&hook_finalizer(&unit.plugin));
         let (wanted, revision) = if hooks {
             let facts = run.effects.facts();
-            let asked = self.ask(unit, active, snapshot, primary, facts, ran);
+            let asked = self.ask(unit, active, snapshot.clone(), primary, facts, ran);
             let desired = asked.await?;
             let manager = &active.field_manager;
             let prepared = prepare(owner, manager, desired.objects, &active.policy, &|_| None);

@@ -4,6 +4,7 @@ use super::classes::Classes;
 use super::owned::owned_fields;
 use crate::active::Active;
 use crate::execute::contributed;
+use foldhash::{HashMap, HashMapExt as _};
 use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::health::{
@@ -15,7 +16,7 @@ use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wante
 use reeve_core::waves::{FLUX_PRUNE, Role};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The objects that carry a unit's label, and what was observed of them.

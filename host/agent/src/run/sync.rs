@@ -51,12 +51,15 @@ impl Runner {
             uid: primary.uid().to_owned(),
         };
         let effects = unapproved(run, &desired.actions);
-        let snapshot = self.store.snapshot();
-        let live = |reference: &ObjectReference| {
-            observe::find(active, &snapshot, reference).map(|object| object.whole())
+        let prepared = {
+            // Let go of at once: as long as it is held, what changes is copied.
+            let snapshot = self.store.snapshot();
+            let live = |reference: &ObjectReference| {
+                observe::find(active, &snapshot, reference).map(|object| object.whole())
+            };
+            let manager = &active.field_manager;
+            prepare(&owner, manager, desired.objects, &active.policy, &live)
         };
-        let manager = &active.field_manager;
-        let prepared = prepare(&owner, manager, desired.objects, &active.policy, &live);
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {

@@ -15,7 +15,7 @@ use super::table::Table;
 use crate::cluster::Cluster;
 use crate::object::Object;
 use parking_lot::Mutex;
-use reeve_core::ObjectReference;
+use reeve_core::{GroupVersionKind, ObjectReference};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, watch};
@@ -170,7 +170,7 @@ impl Shared {
     pub(super) fn refresh(&self) -> Vec<watch::Receiver<WatchState>> {
         let mut inner = self.inner.lock();
         let mut states = Vec::new();
-        for spec in inner.specs_of(|_| true) {
+        for spec in Vec::from_iter(inner.watches.keys().cloned()) {
             let Some(running) = inner.watches.get_mut(&spec) else {
                 continue;
             };
@@ -311,7 +311,7 @@ impl Shared {
 
     pub(super) fn observe(&self, object: &Arc<Object>, own_write: bool) {
         let mut inner = self.inner.lock();
-        for spec in inner.specs_of(|spec| spec.resource == *object.resource()) {
+        for spec in inner.viewed(object.kind(), |spec| spec.resource == *object.resource()) {
             let going = object.is_deleting();
             if !inner.hears_of(&spec, object.namespace(), object.name(), going) {
                 continue;
@@ -336,7 +336,7 @@ impl Shared {
             name: &reference.name,
         };
         let mut inner = self.inner.lock();
-        for spec in inner.specs_of(|spec| spec.resource.kind == reference.kind) {
+        for spec in inner.viewed(&reference.kind, |_| true) {
             if !inner.hears_of(&spec, name.namespace, name.name, false) {
                 continue;
             }
@@ -399,8 +399,13 @@ impl Inner {
         self.watches.get_mut(spec).filter(|watch| watch.id == id)
     }
 
-    fn specs_of(&self, wanted: impl Fn(&WatchSpec) -> bool) -> Vec<Arc<WatchSpec>> {
-        let specs = self.watches.keys();
+    /// The watches of a kind that see it under its present names.
+    fn viewed(
+        &self,
+        kind: &GroupVersionKind,
+        wanted: impl Fn(&WatchSpec) -> bool,
+    ) -> Vec<Arc<WatchSpec>> {
+        let specs = self.table.views(kind).map(|view| &view.spec);
         specs.filter(|spec| wanted(spec)).cloned().collect()
     }
 }
@@ -418,7 +423,6 @@ mod tests {
     use super::*;
     use crate::resource::Resource;
     use crate::store::Answer;
-    use reeve_core::GroupVersionKind;
     use reeve_core::selector::Selector;
     use reeve_sim::{Config, Outage, Server};
 

@@ -4,10 +4,14 @@ use super::objects::Name;
 use super::spec::{WatchScope, WatchSpec};
 use super::view::View;
 use crate::object::Object;
-use imbl::HashMap;
+use equivalent::Equivalent;
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;
 use std::sync::Arc;
+
+type HashMap<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
 /// Views by kind, then by scope and selector. Persistent: a clone is a version
 /// of its own and shares what has not changed since.
@@ -30,13 +34,40 @@ pub(super) struct ViewKey {
     pub(super) without_payload: bool,
 }
 
+/// Which view of a kind is looked for; the same as a [`ViewKey`], and hashed as one.
+#[derive(Clone, Copy, Hash)]
+struct Sought<'a> {
+    scope: &'a WatchScope,
+    selector: &'a Selector,
+    without_payload: bool,
+}
+
 impl ViewKey {
-    pub(super) fn of(spec: &WatchSpec) -> Self {
+    fn of(spec: &WatchSpec) -> Self {
         Self {
             scope: spec.scope.clone(),
             selector: spec.selector.clone(),
             without_payload: spec.without_payload,
         }
+    }
+}
+
+impl<'a> Sought<'a> {
+    fn of(spec: &'a WatchSpec) -> Self {
+        Self {
+            scope: &spec.scope,
+            selector: &spec.selector,
+            without_payload: spec.without_payload,
+        }
+    }
+}
+
+impl Equivalent<Arc<ViewKey>> for Sought<'_> {
+    fn equivalent(&self, key: &Arc<ViewKey>) -> bool {
+        let key = &**key;
+        self.without_payload == key.without_payload
+            && *self.scope == key.scope
+            && *self.selector == key.selector
     }
 }
 
@@ -53,8 +84,11 @@ impl Table {
 
     /// The view of just this watch.
     pub(super) fn view_of(&self, spec: &WatchSpec) -> Option<&View> {
-        self.view(&spec.resource.kind, &ViewKey::of(spec))
-            .filter(|view| *view.spec == *spec)
+        let view = self
+            .kinds
+            .get(&spec.resource.kind)?
+            .get(&Sought::of(spec))?;
+        view.is_of(spec).then_some(&**view)
     }
 
     pub(super) fn views(&self, kind: &GroupVersionKind) -> impl Iterator<Item = &View> {
@@ -77,8 +111,8 @@ impl Table {
         let Some(views) = self.kinds.get_mut(&spec.resource.kind) else {
             return;
         };
-        let key = ViewKey::of(spec);
-        if views.get(&key).is_some_and(|view| *view.spec == *spec) {
+        let key = Sought::of(spec);
+        if views.get(&key).is_some_and(|view| view.is_of(spec)) {
             views.remove(&key);
         }
         if views.is_empty() {
@@ -116,8 +150,8 @@ impl Table {
     /// changes it counts the version up.
     pub(super) fn view_mut(&mut self, spec: &WatchSpec) -> Option<&mut View> {
         let views = self.kinds.get_mut(&spec.resource.kind)?;
-        let view = views.get_mut(&ViewKey::of(spec))?;
-        (*view.spec == *spec).then(|| Arc::make_mut(view))
+        let view = views.get_mut(&Sought::of(spec))?;
+        view.is_of(spec).then(|| Arc::make_mut(view))
     }
 }
 

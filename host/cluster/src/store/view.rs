@@ -39,6 +39,12 @@ impl View {
         }
     }
 
+    /// Whether this is the view of just this watch.
+    pub(super) fn is_of(&self, spec: &WatchSpec) -> bool {
+        // Whoever holds a watch mostly has the very spec that it was begun with.
+        std::ptr::eq(&raw const *self.spec, spec) || *self.spec == *spec
+    }
+
     /// Whether the watch can tell of an object of this name; else, why not.
     pub(super) fn read(&self, namespace: Option<&str>, name: &str) -> Result<(), WatchState> {
         if !matches!(self.spec.scope, WatchScope::Named { .. }) {
@@ -62,15 +68,20 @@ impl View {
     /// of this version already: an object that is not here then was deleted since.
     pub(super) fn put_answer(&mut self, object: Arc<Object>) -> Option<Change> {
         let told = object.version_number().is_some() && object.version_number() <= self.reached;
-        if told && self.objects.get(Name::of(&object)).is_none() {
+        let old = self.objects.get(Name::of(&object)).cloned();
+        if told && old.is_none() {
             return None;
         }
-        self.put(object)
+        self.put_over(old, object)
     }
 
     /// Puts an object, unless this or a newer state of its name is there.
     pub(super) fn put(&mut self, object: Arc<Object>) -> Option<Change> {
         let old = self.objects.get(Name::of(&object)).cloned();
+        self.put_over(old, object)
+    }
+
+    fn put_over(&mut self, old: Option<Arc<Object>>, object: Arc<Object>) -> Option<Change> {
         if old.as_ref().is_some_and(|old| !object.is_newer_than(old)) {
             return None;
         }

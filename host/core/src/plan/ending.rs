@@ -8,7 +8,8 @@ use super::{Plan, Progress, Situation, Step};
 use crate::health::HealthStatus;
 use crate::ownership::Owner;
 use crate::waves::{ApplyMode, Hook, Member, Phase, Removal, Role, Step as Wave};
-use std::collections::{BTreeSet, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 /// Why a primary that is deleted has to wait for its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,9 @@ use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::ownership::{APPLIED_ANNOTATION, Owner, PRIMARY_ANNOTATION};
 use crate::waves::Options;
+use foldhash::{HashMap, HashMapExt as _};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// What was observed of one object that carries a unit's labels.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::PRUNE_ANNOTATION;
 use crate::prune::Candidate;
 use crate::waves::{self, Member, Options, Removal, Role};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 /// Why an object is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use crate::health::{Applied, Gate, HealthStatus};
 use crate::kind::ObjectReference;
 use crate::ownership::APPLIED_ANNOTATION;
 use crate::waves::{ApplyMode, HookState, Open, Phase, Role};
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How far the hooks of a revision have come, by `<phase> <object>`.

@@ -10,10 +10,18 @@ use super::dependency::{Dependency, DependencyError};
 use super::hook::{Hook, HookDeletePolicy, Phase};
 use super::sync_options::{CompareOptions, SyncOptions};
 use crate::annotations::{Annotations, Warning};
-use crate::ownership::PRUNE_ANNOTATION;
+use crate::ownership::{
+    APPLIED_ANNOTATION, PRIMARY_ANNOTATION, PRIMARY_UID_ANNOTATION, PRUNE_ANNOTATION,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// What we put on each object of ours, and which most have alone.
+const STAMPS: [&str; 3] = [
+    APPLIED_ANNOTATION,
+    PRIMARY_ANNOTATION,
+    PRIMARY_UID_ANNOTATION,
+];
 const WAVE: [&str; 3] = [
     "reeve.dev/wave",
     "argocd.argoproj.io/sync-wave",
@@ -137,6 +145,9 @@ impl Options {
     }
 
     fn read(annotations: &Annotations<'_>, flux_prune_label: Option<&str>) -> (Self, Vec<Warning>) {
+        if flux_prune_label.is_none() && annotations.only(&STAMPS) {
+            return (Self::default(), Vec::new());
+        }
         let mut warnings = Vec::new();
         let sync = SyncOptions::read(annotations, &mut warnings);
         let flux = |key| annotations.get(key).map(str::to_ascii_lowercase);

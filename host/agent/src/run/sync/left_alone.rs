@@ -35,7 +35,7 @@ impl Runner {
             options.apply == ApplyMode::IfNotPresent
                 && options.role == Role::Resource
                 && !active.unserved.contains(&reference.kind)
-                && seen.is_none_or(|seen| seen.label(UNIT_LABEL) != Some(label.as_str()))
+                && seen.is_none_or(|seen| seen.label(UNIT_LABEL) != Some(label))
         });
         let mut looks = Vec::new();
         for one in unseen {
@@ -45,7 +45,7 @@ impl Runner {
         let mut left_alone = BTreeSet::new();
         while let Some((reference, live)) = looks.next().await {
             match live {
-                Ok(Some(live)) if live.label(UNIT_LABEL) == Some(label.as_str()) => {
+                Ok(Some(live)) if live.label(UNIT_LABEL) == Some(label) => {
                     self.store.observe_read(live);
                 }
                 Ok(Some(live)) if !live.is_deleting() => {

@@ -13,6 +13,16 @@ fn read(pairs: &[(&str, &str)]) -> (Options, Vec<String>) {
 }
 
 #[test]
+fn an_object_that_says_nothing_has_the_defaults() {
+    // One that says what is so anyway is read in full.
+    let full = read(&[(super::WAVE[0], "0")]);
+    assert_eq!(full, (Options::default(), Vec::new()));
+    assert_eq!(read(&[]), full);
+    let stamps = super::STAMPS.map(|stamp| (stamp, "-1"));
+    assert_eq!(read(&stamps), full);
+}
+
+#[test]
 fn waves_come_from_the_first_number() {
     let (argo, helm) = ("argocd.argoproj.io/sync-wave", "helm.sh/hook-weight");
     let none: &[&str] = &[];
