@@ -39,6 +39,10 @@ const PROFILES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Bytes for the heap of a module that are there from the start: as much as controllers of
+/// ordinary objects use in a call. Until they are written they cost nothing.
+const INITIAL_HEAP: u32 = 128 * 1024;
+
 /// The cargo that runs us, when one does, so that both use one toolchain.
 pub(crate) fn command() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -75,6 +79,7 @@ pub(crate) fn compile(
         .arg("--target-dir")
         .arg(plugin.wasm_target_folder())
         .args(missing_profiles(plugin))
+        .args(["--config", &initial_heap()])
         .current_dir(plugin.folder())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -205,6 +210,13 @@ fn profile_name(profile: Profile) -> &'static str {
         Profile::Release => "plugin",
         Profile::Dev => "plugin-dev",
     }
+}
+
+/// The `--config` value that gives a module memory for its heap from the start. An instance
+/// lives for one call: what grows the memory of each costs the host as much as a short call.
+/// Where `RUSTFLAGS` are set, cargo leaves this out, and memory grows.
+fn initial_heap() -> String {
+    format!("target.{TARGET}.rustflags = [\"-Clink-arg=--initial-heap={INITIAL_HEAP}\"]")
 }
 
 /// The `--config` flags that define the profiles the crate's workspace lacks.

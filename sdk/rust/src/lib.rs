@@ -104,12 +104,23 @@
 //! a cluster in memory, so a unit test calls `reconcile` and looks at the
 //! [`Outcome`]; through [`Plugin`] it can run the whole plugin on JSON.
 //!
+//! # Memory
+//!
+//! Guests have dlmalloc for their allocator, the standard library's own in a later release:
+//! it uses the memory that a guest is given at its start, where the older one has it grown in
+//! each call. Without the feature `allocator` a plugin may bring another.
+//!
 //! # Purity
 //!
 //! The same request and the same answers of the [`Context`] must give the same
 //! outcome; the host relies on it to skip work. There is no other input in a
 //! component: `SystemTime::now` panics there, and there is no environment, file,
 //! socket or thread. Nothing is remembered from one call to the next.
+
+/// An instance lives for one call, so that memory which has to grow grows in each.
+#[cfg(all(target_arch = "wasm32", feature = "allocator"))]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// The plugin in the README, so that it is compiled with the other examples.
 #[cfg(doctest)]
