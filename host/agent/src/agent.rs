@@ -121,11 +121,15 @@ impl Agent {
         } = config;
         let namespace: Arc<str> = namespace.into();
         let (leave, left) = oneshot::channel();
+        let of_seed = |cluster: Cluster| match seed {
+            Some(seed) => cluster.with_seed(seed),
+            None => cluster,
+        };
         let mut elector = JoinSet::new();
         let (fence, role) = match election {
             None => (Fence::open(), watch::Sender::new(Role::Sole).subscribe()),
             Some(settings) => {
-                let candidate = Elector::new(Cluster::new(client.clone()), settings);
+                let candidate = Elector::new(of_seed(Cluster::new(client.clone())), settings);
                 let parts = (candidate.fence(), candidate.role());
                 elector.spawn(candidate.run(async {
                     // Whoever drops the agent drops the election with it.
@@ -135,12 +139,9 @@ impl Agent {
             }
         };
         let metrics = Metrics::default();
-        let mut cluster = Cluster::new(client)
+        let cluster = of_seed(Cluster::new(client))
             .with_fence(fence.clone())
             .with_observer(Arc::new(metrics.clone()));
-        if let Some(seed) = seed {
-            cluster = cluster.with_seed(seed);
-        }
         let (store, changes) = Store::new(cluster.clone());
         let (sources, source_changes) = Sources::new(sources, metrics.clone());
         let secrets = Secrets::new(cluster.clone(), namespace.clone());

@@ -458,6 +458,27 @@ mod tests {
     }
 
     #[test]
+    fn finalizers_are_found_however_they_are_written() {
+        for (json, expected) in [
+            (
+                r#"{"metadata":{"name":"a","finalizers":["x/y"]}}"#,
+                &["x/y"][..],
+            ),
+            (
+                r#"{"metadata":{"name":"a","\u0066inalizers":["x/y"]}}"#,
+                &["x/y"],
+            ),
+            (
+                r#"{"metadata":{"name":"a"},"spec":{"finalizers":["x/y"]}}"#,
+                &[],
+            ),
+            (r#"{"metadata":{"name":"a"}}"#, &[]),
+        ] {
+            assert_eq!(parse(json).unwrap().finalizers(), *expected, "{json}");
+        }
+    }
+
+    #[test]
     fn a_bare_object_has_nothing_more() {
         let object = parse(r#"{"metadata":{"name":"a","labels":null}}"#).unwrap();
         assert_eq!((object.namespace(), object.uid()), (None, ""));

@@ -40,7 +40,8 @@ const PROFILES: &[(&str, &[&str])] = &[
 ];
 
 /// Bytes for the heap of a module that are there from the start: as much as controllers of
-/// ordinary objects use in a call. Until they are written they cost nothing.
+/// ordinary objects use in a call. Until they are written they cost nothing. They are left
+/// unused where the very first thing that is allocated is larger.
 const INITIAL_HEAP: u32 = 128 * 1024;
 
 /// The cargo that runs us, when one does, so that both use one toolchain.
@@ -213,10 +214,12 @@ fn profile_name(profile: Profile) -> &'static str {
 }
 
 /// The `--config` value that gives a module memory for its heap from the start. An instance
-/// lives for one call: what grows the memory of each costs the host as much as a short call.
-/// Where `RUSTFLAGS` are set, cargo leaves this out, and memory grows.
+/// lives for one call, and what grows the memory of each costs the host.
+///
+/// It joins what the author's configuration has under `build.rustflags`. Where that has flags
+/// for the target, or `RUSTFLAGS` are set, cargo leaves this out, and memory grows.
 fn initial_heap() -> String {
-    format!("target.{TARGET}.rustflags = [\"-Clink-arg=--initial-heap={INITIAL_HEAP}\"]")
+    format!("build.rustflags = [\"-Clink-arg=--initial-heap={INITIAL_HEAP}\"]")
 }
 
 /// The `--config` flags that define the profiles the crate's workspace lacks.

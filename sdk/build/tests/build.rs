@@ -58,6 +58,32 @@ fn crates_of_different_workspaces_are_built_together_in_their_order() {
     assert!(builder.build_all(&[]).unwrap().is_empty());
 }
 
+/// Pages of memory that the module of a component begins with.
+fn initial_pages(component: &[u8]) -> u64 {
+    let payloads = wasmparser::Parser::new(0).parse_all(component);
+    let memories = payloads.filter_map(|payload| match payload.unwrap() {
+        wasmparser::Payload::MemorySection(memories) => Some(memories),
+        _ => None,
+    });
+    let all = memories.flat_map(|memories| memories.into_iter().map(|one| one.unwrap().initial));
+    all.sum()
+}
+
+#[test]
+fn a_module_has_a_heap_and_what_its_author_configures() {
+    let source = "#[cfg(not(of_author))] compile_error!(\"left out\");";
+    let of_build = "[build]\nrustflags = [\"--cfg\", \"of_author\"]\n";
+    let of_target = "[target.wasm32-unknown-unknown]\nrustflags = [\"--cfg\", \"of_author\"]\n";
+    let pages = [of_build, of_target].map(|config| {
+        let folder = crate_with(CDYLIB, source).unwrap();
+        fs::create_dir(folder.path().join(".cargo")).unwrap();
+        fs::write(folder.path().join(".cargo/config.toml"), config).unwrap();
+        initial_pages(&build(folder.path(), Profile::Release).unwrap())
+    });
+    // 128 KiB more than the stack, unless the author has flags for the target.
+    assert_eq!(pages, [16 + 2, 16]);
+}
+
 #[test]
 fn the_crate_tells_its_name_and_version() {
     let folder = crate_with(CDYLIB, "").unwrap();

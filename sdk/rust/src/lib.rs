@@ -108,7 +108,9 @@
 //!
 //! Guests have dlmalloc for their allocator, the standard library's own in a later release:
 //! it uses the memory that a guest is given at its start, where the older one has it grown in
-//! each call. Without the feature `allocator` a plugin may bring another.
+//! each call. A plugin that brings another turns the feature `allocator` off, and so do all
+//! plugins of its workspace, which are compiled together. Nobody else may allocate beside it:
+//! do not use `std::alloc::System`.
 //!
 //! # Purity
 //!

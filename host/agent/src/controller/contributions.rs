@@ -6,6 +6,7 @@
 
 use super::Controller;
 use crate::active::Active;
+use crate::execute::Lost;
 use crate::plugin::{PluginState, UnitState};
 use reeve_api::SyncMode;
 use reeve_cluster::{Object, ObjectChange, Snapshot};
@@ -183,7 +184,8 @@ impl Controller {
                 let label = manager.strip_prefix(&prefix);
                 label.is_some_and(|label| !plugin.labels.contains_key(label))
             });
-            let executor = self.runner.executor.clone();
+            // Of no unit: nobody waits for what becomes of a write.
+            let executor = self.runner.executor.of_unit(Lost::default());
             self.state.releases.spawn(async move {
                 for (object, manager) in orphaned {
                     let released = executor.withdraw(&active, &object, None, &manager).await;

@@ -170,9 +170,30 @@ impl Executor {
     ) -> Result<Object, WriteError> {
         let manager = &active.field_manager;
         let reference = &one.stamped.reference;
-        let (body, onto) = (&one.stamped.body, onto.preconditions());
-        self.send_body(active, resource, reference, (body, onto), manager, force)
+        let before = match onto {
+            Onto::Nothing => None,
+            // It is there in no other version, or nothing comes of it.
+            Onto::Version(object) => Some(object.resource_version().to_owned()),
+            Onto::Uid(_) => self.version_before(active, reference),
+        };
+        let sent = Sent {
+            body: &one.stamped.body,
+            onto: onto.preconditions(),
+            before,
+        };
+        self.send_body(active, resource, reference, sent, manager, force)
             .await
+    }
+
+    /// The version of an object that the store has, of one that is written as it is then.
+    pub(super) fn version_before(
+        &self,
+        active: &Active,
+        reference: &ObjectReference,
+    ) -> Option<String> {
+        let seen = self.seen(active, reference);
+        let seen = seen.or_else(|| contributed(active, &self.store.snapshot(), reference));
+        seen.map(|object| object.resource_version().to_owned())
     }
 
     pub(super) async fn send_body(
@@ -180,7 +201,7 @@ impl Executor {
         active: &Active,
         resource: &Resource,
         reference: &ObjectReference,
-        (body, onto): (&Value, Preconditions<'_>),
+        Sent { body, onto, before }: Sent<'_>,
         manager: &str,
         force: bool,
     ) -> Result<Object, WriteError> {
@@ -195,15 +216,6 @@ impl Executor {
             strict: is_strict(body),
             dry_run: false,
             identity: Some(&active.identity),
-        };
-        // What a version is named for is there in no other one, or nothing comes of it.
-        let before = match onto.resource_version {
-            Some(NO_VERSION) => None,
-            Some(version) => Some(version.to_owned()),
-            None => self
-                .seen(active, reference)
-                .or_else(|| contributed(active, &self.store.snapshot(), reference))
-                .map(|object| object.resource_version().to_owned()),
         };
         let began = Instant::now();
         let applied = self.cluster.apply(request).await;
@@ -250,8 +262,12 @@ impl Executor {
             "metadata": metadata,
         });
         let onto = Onto::Uid(live.uid()).preconditions();
-        let body = (&nothing, onto);
-        self.send_body(active, live.resource(), reference, body, manager, false)
+        let sent = Sent {
+            body: &nothing,
+            onto,
+            before: self.version_before(active, reference),
+        };
+        self.send_body(active, live.resource(), reference, sent, manager, false)
             .await
             .map_err(|error| write_problem(reference, &error))
     }
@@ -268,6 +284,14 @@ impl Executor {
             found.flatten()
         })
     }
+}
+
+/// What is sent.
+pub(super) struct Sent<'a> {
+    pub(super) body: &'a Value,
+    pub(super) onto: Preconditions<'a>,
+    /// The version that it is to take the place of; none for what is to be made.
+    pub(super) before: Option<String>,
 }
 
 /// What an apply is for.

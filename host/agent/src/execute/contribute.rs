@@ -1,5 +1,6 @@
 //! Owning fields of somebody else's object, and giving them up.
 
+use super::apply::Sent;
 use super::{Contested, Executor, Work, undeclared, write_problem};
 use crate::active::Active;
 use crate::problem::Problem;
@@ -39,9 +40,17 @@ impl Executor {
             // What is forced is what was looked at.
             resource_version: force.then_some(live.resource_version()),
         };
-        let body = (&one.stamped.body, onto);
+        let before = match onto.resource_version {
+            Some(version) => Some(version.to_owned()),
+            None => self.version_before(work.active, reference),
+        };
+        let sent = Sent {
+            body: &one.stamped.body,
+            onto,
+            before,
+        };
         let applied = self
-            .send_body(work.active, resource, reference, body, &manager, force)
+            .send_body(work.active, resource, reference, sent, &manager, force)
             .await
             .map_err(|error| write_problem(reference, &error))?;
         tracing::info!(object = %reference, "contributed");

@@ -110,6 +110,7 @@ impl Elector {
             clock,
             ..
         } = &settings;
+        let jitter = cluster.jitter.of(identity);
         Self {
             cluster,
             resource: Resource {
@@ -120,7 +121,7 @@ impl Elector {
             election: Election::new(identity.clone(), *timing),
             fence: Fence::closed(clock.clone(), *timing),
             role: watch::Sender::new(Role::Follower { leader: None }),
-            jitter: Jitter::random(),
+            jitter,
             rounds: 0,
             trouble: None,
             settings,

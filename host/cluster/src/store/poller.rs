@@ -38,7 +38,10 @@ impl Poller {
         id: u64,
         identity: Option<Identity>,
     ) -> Self {
-        let jitter = shared.cluster.jitter.of(&*spec);
+        let jitter = shared
+            .cluster
+            .jitter
+            .of(&(&spec.resource.kind.group, &*spec));
         Self {
             shared,
             spec,

@@ -95,7 +95,10 @@ impl From<CallError> for Interruption {
 
 impl Reflector {
     pub(super) fn new(shared: Arc<Shared>, spec: Arc<WatchSpec>, id: u64) -> Self {
-        let jitter = shared.cluster.jitter.of(&*spec);
+        let jitter = shared
+            .cluster
+            .jitter
+            .of(&(&spec.resource.kind.group, &*spec));
         Self {
             resource: Arc::new(spec.resource.clone()),
             shared,

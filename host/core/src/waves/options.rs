@@ -148,6 +148,13 @@ impl Options {
         if flux_prune_label.is_none() && annotations.only(&STAMPS) {
             return (Self::default(), Vec::new());
         }
+        Self::read_all(annotations, flux_prune_label)
+    }
+
+    fn read_all(
+        annotations: &Annotations<'_>,
+        flux_prune_label: Option<&str>,
+    ) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         let sync = SyncOptions::read(annotations, &mut warnings);
         let flux = |key| annotations.get(key).map(str::to_ascii_lowercase);

@@ -14,12 +14,14 @@ fn read(pairs: &[(&str, &str)]) -> (Options, Vec<String>) {
 
 #[test]
 fn an_object_that_says_nothing_has_the_defaults() {
-    // One that says what is so anyway is read in full.
-    let full = read(&[(super::WAVE[0], "0")]);
-    assert_eq!(full, (Options::default(), Vec::new()));
-    assert_eq!(read(&[]), full);
+    let defaults = (Options::default(), Vec::new());
     let stamps = super::STAMPS.map(|stamp| (stamp, "-1"));
-    assert_eq!(read(&stamps), full);
+    for pairs in [&[][..], &stamps] {
+        let annotations = pairs.iter().copied().collect();
+        assert_eq!(Options::read(&annotations, None), defaults);
+        // It is what they say, too.
+        assert_eq!(Options::read_all(&annotations, None), defaults);
+    }
 }
 
 #[test]
