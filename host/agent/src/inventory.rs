@@ -126,7 +126,7 @@ impl PluginState {
         let state = self.units.get(&*unit.primary);
         Run {
             owned: self.owned_by(unit),
-            contributed: self.contributions.of(&unit_label(unit)),
+            contributed: self.contributions.of(unit_label(unit)),
             sync: state.map(|state| state.sync.clone()).unwrap_or_default(),
             guard: self.guard.clone(),
             approvals: self.approvals.clone(),

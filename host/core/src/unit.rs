@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Length of a unit's label.
 pub(crate) const LABEL_LENGTH: usize = 20;
@@ -22,16 +22,17 @@ pub struct Unit {
     pub plugin: Arc<str>,
     /// The primary. Its version is that of the plugin's manifest.
     pub primary: Arc<ObjectReference>,
-    label: OnceLock<String>,
+    label: Box<str>,
 }
 
 impl UnitKey {
     /// The unit of a plugin for a primary.
     pub fn new(plugin: impl Into<Arc<str>>, primary: ObjectReference) -> Self {
+        let id = id_of(&primary);
         Self(Arc::new(Unit {
             plugin: plugin.into(),
             primary: Arc::new(primary),
-            label: OnceLock::new(),
+            label: Digest::of(id.as_bytes()).digits(LABEL_LENGTH).into(),
         }))
     }
 
@@ -40,17 +41,20 @@ impl UnitKey {
     /// The version of the primary's kind is left out: the same object read in
     /// another version is the same unit.
     pub fn id(&self) -> String {
-        let kind = &self.primary.kind;
-        let namespace = self.primary.namespace.as_deref().unwrap_or("");
-        let name = &self.primary.name;
-        [&kind.kind, ".", &kind.group, "/", namespace, "/", name].concat()
+        id_of(&self.primary)
     }
 
     /// Its label, a hash of [`Self::id`], by which its objects are found.
     pub(crate) fn label(&self) -> &str {
-        let label = &self.0.label;
-        label.get_or_init(|| Digest::of(self.id().as_bytes()).digits(LABEL_LENGTH))
+        &self.0.label
     }
+}
+
+fn id_of(primary: &ObjectReference) -> String {
+    let kind = &primary.kind;
+    let namespace = primary.namespace.as_deref().unwrap_or("");
+    let name = &primary.name;
+    [&kind.kind, ".", &kind.group, "/", namespace, "/", name].concat()
 }
 
 impl Deref for UnitKey {

@@ -58,15 +58,15 @@ fn crates_of_different_workspaces_are_built_together_in_their_order() {
     assert!(builder.build_all(&[]).unwrap().is_empty());
 }
 
-/// Pages of memory that the module of a component begins with.
+/// Pages of memory that the module of a component begins with; what cannot be read has none.
 fn initial_pages(component: &[u8]) -> u64 {
     let payloads = wasmparser::Parser::new(0).parse_all(component);
-    let memories = payloads.filter_map(|payload| match payload.unwrap() {
-        wasmparser::Payload::MemorySection(memories) => Some(memories),
+    let memories = payloads.filter_map(|payload| match payload {
+        Ok(wasmparser::Payload::MemorySection(memories)) => Some(memories),
         _ => None,
     });
-    let all = memories.flat_map(|memories| memories.into_iter().map(|one| one.unwrap().initial));
-    all.sum()
+    let all = memories.flat_map(|memories| memories.into_iter().flatten());
+    all.map(|memory| memory.initial).sum()
 }
 
 #[test]

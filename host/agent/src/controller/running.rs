@@ -412,14 +412,14 @@ impl Controller {
             let mut names: BTreeSet<ObjectName> = has.map(object_name).collect();
             // What nobody wants any more stays known until it is seen to be gone.
             let snapshot = self.runner.store.snapshot();
-            let held = watch.names_of(&label);
+            let held = watch.names_of(label);
             names.extend(held.into_iter().filter(|one| {
                 let found = snapshot.get_in(watch.spec(), one.namespace.as_deref(), &one.name);
                 !matches!(found, Answer::Absent)
             }));
             // What is left of a unit that is gone goes with its owner.
             names.retain(|_| !gone);
-            watch.set_names(&label, &names);
+            watch.set_names(label, &names);
             let kept = names.iter().map(kept_secret).collect();
             self.reports.keep_names(&name, &kept);
         }

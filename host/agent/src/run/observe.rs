@@ -49,7 +49,7 @@ impl Observation {
         unit: &UnitKey,
         now: Timestamp,
     ) -> Self {
-        let label = &*unit_label(unit);
+        let label = unit_label(unit);
         let mut observed = Vec::with_capacity(candidates.len());
         let mut objects = HashMap::with_capacity(candidates.len());
         for reference in candidates {

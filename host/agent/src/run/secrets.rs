@@ -39,10 +39,10 @@ impl Runner {
             return;
         }
         let holder = unit_label(unit);
-        let mut all = watch.names_of(&holder);
+        let mut all = watch.names_of(holder);
         if !names.is_subset(&all) {
             all.extend(names.iter().cloned());
-            watch.set_names(&holder, &all);
+            watch.set_names(holder, &all);
         }
         // Whoever looks is told what is still missing.
         let _ = timeout(PATIENCE, watch.read_names(names)).await;

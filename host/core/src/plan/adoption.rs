@@ -86,7 +86,7 @@ pub fn judge(claim: &Claim<'_>, reference: &ObjectReference, live: &Value) -> Wh
             Some(other) => return Whose::Refused(held(claim, reference, None, other).into()),
             // All marks are gone but what the API server itself keeps.
             None => {
-                let label = text("labels", UNIT_LABEL) == Some(&unit_label(&claim.owner.unit));
+                let label = text("labels", UNIT_LABEL) == Some(unit_label(&claim.owner.unit));
                 if label || owners(live).any(|owner| owner["uid"] == claim.owner.uid.as_str()) {
                     return Whose::Ours;
                 }

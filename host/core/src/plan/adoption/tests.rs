@@ -268,7 +268,7 @@ fn any_object() -> impl Strategy<Value = Value> {
             PRIMARY_ANNOTATION,
             "Profile.kubeflow.org//bob",
         );
-        mark(2, "labels", UNIT_LABEL, &unit_label(&owner().unit));
+        mark(2, "labels", UNIT_LABEL, unit_label(&owner().unit));
         mark(3, "labels", "app.kubernetes.io/managed-by", "Helm");
         mark(4, "annotations", LAST_APPLIED, "{}");
         if marks[5] {
