@@ -28,7 +28,10 @@ pub fn protobuf(input: &[u8]) {
         return;
     }
     let object = created.json();
+    // Roles may have any name that fits between two slashes.
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let name = name.bytes().map(|byte| format!("%{byte:02X}"));
+    let name: String = name.collect();
     let path = format!("{path}/{name}");
     let stored = cluster.get(&path);
     assert_eq!(stored.status, 200, "{}", stored.json());
