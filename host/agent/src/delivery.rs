@@ -6,7 +6,7 @@ mod parts;
 mod proof;
 
 pub use error::DeliveryError;
-pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, pack};
+pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, ZSTD_LEVEL, pack};
 pub use parts::PART_OF_LABEL;
 pub use proof::Proof;
 

@@ -1,6 +1,7 @@
 //! `reeve plugin`.
 
 mod approve;
+mod build;
 mod describe;
 mod diff;
 mod grant;
@@ -20,7 +21,7 @@ use crate::operate;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Make, inspect, package, push, sign, grant and approve plugins, and change their versions
+/// Make, build, inspect, package, push, sign, grant and approve plugins, and change their versions
 #[derive(Args)]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
@@ -30,6 +31,7 @@ pub(crate) struct PluginArgs {
 #[derive(Subcommand)]
 enum PluginCommand {
     New(new::NewArgs),
+    Build(build::BuildArgs),
     Inspect(inspect::InspectArgs),
     Package(package::PackageArgs),
     Push(push::PushArgs),
@@ -43,6 +45,7 @@ enum PluginCommand {
 pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         PluginCommand::New(args) => new::run(&args),
+        PluginCommand::Build(args) => build::run(&args),
         PluginCommand::Inspect(args) => inspect::run(args).await,
         PluginCommand::Package(args) => package::run(&args),
         PluginCommand::Push(args) => push::run(args).await,

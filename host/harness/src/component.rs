@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 /// Where built components are, below the root of the workspace.
 const BUILT: &str = "target/plugins";
 
-/// The component of the plugin in `folder`: `target/plugins/<name>.wasm` of its
-/// workspace.
+/// The component of the plugin in `folder`.
 ///
 /// It is built when it is missing, or older than what it was built from: the sources of the
 /// plugin and of the crates that it depends on by path, its manifest, and the lock file.
 pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
-    let name = folder.file_name().unwrap_or_default();
-    let root = workspace_root(folder);
-    let component = root.join(BUILT).join(name).with_extension("wasm");
+    let component = component_path(folder);
     if is_current(&component, folder) {
         return Ok(component);
     }
@@ -24,10 +21,22 @@ pub(crate) fn of(folder: &Path) -> Result<PathBuf, Error> {
         source: Box::new(source),
     };
     let plugin = PluginCrate::open(folder).map_err(failed)?;
-    Builder::new(Profile::Release)
-        .build_to(&plugin, &component)
+    let built = Builder::new(Profile::Release)
+        .build(&plugin)
         .map_err(failed)?;
+    // The first build of a workspace writes its lock file, by which its folder is found.
+    let component = component_path(folder);
+    built.write_to(&component).map_err(failed)?;
     Ok(component)
+}
+
+/// Where the component of the plugin in `folder` is looked for, and built to:
+/// `target/plugins/<name of the folder>.wasm` in the outermost folder with a lock file, or in
+/// its own. Whether there is one is another matter.
+pub fn component_path(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default();
+    let built = workspace_root(folder).join(BUILT);
+    built.join(name).with_extension("wasm")
 }
 
 /// The outermost folder with a lock file, or the plugin's own.

@@ -57,6 +57,7 @@ mod watchdog;
 mod world;
 mod yaml;
 
+pub use component::component_path;
 pub use error::Error;
 pub use junit::junit;
 pub use print::Printer;

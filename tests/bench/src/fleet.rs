@@ -2,10 +2,12 @@
 //! bare loop beside it.
 
 mod agent;
+mod audit;
 pub(crate) mod change;
 mod probe;
 pub(crate) mod restart;
 pub(crate) mod thousand;
+pub(crate) mod upgrade;
 
 use anyhow::{Context as _, Result};
 

@@ -83,5 +83,8 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     if wanted("fleet-restart") {
         fleet::restart::measure(&mut figures).await?;
     }
+    if wanted("fleet-upgrade") {
+        fleet::upgrade::measure(&mut figures).await?;
+    }
     Ok(figures.finish())
 }

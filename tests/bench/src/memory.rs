@@ -6,7 +6,7 @@
 
 use crate::figure::Figures;
 use crate::process::{ClusterProcess, Process, reeve};
-use crate::setup::plugin;
+use crate::setup::{another, plugin};
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::ByteString;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
@@ -36,7 +36,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
         let what = format!("more with {count} registrations of limitranges");
         figures.limited(&what, more, "MiB", limit);
     }
-    let more = resident(100, |number| distinct(&bytes, number)).await? - baseline;
+    let more = resident(100, |number| another(&bytes, number, DISTINCT_BYTES)).await? - baseline;
     let what = "more with 100 components of 190 KB";
     figures.limited(what, more, "MiB", 50.0);
     Ok(())
@@ -44,27 +44,6 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
 
 /// How large components are where each is another.
 const DISTINCT_BYTES: usize = 190 << 10;
-
-/// A component that does the same and is another one, of the usual size: a custom section
-/// in it has its number, and the rest of its bytes.
-fn distinct(component: &[u8], number: usize) -> Vec<u8> {
-    let mut section = vec![5];
-    section.extend(b"bench");
-    section.extend(number.to_le_bytes());
-    // The section's id and its length.
-    let room = DISTINCT_BYTES.saturating_sub(component.len() + section.len() + 6);
-    section.extend(std::iter::repeat_n(b'.', room));
-    let mut bytes = component.to_vec();
-    bytes.push(0);
-    let mut length = section.len();
-    while length >= 0x80 {
-        bytes.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    bytes.push(length as u8);
-    bytes.extend(section);
-    bytes
-}
 
 async fn resident(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<f64> {
     let cluster = ClusterProcess::start()?;

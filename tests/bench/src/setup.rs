@@ -26,6 +26,27 @@ pub(crate) fn guest(name: &str) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
+/// A component that does the same and is another one, of this size or its own if that is
+/// larger: a custom section in it has its number, and the rest of its bytes.
+pub(crate) fn another(component: &[u8], number: usize, size: usize) -> Vec<u8> {
+    let mut section = vec![5];
+    section.extend(b"bench");
+    section.extend(number.to_le_bytes());
+    // The section's id and its length.
+    let room = size.saturating_sub(component.len() + section.len() + 6);
+    section.extend(std::iter::repeat_n(b'.', room));
+    let mut bytes = component.to_vec();
+    bytes.push(0);
+    let mut length = section.len();
+    while length >= 0x80 {
+        bytes.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.extend(section);
+    bytes
+}
+
 /// A control plane that knows the agent's user and has no controllers, which would
 /// take part of the machine.
 pub(crate) async fn control_plane(audited: bool) -> Result<ControlPlane> {

@@ -111,6 +111,14 @@ fn applied(
             let again = stored(again.object, Some(&object), &reset);
             let settled = emptied(object.clone(), &again);
             assert_eq!(again, settled, "the same apply is a change");
+            if again != object {
+                let third = apply(Apply {
+                    live: Some(&again),
+                    ..request
+                });
+                let third = third.map(|third| stored(third.object, Some(&again), &reset));
+                assert_eq!(third.ok(), Some(again), "it never comes to an end");
+            }
         }
         // An apply may leave what does not fit, such as null for a container whose
         // items are gone; a server refuses to store that.

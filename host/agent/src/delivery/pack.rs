@@ -23,7 +23,7 @@ pub const SERVER_SIDE_BYTES: usize = 960 << 10;
 
 /// Compression of components. The highest levels gain two or three percent on wasm
 /// and take minutes for the largest.
-const LEVEL: i32 = 19;
+pub const ZSTD_LEVEL: i32 = 19;
 
 /// How a component is packed.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub fn pack(component: &[u8], options: &PackOptions<'_>) -> Result<Vec<ConfigMap
             size: component.len(),
         });
     }
-    let packed = zstd::stream::encode_all(component, LEVEL).map_err(PackError::Compress)?;
+    let packed = zstd::stream::encode_all(component, ZSTD_LEVEL).map_err(PackError::Compress)?;
     // What it is in the JSON of which kubectl keeps a copy, quotes and escapes
     // included, in terms of base64 beside it.
     let config_bytes = options.config.map_or(0, |config| {

@@ -97,6 +97,7 @@ fn in_a_checkout_it_is_a_member_that_passes_everything() {
         &reeve(&place, "test plugins/greeting"),
         "1 passed, 0 failed",
     );
+    is_built_as_it_was_for_its_scenarios(&place);
     succeeds(
         &cargo(&place, "clippy -p greeting --all-targets -- -D warnings"),
         "",
@@ -113,6 +114,32 @@ fn in_a_checkout_it_is_a_member_that_passes_everything() {
         &again,
         "plugins/greeting is there already, and not empty; name another folder with --path",
     );
+}
+
+fn is_built_as_it_was_for_its_scenarios(place: &Path) {
+    let component = place.join("target/plugins/greeting.wasm");
+    let tested = fs::read(&component).unwrap();
+    fs::remove_file(&component).unwrap();
+    let built = reeve(place, "plugin build plugins/greeting");
+    succeeds(&built, "built target/plugins/greeting.wasm: ");
+    succeeds(&built, " KB as zstd\n");
+    assert!(fs::read(&component).unwrap() == tested, "the same bytes");
+    let there = reeve(
+        &place.join("plugins/greeting"),
+        "plugin build --to it.wasm -o json",
+    );
+    succeeds(&there, &format!("\"bytes\": {}", tested.len()));
+    let it = place.join("plugins/greeting/it.wasm");
+    assert!(fs::read(&it).unwrap() == tested, "the same bytes");
+    for file in [it.with_extension("inputs"), it] {
+        fs::remove_file(file).unwrap();
+    }
+    fails(
+        &reeve(place, "plugin build plugins/greeting --to it.inputs"),
+        "--to it.inputs: name a file that ends in .wasm",
+    );
+    let nowhere = reeve(place, "plugin build sdk");
+    assert_eq!(nowhere.status.code(), Some(2), "{nowhere:?}");
 }
 
 #[test]

@@ -60,12 +60,27 @@ impl AgentProcess {
             .await
     }
 
+    /// Runs of units that have ended since its start.
+    pub(super) async fn runs(&self) -> Result<usize> {
+        let (status, metrics) = self.ask("/metrics").await?;
+        ensure!(status == 200, "/metrics answers {status}");
+        Ok(runs(&metrics))
+    }
+
+    /// Waits until so many runs have ended since its start.
+    pub(super) async fn ran(&mut self, times: usize) -> Result<()> {
+        let what = format!("{times} runs have ended");
+        let ran = self.until(&what, "/metrics", |metrics| runs(metrics) >= times);
+        ran.await.map(drop)
+    }
+
     async fn until(
         &mut self,
         what: &str,
         path: &str,
         enough: impl Fn(&str) -> bool,
     ) -> Result<Duration> {
+        let begun = Instant::now();
         loop {
             if let Some(status) = self.process.ended()? {
                 bail!("the agent has ended with {status}");
@@ -75,7 +90,7 @@ impl AgentProcess {
             let elapsed = self.begun.elapsed();
             match said {
                 Ok((200, text)) if enough(&text) => return Ok(elapsed),
-                _ if elapsed < PATIENCE => tokio::time::sleep(INTERVAL).await,
+                _ if begun.elapsed() < PATIENCE => tokio::time::sleep(INTERVAL).await,
                 said => bail!("waited until {what}; {path} says {said:?}"),
             }
         }
@@ -112,6 +127,10 @@ impl AgentProcess {
 /// Units that are ready, of all plugins.
 fn ready(metrics: &str) -> usize {
     sum(metrics, "reeve_units", "state=\"ready\"")
+}
+
+fn runs(metrics: &str) -> usize {
+    sum(metrics, "controller_runtime_reconcile_total", "")
 }
 
 /// The values of a metric with this label, together.

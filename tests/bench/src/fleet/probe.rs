@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, bail};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::ApiResource;
 use reeve_core::GroupVersionKind;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ pub(super) struct Probe {
     world: World,
     profiles: Api<DynamicObject>,
     quotas: Api<DynamicObject>,
+    resource: ApiResource,
     profile_events: Events,
     quota_events: Events,
     /// Makes each value a new one.
@@ -54,6 +56,7 @@ impl Probe {
             quota_events: follow(&quotas).await?,
             profiles,
             quotas,
+            resource,
             world,
             count: FIRST,
         })
@@ -94,6 +97,33 @@ impl Probe {
             event: event?.duration_since(begun),
             write: write?.duration_since(begun),
         })
+    }
+
+    /// Changes what the agent has written, another object each time as far as there are
+    /// others, and returns for how long that is seen.
+    pub(super) async fn drift(&mut self) -> Result<Duration> {
+        self.count += 1;
+        let namespace = profile_name(self.count % self.world.profiles());
+        let quotas: Api<DynamicObject> =
+            Api::namespaced_with(self.world.client().clone(), &namespace, &self.resource);
+        let owned = quotas.list(&ListParams::default()).await?.items;
+        let name = owned.first().and_then(|quota| quota.metadata.name.clone());
+        let name = name.context("no quota")?;
+        let value = amount(self.count);
+        let patch = Patch::Merge(json!({"spec": {"hard": {LIMIT: value}}}));
+        let params = PatchParams::default();
+        let events = &mut self.quota_events;
+        let is_theirs = |quota: &DynamicObject, theirs: bool| {
+            quota.metadata.namespace.as_deref() == Some(&namespace)
+                && (quota.data["spec"]["hard"][LIMIT] == *value) == theirs
+        };
+        let (sent, stood) = tokio::join!(quotas.patch(&name, &params, &patch), async {
+            let drifted = next(events, |quota| is_theirs(quota, true)).await?;
+            let repaired = next(events, |quota| is_theirs(quota, false)).await?;
+            anyhow::Ok(repaired.duration_since(drifted))
+        });
+        sent?;
+        stood
     }
 
     /// Sends one apply as the agent would, to an object that is not the agent's, and

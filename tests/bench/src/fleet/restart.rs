@@ -2,6 +2,7 @@
 //! server: it writes nothing, and takes little more than to read it all.
 
 use super::agent::AgentProcess;
+use super::audit::audited;
 use super::{SETTLING, scaled};
 use crate::bare::{BareLoop, BareProcess, Follow};
 use crate::figure::{Figures, median};
@@ -10,8 +11,6 @@ use crate::setup::{control_plane, plugin};
 use crate::world::{AGENT, World};
 use anyhow::Result;
 use reeve_engine::{Compiler, Engine, EngineConfig};
-use reeve_real::ControlPlane;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -88,20 +87,4 @@ async fn read(kubeconfig: &Path, world: &World, follow: Follow) -> Result<f64> {
         process.run()?;
         Ok(begun.elapsed().as_secs_f64())
     })
-}
-
-/// What the agent has written so far, in its own name and in those of plugins, as the
-/// API server noted it: whatever is stored, so not questions about rights.
-fn audited(server: &ControlPlane) -> Result<Vec<String>> {
-    let mut writes = Vec::new();
-    for event in block_in_place(|| server.audit_log())? {
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
-        let group = text("/objectRef/apiGroup").unwrap_or_default();
-        let is_question = ["authentication.k8s.io", "authorization.k8s.io"].contains(&group);
-        if text("/user/username") == Some(AGENT) && !is_question {
-            let words = ["/verb", "/objectRef/resource", "/objectRef/subresource"];
-            writes.push(words.map(|word| text(word).unwrap_or_default()).join(" "));
-        }
-    }
-    Ok(writes)
 }
