@@ -1,7 +1,7 @@
 //! Which cluster a command talks to, and which agent in it.
 
 use clap::Args;
-use reeve_cluster::{ConnectOptions, connect};
+use reeve_cluster::{ConnectOptions, connect_now};
 use std::path::PathBuf;
 
 /// How a command finds the cluster and the agent.
@@ -20,12 +20,12 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
+    /// A client of a cluster that answers.
     pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
-        let (client, _) = connect(&ConnectOptions {
+        let options = ConnectOptions {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
-        })
-        .await?;
-        Ok(client)
+        };
+        Ok(connect_now(&options).await?)
     }
 }

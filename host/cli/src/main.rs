@@ -183,7 +183,8 @@ fn unusable(error: &clap::Error) -> ExitCode {
 
 /// Runs a command whose answer is all that anybody wants to read.
 fn ask(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    logging::init("error", false);
+    // The client logs what its errors say once more.
+    logging::init("error,kube_client=off", false);
     with_runtime(work)
 }
 

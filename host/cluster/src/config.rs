@@ -20,8 +20,7 @@ pub struct ConnectOptions {
     pub context: Option<String>,
 }
 
-/// Why no client could be made. Nothing has been sent at that point: an API server
-/// that is not there is found out later, and is not an error of this kind.
+/// Why there is no client, or none that is of use.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No configuration anywhere.
@@ -81,6 +80,30 @@ pub enum ConnectError {
         /// Why.
         source: Box<kube::Error>,
     },
+    /// The API server does not answer.
+    #[error(
+        "cannot reach the API server at {server}, which {origin} names; does it run, and is it \
+         the one that is meant (--kubeconfig, --context)?"
+    )]
+    Unreachable {
+        /// Its URL.
+        server: String,
+        /// Where the configuration came from.
+        origin: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// It does not know who asks.
+    #[error(
+        "the API server at {server} does not accept the credentials in {origin}: they are wrong, \
+         or no longer valid; name others with --kubeconfig or --context"
+    )]
+    Unauthorized {
+        /// Its URL.
+        server: String,
+        /// Where the configuration came from.
+        origin: String,
+    },
 }
 
 /// A client of the cluster that kubectl would use, and the default namespace.
@@ -88,9 +111,40 @@ pub enum ConnectError {
 /// It looks at `--kubeconfig`, then the files that `KUBECONFIG` lists, merged, then
 /// `~/.kube/config`, then the ServiceAccount of the pod it runs in. Connecting is
 /// bounded by [`CONNECT_TIMEOUT`]; reading is not, for the sake of watches;
-/// nothing limits the rate of requests or repeats them. Must be called within a
-/// tokio runtime.
+/// nothing limits the rate of requests or repeats them. Nothing is sent yet: an API server
+/// that is not there is found out later. Must be called within a tokio runtime.
 pub async fn connect(options: &ConnectOptions) -> Result<(Client, String), ConnectError> {
+    let (config, origin) = configuration(options).await?;
+    let namespace = config.default_namespace.clone();
+    Ok((client(config, origin)?, namespace))
+}
+
+/// As [`connect`], and asks the API server whether it answers this user at all, for
+/// programs that have nothing to wait for.
+pub async fn connect_now(options: &ConnectOptions) -> Result<Client, ConnectError> {
+    let (config, origin) = configuration(options).await?;
+    let server = config.cluster_url.to_string();
+    let client = client(config, origin.clone())?;
+    // Whoever may not even ask for the version may do what they came for.
+    match client.apiserver_version().await {
+        Ok(_) => Ok(client),
+        Err(kube::Error::Api(status)) if status.code == 401 => {
+            Err(ConnectError::Unauthorized { server, origin })
+        }
+        Err(kube::Error::Api(_) | kube::Error::SerdeError(_)) => Ok(client),
+        Err(source @ kube::Error::Auth(_)) => Err(ConnectError::Client {
+            origin,
+            source: Box::new(source),
+        }),
+        Err(source) => Err(ConnectError::Unreachable {
+            server,
+            origin,
+            source: Box::new(source),
+        }),
+    }
+}
+
+async fn configuration(options: &ConnectOptions) -> Result<(Config, String), ConnectError> {
     let places = Places::from_environment();
     let (mut config, origin) = match places.find(options)? {
         Found::Files(paths) => from_files(&paths, options.context.as_deref()).await?,
@@ -104,12 +158,14 @@ pub async fn connect(options: &ConnectOptions) -> Result<(Client, String), Conne
     config.write_timeout = None;
     // Repetition is ours to decide: errors must come back as they are.
     config.default_retry = false;
-    let namespace = config.default_namespace.clone();
-    let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+    Ok((config, origin))
+}
+
+fn client(config: Config, origin: String) -> Result<Client, ConnectError> {
+    Client::try_from(config).map_err(|source| ConnectError::Client {
         origin,
         source: Box::new(source),
-    })?;
-    Ok((client, namespace))
+    })
 }
 
 /// Where a configuration may be.

@@ -28,7 +28,7 @@ pub mod transport;
 pub mod write;
 
 pub use cluster::Cluster;
-pub use config::{ConnectError, ConnectOptions, connect};
+pub use config::{ConnectError, ConnectOptions, connect, connect_now};
 pub use delete::{Delete, Deletion};
 pub use discovery::ResolveError;
 pub use events::{Event, EventKind, Recorded, Recorder};

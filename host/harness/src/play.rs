@@ -28,6 +28,16 @@ pub(crate) struct Played {
     pub(crate) log: Vec<String>,
 }
 
+/// Whether the newest version of the plugin runs.
+#[derive(Clone, Debug)]
+enum Runs {
+    Yes,
+    /// It does not, for this reason, and the scenario expects nothing about the Plugin.
+    Not(String),
+    /// It does not, and something was expected about the Plugin since.
+    NotAndMeant,
+}
+
 /// A scenario while it is played.
 struct Player<'a> {
     case: &'a Case,
@@ -37,6 +47,8 @@ struct Player<'a> {
     world: World,
     package: &'a Package,
     config: Option<&'a Value>,
+    /// Whether the plugin's newest version runs, as far as the scenario knows.
+    runs: Runs,
     played: Played,
     log: &'a Log,
     watch: &'a Watch<'a>,
@@ -105,6 +117,7 @@ pub(crate) async fn play(
         world,
         package,
         config: case.scenario.given.config.as_ref(),
+        runs: Runs::Yes,
         played: Played::default(),
         log,
         watch,
@@ -143,6 +156,15 @@ impl<'a> Player<'a> {
         };
         if let Err(unfelt) = self.world.check_faults() {
             self.fail(last, unfelt.to_string()).await;
+            return;
+        }
+        // What is absent, and writes that are not made, are no sign that it runs.
+        if let Runs::Not(problem) = &self.runs {
+            let message = format!(
+                "the plugin does not run as it is given: {problem}; a scenario in which that is \
+                 meant expects a condition `of: Plugin`"
+            );
+            self.fail(last, message).await;
         }
     }
 
@@ -237,6 +259,12 @@ impl<'a> Player<'a> {
             self.fail(moment, unsettled.to_string()).await;
             return false;
         }
+        self.runs = match (self.world.problem(&self.case.plugin), &self.runs) {
+            (None, _) => Runs::Yes,
+            (Some(_), Runs::NotAndMeant) => Runs::NotAndMeant,
+            (Some(_), _) if expect.is_about_plugin() => Runs::NotAndMeant,
+            (Some(problem), _) => Runs::Not(problem),
+        };
         if expect.is_empty() {
             return true;
         }

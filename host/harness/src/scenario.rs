@@ -309,6 +309,11 @@ impl Expect {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether a condition of the Plugin is.
+    pub(crate) fn is_about_plugin(&self) -> bool {
+        self.conditions.iter().any(|one| one.of == Subject::Plugin)
+    }
 }
 
 /// A condition that is expected, or expected not to be there.

@@ -435,6 +435,14 @@ impl World {
         drop(plugins.patch(&self.plugin, &params, &patch).await);
     }
 
+    /// Why the newest version of the plugin does not run, if it does not.
+    pub(crate) fn problem(&self, plugin: &str) -> Option<String> {
+        let status = self.agent.as_ref()?.status();
+        let status = status.borrow();
+        let report = status.plugins.iter().find(|report| report.name == plugin);
+        report?.problem.clone()
+    }
+
     /// Starts an agent, in place of one that runs. It has the rights of its own
     /// ServiceAccount and no others.
     pub(crate) async fn start_agent(&mut self) {

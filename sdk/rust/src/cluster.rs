@@ -17,6 +17,39 @@ use crate::{Kind, ObjectReference};
 ///
 /// In a plugin there is nothing to make one from; it comes as an argument. In
 /// native tests, [`Context::test`] makes one.
+///
+/// ```
+/// use reeve_sdk::prelude::*;
+///
+/// const POD: Kind = Kind::new("v1", "Pod");
+/// const CONFIG_MAP: Kind = Kind::new("v1", "ConfigMap");
+///
+/// #[config]
+/// #[derive(Default)]
+/// struct Config {}
+///
+/// fn manifest(_: &Config) -> Manifest {
+///     let platform = Scope::Namespaces(vec!["platform".into()]);
+///     Manifest::controller(Kind::new("kubeflow.org/v1", "Profile"))
+///         .reads(ReadRule::new(CONFIG_MAP, platform).names(["contacts"]))
+///         .reads((POD, Scope::NamespaceNamedLikePrimary))
+///         .writes(CONFIG_MAP, Scope::NamespaceNamedLikePrimary)
+/// }
+///
+/// fn reconcile(profile: Value, _: &Config, cx: &Context) -> Result<Outcome, Failure> {
+///     let name = profile["metadata"]["name"].as_str().or_terminal("no name")?;
+///     let contacts = CONFIG_MAP.object("contacts").in_namespace("platform");
+///     let contacts: Option<Value> = cx.get(&contacts)?;
+///     let pods = Query::of(POD).in_namespace(name).selector("app=notebook");
+///     let pods = cx.list_references(&pods)?.len();
+///     Ok(Outcome::of([json!({
+///         "apiVersion": "v1", "kind": "ConfigMap",
+///         "metadata": {"name": "contacts", "namespace": name},
+///         "data": {"notebooks": pods.to_string(), "known": contacts.is_some().to_string()},
+///     })]))
+/// }
+/// # fn main() {}
+/// ```
 #[derive(Debug)]
 pub struct Context {
     pub(crate) backend: Backend,

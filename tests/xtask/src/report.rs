@@ -60,6 +60,7 @@ struct Row {
 #[derive(Default)]
 pub(crate) struct Report {
     rows: Vec<Row>,
+    failed: Vec<String>,
 }
 
 impl Report {
@@ -119,6 +120,11 @@ impl Report {
         });
     }
 
+    /// Names what failed of the steps that have counted their own tests.
+    pub(crate) fn name_failed(&mut self, names: impl IntoIterator<Item = String>) {
+        self.failed.extend(names);
+    }
+
     pub(crate) fn total(&self) -> Counts {
         let mut total = Counts::default();
         for row in &self.rows {
@@ -129,7 +135,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// The table, and the line of counts alone on the last line.
+    /// The table, what failed, and the line of counts alone on the last line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.rows.iter().map(|row| row.step.len()).max();
         let width = width.unwrap_or_default();
@@ -156,6 +162,12 @@ impl fmt::Display for Report {
                 row.step, row.note
             );
             writeln!(formatter, "{}", line.trim_end())?;
+        }
+        if !self.failed.is_empty() {
+            writeln!(formatter, "\nfailed:")?;
+        }
+        for name in &self.failed {
+            writeln!(formatter, "  {name}")?;
         }
         write!(formatter, "\n{}", self.total())
     }
@@ -187,6 +199,7 @@ mod tests {
         });
         report.count("crashed", || Err(anyhow!("no start")));
         report.skip("real", 4, "no Go");
+        report.name_failed(["crate, target: a::test".to_owned()]);
 
         let text = report.to_string();
         let results: Vec<Vec<&str>> = text
@@ -199,6 +212,10 @@ mod tests {
         assert_eq!(results[4], ["crashed", "FAILED", "0", "1", "0"]);
         assert_eq!(results[5], ["real", "SKIPPED", "0", "0", "4"]);
         assert!(text.contains("SKIPPED: no Go"), "{text}");
+        assert!(
+            text.contains("\nfailed:\n  crate, target: a::test\n\n"),
+            "{text}"
+        );
         let last = text.lines().last().unwrap();
         assert_eq!(last, "4 passed, 2 failed, 5 skipped");
     }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -27,6 +28,8 @@ pub(crate) struct Suite {
     programs: Vec<Program>,
     logs: PathBuf,
     compiled: PathBuf,
+    root: PathBuf,
+    failed: Mutex<Vec<String>>,
 }
 
 /// One program of tests.
@@ -54,6 +57,8 @@ impl Suite {
             compiled,
             programs: messages.iter().filter_map(Program::from_message).collect(),
             logs,
+            root: workspace.root().to_owned(),
+            failed: Mutex::default(),
         })
     }
 
@@ -133,6 +138,7 @@ impl Suite {
         let counts = counts_of(&captured);
         if counts.failed > 0 {
             eprintln!("{}", captured.output);
+            self.note_failed(&what, &captured.output, &log);
         }
         if let Some(failure) = &captured.failure {
             eprintln!("{what} ended with {failure}");
@@ -145,6 +151,27 @@ impl Suite {
             eprintln!("!!! {what}: {skipped}");
         }
         Ok(counts)
+    }
+
+    /// Keeps the names of tests that failed for the end of the run, or else the place of
+    /// the log.
+    pub(crate) fn note_failed(&self, what: &str, output: &str, log: &Path) {
+        let mut names = failed_in(output);
+        if names.is_empty() {
+            names.push("see its log".to_owned());
+        }
+        let log = log.strip_prefix(&self.root).unwrap_or(log).display();
+        let names = names.iter().map(|name| format!("{what}: {name} ({log})"));
+        // Nobody dies with this in hand.
+        if let Ok(mut failed) = self.failed.lock() {
+            failed.extend(names);
+        }
+    }
+
+    /// What failed so far, by program and name.
+    pub(crate) fn failed(&self) -> Vec<String> {
+        let failed = self.failed.lock();
+        failed.map(|failed| failed.clone()).unwrap_or_default()
     }
 
     /// The folder for what the tests print.
@@ -204,6 +231,19 @@ pub(crate) fn skips_in(output: &str) -> BTreeSet<&str> {
 /// How a test begins to say that.
 const SKIPPED: &str = "SKIPPED: ";
 
+/// The names of tests that failed, as libtest lists them at its end.
+fn failed_in(output: &str) -> Vec<String> {
+    let mut lists = false;
+    let mut names = Vec::new();
+    for line in output.lines() {
+        match line.strip_prefix("    ") {
+            Some(name) if lists => names.push(name.to_owned()),
+            _ => lists = line == "failures:",
+        }
+    }
+    names
+}
+
 /// Reads "ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; …".
 fn counts_in(result: &str) -> Counts {
     let number_before = |word: &str| {
@@ -239,6 +279,14 @@ mod tests {
             test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
         let counts = counts_of(&captured(output, Some("exit status: 101")));
         assert_eq!(counts.to_string(), "14 passed, 3 failed, 1 skipped");
+    }
+
+    #[test]
+    fn what_failed_is_named() {
+        let output = "test a::b ... \nFAILED\n\nfailures:\n\n---- a::b stdout ----\n    no\n\n\
+            failures:\n    a::b\n    c\n\ntest result: FAILED. 2 passed; 2 failed;\n";
+        assert_eq!(failed_in(output), ["a::b", "c"]);
+        assert!(failed_in("test a ... ok\n").is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use reeve_real::Postgres;
 
 use crate::jobs::Job;
@@ -78,8 +78,21 @@ fn steps(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCode> {
         if filter.is_none() {
             report.check("nothing is built twice", || workspace.check_built_once());
         }
+        let before = report.total();
         programs(&mut report, workspace, &suite, filter)?;
         doc_tests(&mut report, workspace, &suite, filter);
+        if let Some(filter) = filter
+            && report.total() == before
+        {
+            report.counted(
+                "tests",
+                Err(anyhow!(
+                    "no test and no scenario has `{filter}` in its name"
+                )),
+                Duration::ZERO,
+            );
+        }
+        report.name_failed(suite.failed());
         if filter.is_none() {
             report.check("dev --once", || dev_once(workspace, &suite));
             report.check("generated CRDs", || {
@@ -176,6 +189,7 @@ fn scenarios(
     }
     if captured.failure.is_some() {
         eprintln!("{}", captured.output);
+        suite.note_failed(row, &captured.output, &log);
     }
     let mut counts = junit_counts(&results).with_context(|| captured.output.clone())?;
     if captured.failure.is_some() && counts.failed == 0 {

@@ -33,12 +33,37 @@ pub(crate) struct Removing {
     failures: u32,
     /// Whether primaries waited for its units when it stopped.
     holding: bool,
+    /// Whether nothing is to be remembered of the plugin at its end.
+    forgotten: bool,
     /// The last that is known.
     removed: Removed,
     problem: Option<String>,
 }
 
 impl Removing {
+    /// Whether it goes on for primaries that wait, although the `Plugin` was deleted, too:
+    /// at once then, since who does that is not about to make the plugin anew.
+    pub(super) fn outlives(&mut self) -> bool {
+        if !self.is_awaited() {
+            return false;
+        }
+        if let Some(at) = &mut self.at {
+            *at = Instant::now();
+        }
+        self.forgotten = true;
+        true
+    }
+
+    /// Notes that there is a `Plugin`.
+    pub(super) fn is_remembered(&mut self) {
+        self.forgotten = false;
+    }
+
+    /// Whether primaries still wait for it.
+    fn is_awaited(&self) -> bool {
+        self.holding && (self.at.is_some() || self.job.is_some())
+    }
+
     /// Ends it, since the plugin is there again.
     fn end(self) {
         if let Some(job) = self.job {
@@ -77,6 +102,11 @@ impl PluginState {
                 None => removing.removed.describe(policy),
             },
             None => "its objects stay".to_owned(),
+        };
+        let awaited = self.removing.as_ref().is_some_and(Removing::is_awaited);
+        let what = match awaited {
+            true => format!("primaries that wait for it are let go, and {what}"),
+            false => what,
         };
         let effects = match self.effects_left {
             0 => String::new(),
@@ -193,6 +223,7 @@ impl Controller {
             return;
         };
         let (now, mut ended) = (Instant::now(), false);
+        let failed = result.is_err();
         removing.job = None;
         match result {
             Ok(removed) => {
@@ -233,7 +264,11 @@ impl Controller {
                 });
             }
         }
+        let forgotten = removing.forgotten;
         plugin.problem = Some(plugin.without_config_map());
+        if ended && forgotten {
+            return self.forget_plugin(name);
+        }
         if ended {
             self.metrics.removed(name);
             // No sync has hooks any more; what is outside is still there.
@@ -242,7 +277,10 @@ impl Controller {
                 self.drop_unit_objects(name, &keep.into_iter().collect());
             }
         }
-        self.mark_stale(name);
+        // Of one that is to be forgotten nothing is told but what hinders that.
+        if failed || !forgotten {
+            self.mark_stale(name);
+        }
     }
 }
 

@@ -6,13 +6,15 @@ use crate::looking::print_json;
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use reeve_api::Plugin;
 use serde_json::{Value, json};
 
-/// List plugins, those that are not ready or have failing units first
+/// List plugins, those first that are not ready, have failing units, or whose newest
+/// version does not run
 #[derive(Args)]
 pub(super) struct PluginsArgs {
     /// Form of the list
@@ -32,6 +34,8 @@ struct Row {
     total: u32,
     failing: u32,
     held: bool,
+    /// Why the newest version does not run.
+    refused: Option<String>,
 }
 
 impl Row {
@@ -50,12 +54,19 @@ impl Row {
                 .conditions
                 .iter()
                 .any(|one| one.type_ == "DeletionsHeld" && one.status == "True"),
+            refused: refused(&status.conditions).map(|loaded| loaded.reason.clone()),
         }
     }
 
     fn is_well(&self) -> bool {
-        self.readiness.ready && self.failing == 0 && !self.held
+        self.readiness.ready && self.failing == 0 && !self.held && self.refused.is_none()
     }
+}
+
+/// The condition that says why the newest version does not run, if nobody wants it so.
+pub(crate) fn refused(conditions: &[Condition]) -> Option<&Condition> {
+    let mut loaded = conditions.iter().filter(|one| one.type_ == "Loaded");
+    loaded.find(|one| one.status == "False" && one.reason != "RolledBack")
 }
 
 pub(super) async fn run(args: PluginsArgs) -> anyhow::Result<()> {
@@ -87,6 +98,12 @@ fn in_text(rows: &[Row], wide: bool, now: Timestamp) -> String {
         let mut reason = row.readiness.reason.clone();
         if row.held {
             reason.push_str(", DeletionsHeld");
+        }
+        // Where nothing runs, that is the reason.
+        let newest = row.refused.iter().filter(|_| row.readiness.ready);
+        for refused in newest {
+            reason.push_str(", newest version ");
+            reason.push_str(refused);
         }
         [
             row.name.clone(),
@@ -129,6 +146,7 @@ fn in_json(row: &Row) -> Value {
         "since": row.readiness.since.map(|since| since.to_string()),
         "suspended": row.suspended,
         "deletionsHeld": row.held,
+        "refused": row.refused,
         "version": row.version,
         "digest": row.digest,
         "units": {"total": row.total, "failing": row.failing},

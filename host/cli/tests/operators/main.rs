@@ -11,6 +11,7 @@ mod pack;
 mod plan;
 mod record;
 mod undo;
+mod unreachable;
 mod upgrade;
 
 use reeve_it::{NAMESPACE, World};

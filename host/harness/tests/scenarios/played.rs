@@ -475,3 +475,45 @@ steps:
 "#,
     );
 }
+
+/// What is absent, and what is not written, would be so without the plugin, too.
+#[test]
+fn a_plugin_that_does_not_run_is_a_failure_unless_that_is_meant() {
+    let misspelled = "config: {hrad: {}}";
+    let nothing = "absent: [ResourceQuota alice/none], writes: 0";
+    let meant = "conditions: [{of: Plugin, type: Loaded, status: \"False\"}]";
+    for (steps, passes) in [
+        (format!("- {misspelled}"), false),
+        (format!("- {misspelled}\n    expect: {{{nothing}}}"), false),
+        (
+            format!("- {misspelled}\n  - advance: 1h\n    expect: {{writes: 0}}"),
+            false,
+        ),
+        (
+            format!("- {misspelled}\n    expect: {{{meant}}}\n  - advance: 1h"),
+            true,
+        ),
+        (
+            format!("- {misspelled}\n  - advance: 1h\n    expect: {{{meant}}}"),
+            true,
+        ),
+        (format!("- {misspelled}\n  - config: {{}}"), true),
+        // Nothing was said of the second time.
+        (
+            format!("- {misspelled}\n    expect: {{{meant}}}\n  - config: {{}}\n  - {misspelled}"),
+            false,
+        ),
+    ] {
+        let report = Scenarios::with(&format!("steps:\n  {steps}\n")).run();
+        let failures = &report.scenarios[0].failures;
+        assert_eq!(failures.is_empty(), passes, "{steps}: {failures:?}");
+        if let Some(failure) = failures.first() {
+            let text = &failure.message;
+            assert!(
+                text.starts_with("the plugin does not run as it is given: ConfigInvalid: ")
+                    && text.ends_with("expects a condition `of: Plugin`"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -129,8 +129,8 @@ async fn a_plugin_that_comes_back_keeps_what_it_has() {
     assert_eq!(stage.world.get(&config_map("a", 0)).await, before);
 }
 
-#[tokio::test(start_paused = true)]
-async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
+/// A plugin whose units hold their primaries, and one of them.
+async fn holding() -> Stage {
     let stage = Stage::new().await;
     let rules =
         json!([{"apiGroups": ["example.com"], "resources": ["bundles"], "verbs": ["patch"]}]);
@@ -141,15 +141,47 @@ async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
         .bundle("one", &[config_map("a", 0), config_map("b", 1)])
         .await;
     stage.pass(10).await;
-    let finalizers = async || {
-        let found = stage.world.get(&bundle("one")).await.unwrap();
-        found["metadata"]["finalizers"].clone()
-    };
-    assert_eq!(finalizers().await, json!(["reeve.dev/courier"]));
+    assert_eq!(
+        finalizers_of_one(&stage).await,
+        json!(["reeve.dev/courier"])
+    );
+    stage
+}
+
+async fn finalizers_of_one(stage: &Stage) -> Value {
+    let found = stage.world.get(&bundle("one")).await.unwrap();
+    found["metadata"]["finalizers"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
+    let stage = holding().await;
     remove(&stage).await;
+    stage.pass(5).await;
+    assert!(
+        said(&stage)
+            .await
+            .contains("primaries that wait for it are let go, and")
+    );
     stage.pass(60).await;
-    assert_eq!(finalizers().await, Value::Null);
+    assert_eq!(finalizers_of_one(&stage).await, Value::Null);
     assert!(stage.exists(&config_map("a", 0)).await);
+    assert!(!said(&stage).await.contains("let go"));
+}
+
+/// Also where nothing is left of the plugin by then that could say so.
+#[tokio::test(start_paused = true)]
+async fn they_are_let_go_although_the_plugin_is_forgotten_at_once() {
+    let stage = holding().await;
+    let plugin = plugin_reference("courier");
+    remove(&stage).await;
+    stage.pass(5).await;
+    stage.world.delete(&plugin).await;
+    stage.pass(10).await;
+    assert_eq!(finalizers_of_one(&stage).await, Value::Null);
+    assert!(stage.exists(&config_map("a", 0)).await);
+    stage.pass(600).await;
+    assert!(!stage.exists(&plugin).await, "it is forgotten");
 }
 
 /// Where contributions were made only the manifest's namespaces are in reach.
