@@ -7,7 +7,7 @@ const COMMANDS: [(&str, i32); 8] = [
     ("plan", 1),
     ("record quotas/alice --file x", 2),
     ("get plugins", 2),
-    ("explain configmap x -n default", 2),
+    ("explain configmap x -n default", 1),
     ("undo", 2),
     ("approve quotas --all", 2),
     ("plugin diff quotas", 2),

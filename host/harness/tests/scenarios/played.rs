@@ -480,7 +480,7 @@ steps:
 #[test]
 fn a_plugin_that_does_not_run_is_a_failure_unless_that_is_meant() {
     let misspelled = "config: {hrad: {}}";
-    let nothing = "absent: [ResourceQuota alice/none], writes: 0";
+    let nothing = "absent: [ResourceQuota alice/none]";
     let meant = "conditions: [{of: Plugin, type: Loaded, status: \"False\"}]";
     for (steps, passes) in [
         (format!("- {misspelled}"), false),

@@ -145,14 +145,19 @@ impl<'a> Player<'a> {
         Ok(Outcome::Answer(answer))
     }
 
-    /// Sends a request, again and again where a state is waited for.
+    /// Sends a request, again and again where a state is waited for, and where it meets what
+    /// serves a definition's objects while that is made anew.
     async fn send(&mut self, step: &Step, message: &Message) -> Result<Answer> {
-        let Some(status) = step.until else {
-            return self.caller.send(message).await;
-        };
         let started = Instant::now();
         loop {
             let answer = self.caller.send(message).await?;
+            if is_made_anew(&answer) && started.elapsed() < PATIENCE {
+                tokio::time::sleep(INTERVAL).await;
+                continue;
+            }
+            let Some(status) = step.until else {
+                return Ok(answer);
+            };
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let is = |(pointer, value): (&String, &Value)| body.pointer(pointer) == Some(value);
             let there = answer.status == status && step.having.iter().all(is);
@@ -194,6 +199,18 @@ impl<'a> Player<'a> {
             }
         }
     }
+}
+
+/// Whether kube-apiserver refuses a request since it met the handler of a custom resource
+/// while another takes its place, which happens a moment after the definition was made or
+/// changed (`crdHandler` of k8s.io/apiextensions-apiserver, whose words these are). Nothing
+/// was done.
+fn is_made_anew(answer: &Answer) -> bool {
+    let body: Value = match answer.status {
+        503 => serde_json::from_slice(&answer.body).unwrap_or_default(),
+        _ => return false,
+    };
+    body["message"] == "apiserver is shutting down"
 }
 
 /// Whether an event is about an object of this name.
