@@ -3,8 +3,6 @@
 mod plugins;
 mod units;
 
-pub(crate) use plugins::refused;
-
 use crate::connection::ConnectionArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -6,7 +6,7 @@ mod look;
 mod result;
 
 use clap::{Args, Subcommand};
-use reeve_cluster::{ConnectOptions, connect};
+use reeve_cluster::{ConnectOptions, connect_now};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,12 +52,11 @@ struct PlaceArgs {
 
 impl PlaceArgs {
     async fn client(&self) -> anyhow::Result<kube::Client> {
-        let (client, _) = connect(&ConnectOptions {
+        let options = ConnectOptions {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
-        })
-        .await?;
-        Ok(client)
+        };
+        Ok(connect_now(&options).await?)
     }
 }
 

@@ -91,7 +91,7 @@ pub enum ConnectError {
         /// Where the configuration came from.
         origin: String,
         /// Why.
-        source: Box<kube::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It does not know who asks.
     #[error(
@@ -125,22 +125,24 @@ pub async fn connect_now(options: &ConnectOptions) -> Result<Client, ConnectErro
     let (config, origin) = configuration(options).await?;
     let server = config.cluster_url.to_string();
     let client = client(config, origin.clone())?;
+    let unreachable = |source| ConnectError::Unreachable {
+        server: server.clone(),
+        origin: origin.clone(),
+        source,
+    };
+    let asked = tokio::time::timeout(CONNECT_TIMEOUT, client.apiserver_version());
+    let Ok(answer) = asked.await else {
+        let seconds = CONNECT_TIMEOUT.as_secs();
+        return Err(unreachable(format!("no answer within {seconds} s").into()));
+    };
     // Whoever may not even ask for the version may do what they came for.
-    match client.apiserver_version().await {
+    match answer {
         Ok(_) => Ok(client),
         Err(kube::Error::Api(status)) if status.code == 401 => {
             Err(ConnectError::Unauthorized { server, origin })
         }
         Err(kube::Error::Api(_) | kube::Error::SerdeError(_)) => Ok(client),
-        Err(source @ kube::Error::Auth(_)) => Err(ConnectError::Client {
-            origin,
-            source: Box::new(source),
-        }),
-        Err(source) => Err(ConnectError::Unreachable {
-            server,
-            origin,
-            source: Box::new(source),
-        }),
+        Err(source) => Err(unreachable(Box::new(source))),
     }
 }
 

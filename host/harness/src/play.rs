@@ -34,8 +34,8 @@ enum Runs {
     Yes,
     /// It does not, for this reason, and the scenario expects nothing about the Plugin.
     Not(String),
-    /// It does not, and something was expected about the Plugin since.
-    NotAndMeant,
+    /// It does not, for this reason, and something was expected about the Plugin since.
+    NotAndMeant(String),
 }
 
 /// A scenario while it is played.
@@ -261,8 +261,10 @@ impl<'a> Player<'a> {
         }
         self.runs = match (self.world.problem(&self.case.plugin), &self.runs) {
             (None, _) => Runs::Yes,
-            (Some(_), Runs::NotAndMeant) => Runs::NotAndMeant,
-            (Some(_), _) if expect.is_about_plugin() => Runs::NotAndMeant,
+            (Some(problem), _) if expect.is_about_plugin() => Runs::NotAndMeant(problem),
+            (Some(problem), Runs::NotAndMeant(known)) if *known == problem => {
+                Runs::NotAndMeant(problem)
+            }
             (Some(problem), _) => Runs::Not(problem),
         };
         if expect.is_empty() {

@@ -312,7 +312,8 @@ impl Expect {
 
     /// Whether a condition of the Plugin is.
     pub(crate) fn is_about_plugin(&self) -> bool {
-        self.conditions.iter().any(|one| one.of == Subject::Plugin)
+        let mut conditions = self.conditions.iter();
+        conditions.any(|one| one.of == Subject::Plugin && !one.absent)
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a change in the store means: a plugin to load, a unit to run.
 
 use super::load_job::Words;
-use super::removing::Removing;
 use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
@@ -314,9 +313,6 @@ impl Controller {
         }
         let mode = plugin.mode();
         plugin.policy = Some(policy);
-        if let Some(removing) = &mut plugin.removing {
-            removing.is_remembered();
-        }
         plugin.set_canary_end(self.clock.now());
         let other_mode = mode != plugin.mode();
         if other_mode {
@@ -359,17 +355,9 @@ impl Controller {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
-        plugin.reported = None;
-        let removing = plugin.removing.as_mut();
-        if plugin.config_map.is_none() && removing.is_some_and(Removing::outlives) {
-            // As before, but for objects, which now stay.
-            if let Some((spec, _)) = &mut plugin.policy {
-                spec.deletion_policy = None;
-            }
-            return;
-        }
         plugin.policy = None;
         plugin.unreadable = None;
+        plugin.reported = None;
         if plugin.config_map.is_none() {
             // It was an artifact, and is removed as if its ConfigMap had gone.
             let ran = plugin.active.is_some() || plugin.loading.is_some();
@@ -379,21 +367,16 @@ impl Controller {
             }
             let plugin = self.state.plugins.get(name);
             if !ran || plugin.is_some_and(|plugin| plugin.removing.is_none()) {
-                self.forget_plugin(name);
+                self.state.plugins.remove(name);
+                self.metrics.removed(name);
+                self.reports
+                    .forget_names(|object| is_unit_object_of(name, object));
+                self.drop_unit_objects(name, &BTreeSet::new());
             }
         } else {
             self.mark_stale(name);
             self.start_load(name);
         }
-    }
-
-    /// Forgets a plugin of which there is neither a ConfigMap nor a `Plugin`.
-    pub(super) fn forget_plugin(&mut self, name: &Arc<str>) {
-        self.state.plugins.remove(name);
-        self.metrics.removed(name);
-        self.reports
-            .forget_names(|object| is_unit_object_of(name, object));
-        self.drop_unit_objects(name, &BTreeSet::new());
     }
 
     /// A policy that cannot be read is no policy to run under: what runs goes on under

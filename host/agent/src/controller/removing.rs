@@ -33,33 +33,13 @@ pub(crate) struct Removing {
     failures: u32,
     /// Whether primaries waited for its units when it stopped.
     holding: bool,
-    /// Whether nothing is to be remembered of the plugin at its end.
-    forgotten: bool,
     /// The last that is known.
     removed: Removed,
     problem: Option<String>,
 }
 
 impl Removing {
-    /// Whether it goes on for primaries that wait, although the `Plugin` was deleted, too:
-    /// at once then, since who does that is not about to make the plugin anew.
-    pub(super) fn outlives(&mut self) -> bool {
-        if !self.is_awaited() {
-            return false;
-        }
-        if let Some(at) = &mut self.at {
-            *at = Instant::now();
-        }
-        self.forgotten = true;
-        true
-    }
-
-    /// Notes that there is a `Plugin`.
-    pub(super) fn is_remembered(&mut self) {
-        self.forgotten = false;
-    }
-
-    /// Whether primaries still wait for it.
+    /// Whether it has not come to an end for which primaries wait.
     fn is_awaited(&self) -> bool {
         self.holding && (self.at.is_some() || self.job.is_some())
     }
@@ -103,10 +83,14 @@ impl PluginState {
             },
             None => "its objects stay".to_owned(),
         };
-        let awaited = self.removing.as_ref().is_some_and(Removing::is_awaited);
-        let what = match awaited {
-            true => format!("primaries that wait for it are let go, and {what}"),
-            false => what,
+        let forget = match &self.removing {
+            Some(removing) if removing.is_awaited() => {
+                format!(
+                    ". Primaries wait for it, and are let go when that is done: until then do not \
+                     delete this Plugin, or let them go yourself with `reeve release {name}`"
+                )
+            }
+            _ => String::new(),
         };
         let effects = match self.effects_left {
             0 => String::new(),
@@ -118,7 +102,7 @@ impl PluginState {
         Problem::lasting(
             Reason::ConfigMapAbsent,
             format!(
-                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}{effects}. Create it to run the plugin, or name an artifact in spec.artifact, or delete this Plugin to forget it"
+                "ConfigMap {name} does not exist or lacks the label {PLUGIN_CONFIG_MAP_LABEL}=true; the plugin does not run, and {what}{effects}. Create it to run the plugin, or name an artifact in spec.artifact, or delete this Plugin to forget it{forget}"
             ),
         )
     }
@@ -223,7 +207,6 @@ impl Controller {
             return;
         };
         let (now, mut ended) = (Instant::now(), false);
-        let failed = result.is_err();
         removing.job = None;
         match result {
             Ok(removed) => {
@@ -264,11 +247,7 @@ impl Controller {
                 });
             }
         }
-        let forgotten = removing.forgotten;
         plugin.problem = Some(plugin.without_config_map());
-        if ended && forgotten {
-            return self.forget_plugin(name);
-        }
         if ended {
             self.metrics.removed(name);
             // No sync has hooks any more; what is outside is still there.
@@ -277,10 +256,7 @@ impl Controller {
                 self.drop_unit_objects(name, &keep.into_iter().collect());
             }
         }
-        // Of one that is to be forgotten nothing is told but what hinders that.
-        if failed || !forgotten {
-            self.mark_stale(name);
-        }
+        self.mark_stale(name);
     }
 }
 

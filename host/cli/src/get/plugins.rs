@@ -54,7 +54,7 @@ impl Row {
                 .conditions
                 .iter()
                 .any(|one| one.type_ == "DeletionsHeld" && one.status == "True"),
-            refused: refused(&status.conditions).map(|loaded| loaded.reason.clone()),
+            refused: refused(&status.conditions).map(str::to_owned),
         }
     }
 
@@ -63,10 +63,12 @@ impl Row {
     }
 }
 
-/// The condition that says why the newest version does not run, if nobody wants it so.
-pub(crate) fn refused(conditions: &[Condition]) -> Option<&Condition> {
+/// Why the newest version does not run, unless somebody wants it so, or it is about to.
+fn refused(conditions: &[Condition]) -> Option<&str> {
+    const WANTED: [&str; 4] = ["RolledBack", "Canary", "Loading", "Suspended"];
     let mut loaded = conditions.iter().filter(|one| one.type_ == "Loaded");
-    loaded.find(|one| one.status == "False" && one.reason != "RolledBack")
+    let loaded = loaded.find(|one| one.status == "False")?;
+    (!WANTED.contains(&loaded.reason.as_str())).then_some(&loaded.reason)
 }
 
 pub(super) async fn run(args: PluginsArgs) -> anyhow::Result<()> {
@@ -151,4 +153,37 @@ fn in_json(row: &Row) -> Value {
         "digest": row.digest,
         "units": {"total": row.total, "failing": row.failing},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_api::condition;
+
+    #[test]
+    fn a_newest_version_that_is_refused_is_not_well() {
+        for (status, reason, well) in [
+            ("True", "Running", true),
+            ("False", "ConfigInvalid", false),
+            ("False", "UpgradeHeld", false),
+            ("False", "RolledBack", true),
+            ("False", "Canary", true),
+            ("Unknown", "Loading", true),
+        ] {
+            let now = Timestamp::UNIX_EPOCH;
+            let mut plugin = Plugin::new("p", reeve_api::PluginSpec::default());
+            plugin.status = Some(reeve_api::PluginStatus {
+                conditions: vec![
+                    condition("Ready", "True", "Running", "m", None, now),
+                    condition("Loaded", status, reason, "m", None, now),
+                ],
+                ..reeve_api::PluginStatus::default()
+            });
+            let row = Row::of(&plugin);
+            assert_eq!(row.is_well(), well, "{reason}");
+            let text = in_text(&[row], false, now);
+            let told = text.contains(&format!("Running, newest version {reason}"));
+            assert_eq!(told, !well, "{text}");
+        }
+    }
 }

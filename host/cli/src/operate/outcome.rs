@@ -124,19 +124,11 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
         }
         Goal::RolledBack(_) | Goal::GoneForward => versions(goal, &status),
         Goal::Resumed | Goal::Handled { .. } => {
-            let (primary, whole) = match goal {
-                Goal::Handled { primary, .. } => (primary.as_ref(), primary.is_none()),
-                _ => (None, false),
+            let primary = match goal {
+                Goal::Handled { primary, .. } => primary.as_ref(),
+                _ => None,
             };
-            // Who asked for all of a plugin asked for what is delivered.
-            let refused = crate::get::refused(&status.conditions);
-            match refused.filter(|_| whole && status.units.is_some()) {
-                Some(refused) => Progress::Trouble(vec![format!(
-                    "the newest version does not run: {}: {}",
-                    refused.reason, refused.message
-                )]),
-                None => wellness(&status, units, primary),
-            }
+            wellness(&status, units, primary)
         }
     }
 }
@@ -260,39 +252,6 @@ mod tests {
             ..PluginStatus::default()
         });
         plugin
-    }
-
-    #[test]
-    fn a_newest_version_that_does_not_run_is_trouble_of_the_whole() {
-        let mut plugin = plugin("now", ("True", "Running"), Some((1, 1)));
-        let loaded =
-            |reason| condition("Loaded", "False", reason, "m", None, Timestamp::UNIX_EPOCH);
-        let goal = |primary: Option<&str>| Goal::Handled {
-            request: "now".to_owned(),
-            what: Request::Reconcile,
-            primary: primary.map(|name| {
-                let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
-                ObjectReference::new(kind, None, name)
-            }),
-        };
-        for (reason, primary, well) in [
-            ("ConfigInvalid", None, false),
-            ("ConfigInvalid", Some("alice"), true),
-            ("RolledBack", None, true),
-        ] {
-            plugin.status.as_mut().unwrap().conditions.truncate(1);
-            let status = plugin.status.as_mut().unwrap();
-            status.conditions.push(loaded(reason.to_owned()));
-            match progress(&goal(primary), &plugin, &[]) {
-                Progress::Well(_) => assert!(well, "{reason}"),
-                Progress::Trouble(problems) => {
-                    assert!(!well, "{problems:?}");
-                    let expected = "the newest version does not run: ConfigInvalid: m";
-                    assert_eq!(problems, [expected]);
-                }
-                Progress::Under(how) => panic!("{how}"),
-            }
-        }
     }
 
     fn unit(name: &str, reason: &str) -> Unit {

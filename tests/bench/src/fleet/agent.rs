@@ -67,6 +67,13 @@ impl AgentProcess {
         Ok(runs(&metrics))
     }
 
+    /// Units that are ready to run.
+    pub(super) async fn queued(&self) -> Result<usize> {
+        let (status, metrics) = self.ask("/metrics").await?;
+        ensure!(status == 200, "/metrics answers {status}");
+        Ok(sum(&metrics, "workqueue_depth", ""))
+    }
+
     /// Waits until so many runs have ended since its start.
     pub(super) async fn ran(&mut self, times: usize) -> Result<()> {
         let what = format!("{times} runs have ended");

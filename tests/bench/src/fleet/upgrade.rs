@@ -96,8 +96,10 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let upgrade = Upgrade::deliver(&client, &agent, &another(&bytes, 2, 0)).await?;
     let mut meanwhile = Vec::new();
     let mut is_tried = false;
-    // Each of them is a run besides those of the new version.
-    while !is_tried || agent.runs().await? < upgrade.runs_before + units + meanwhile.len() {
+    while !is_tried
+        || agent.runs().await? < upgrade.runs_before + units
+        || agent.queued().await? > 0
+    {
         match meanwhile.len() < 2 * most {
             true => meanwhile.push(probe.drift().await?.as_secs_f64()),
             false => sleep(INTERVAL).await,
