@@ -25,7 +25,7 @@ mod target;
 mod whole;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use inputs::Inputs;
@@ -138,21 +138,5 @@ impl Builder {
             source,
         })?;
         Component::from_module(plugin.name(), &bytes, self.profile, inputs)
-    }
-
-    /// Builds `plugin` and writes the component to `destination`; see
-    /// [`Self::build`] and [`Component::write_to`].
-    ///
-    /// # Errors
-    ///
-    /// Those of both steps.
-    pub fn build_to(
-        &self,
-        plugin: &PluginCrate,
-        destination: impl AsRef<Path>,
-    ) -> Result<Component, BuildError> {
-        let component = self.build(plugin)?;
-        component.write_to(destination)?;
-        Ok(component)
     }
 }

@@ -108,7 +108,8 @@ fn a_component_is_current_until_something_that_it_was_built_from_changes() {
     let build = || {
         let plugin = PluginCrate::open(folder.path()).unwrap();
         let builder = Builder::new(Profile::Release).quiet();
-        builder.build_to(&plugin, &component).unwrap();
+        let built = builder.build(&plugin).unwrap();
+        built.write_to(&component).unwrap();
     };
     assert!(!is_current(&component, folder.path()));
     build();

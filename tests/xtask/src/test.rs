@@ -156,6 +156,7 @@ fn doc_tests(report: &mut Report, workspace: &Workspace, suite: &Suite, filter: 
         let counts = suite::counts_of(&captured);
         if counts.failed > 0 {
             eprintln!("{}", captured.output);
+            suite.note_failed("examples in documentation", &captured.output, &log);
         }
         eprintln!("  {counts}");
         Ok(counts)

@@ -63,9 +63,9 @@ impl Row {
     }
 }
 
-/// Why the newest version does not run, unless somebody wants it so, or it is about to.
+/// Why the newest version does not run, unless somebody wants it so, or some units run it.
 fn refused(conditions: &[Condition]) -> Option<&str> {
-    const WANTED: [&str; 4] = ["RolledBack", "Canary", "Loading", "Suspended"];
+    const WANTED: [&str; 2] = ["RolledBack", "Canary"];
     let mut loaded = conditions.iter().filter(|one| one.type_ == "Loaded");
     let loaded = loaded.find(|one| one.status == "False")?;
     (!WANTED.contains(&loaded.reason.as_str())).then_some(&loaded.reason)

@@ -62,16 +62,12 @@ impl AgentProcess {
 
     /// Runs of units that have ended since its start.
     pub(super) async fn runs(&self) -> Result<usize> {
-        let (status, metrics) = self.ask("/metrics").await?;
-        ensure!(status == 200, "/metrics answers {status}");
-        Ok(runs(&metrics))
+        Ok(runs(&self.metrics().await?))
     }
 
     /// Units that are ready to run.
     pub(super) async fn queued(&self) -> Result<usize> {
-        let (status, metrics) = self.ask("/metrics").await?;
-        ensure!(status == 200, "/metrics answers {status}");
-        Ok(sum(&metrics, "workqueue_depth", ""))
+        Ok(sum(&self.metrics().await?, "workqueue_depth", ""))
     }
 
     /// Waits until so many runs have ended since its start.
@@ -103,6 +99,12 @@ impl AgentProcess {
         }
     }
 
+    async fn metrics(&self) -> Result<String> {
+        let (status, metrics) = self.ask("/metrics").await?;
+        ensure!(status == 200, "/metrics answers {status}");
+        Ok(metrics)
+    }
+
     /// Asks one of its endpoints for status and body.
     async fn ask(&self, path: &str) -> Result<(u16, String)> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await?;
@@ -118,8 +120,7 @@ impl AgentProcess {
     /// Writes that it has sent for plugins since its start, and how many of them
     /// failed.
     pub(super) async fn writes(&self) -> Result<(usize, usize)> {
-        let (status, metrics) = self.ask("/metrics").await?;
-        ensure!(status == 200, "/metrics answers {status}");
+        let metrics = self.metrics().await?;
         let all = sum(&metrics, "reeve_writes_total", "");
         let good = sum(&metrics, "reeve_writes_total", "result=\"success\"");
         Ok((all, all - good))

@@ -129,8 +129,8 @@ async fn a_plugin_that_comes_back_keeps_what_it_has() {
     assert_eq!(stage.world.get(&config_map("a", 0)).await, before);
 }
 
-/// A plugin whose units hold their primaries, and one of them.
-async fn holding() -> Stage {
+#[tokio::test(start_paused = true)]
+async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
     let stage = Stage::new().await;
     let rules =
         json!([{"apiGroups": ["example.com"], "resources": ["bundles"], "verbs": ["patch"]}]);
@@ -141,27 +141,17 @@ async fn holding() -> Stage {
         .bundle("one", &[config_map("a", 0), config_map("b", 1)])
         .await;
     stage.pass(10).await;
-    assert_eq!(
-        finalizers_of_one(&stage).await,
-        json!(["reeve.dev/courier"])
-    );
-    stage
-}
-
-async fn finalizers_of_one(stage: &Stage) -> Value {
-    let found = stage.world.get(&bundle("one")).await.unwrap();
-    found["metadata"]["finalizers"].clone()
-}
-
-#[tokio::test(start_paused = true)]
-async fn primaries_that_waited_for_a_plugin_are_let_go_with_it() {
-    let stage = holding().await;
+    let finalizers = async || {
+        let found = stage.world.get(&bundle("one")).await.unwrap();
+        found["metadata"]["finalizers"].clone()
+    };
+    assert_eq!(finalizers().await, json!(["reeve.dev/courier"]));
     remove(&stage).await;
     stage.pass(5).await;
     let warning = "until then do not delete this Plugin, or let them go yourself";
     assert!(said(&stage).await.contains(warning));
     stage.pass(60).await;
-    assert_eq!(finalizers_of_one(&stage).await, Value::Null);
+    assert_eq!(finalizers().await, Value::Null);
     assert!(stage.exists(&config_map("a", 0)).await);
     assert!(!said(&stage).await.contains(warning));
 }
