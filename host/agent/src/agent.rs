@@ -7,6 +7,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::controller::{Command, Controller, Footprint, OwnWatches, State};
 use crate::effects::{CALLS_AT_ONCE, EffectFeed, OUTSIDE_AT_ONCE, Room};
 use crate::execute::{Claims, Executor, Recent, Shared};
+use crate::findings::Findings;
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::load::{LOADS_AT_ONCE, Loader};
@@ -48,6 +49,8 @@ pub struct AgentConfig {
     pub limits: LimitBounds,
     /// Where plugins run.
     pub threads: GuestThreads,
+    /// What it shares with other agents of this process; none where there are no others.
+    pub findings: Option<Findings>,
     /// How replicas agree on who of them leads; none for an agent that is the only
     /// one.
     pub election: Option<ElectorSettings>,
@@ -79,6 +82,7 @@ impl AgentConfig {
             concurrency: Self::CONCURRENCY,
             limits: LimitBounds::default(),
             threads: GuestThreads::default(),
+            findings: None,
             election: None,
             sources: SourceFeed::default(),
             effects: EffectFeed::default(),
@@ -113,6 +117,7 @@ impl Agent {
             concurrency,
             limits,
             threads,
+            findings,
             election,
             sources,
             effects,
@@ -171,8 +176,9 @@ impl Agent {
                 store: store.clone(),
                 namespace: namespace.clone(),
                 bounds: limits,
+                effect_threads: threads.others(OUTSIDE_AT_ONCE, CALLS_AT_ONCE),
                 threads,
-                effect_threads: GuestThreads::new(OUTSIDE_AT_ONCE, CALLS_AT_ONCE),
+                findings,
                 outside: Room::new(OUTSIDE_AT_ONCE),
                 secrets,
                 sources,

@@ -24,16 +24,22 @@ const TURN: Duration = Duration::from_millis(5);
 /// Threads for guests. Clones share them.
 #[derive(Clone, Debug)]
 pub struct GuestThreads {
-    all: Arc<Semaphore>,
+    /// None where there are no threads for them.
+    all: Option<Arc<Semaphore>>,
     for_each: usize,
 }
 
 /// The part of the threads that one plugin may use. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PluginThreads {
-    all: Arc<Semaphore>,
+    all: Option<Arc<Semaphore>>,
     lane: Arc<Lane>,
 }
+
+/// Work that did not come to its end, and why. Prints as the reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Interrupted(String);
 
 /// Calls of one plugin, which wait for its threads.
 struct Lane {
@@ -80,24 +86,65 @@ impl GuestThreads {
     /// So many threads in all, and so many for each plugin; one of each at least.
     pub fn new(all: usize, for_each: usize) -> Self {
         Self {
-            all: Arc::new(Semaphore::new(all.clamp(1, Semaphore::MAX_PERMITS))),
+            all: Some(Arc::new(Semaphore::new(
+                all.clamp(1, Semaphore::MAX_PERMITS),
+            ))),
             for_each: for_each.max(1),
+        }
+    }
+
+    /// No threads: guests run where they are asked for, and so does whatever else takes a
+    /// while. For an agent on a runtime of one thread with a paused clock, as in
+    /// scenarios; anywhere else a guest would hold up everything.
+    pub fn none() -> Self {
+        Self {
+            all: None,
+            for_each: 1,
+        }
+    }
+
+    /// Other threads than these; none where there are none.
+    pub(crate) fn others(&self, all: usize, for_each: usize) -> Self {
+        match self.all {
+            Some(_) => Self::new(all, for_each),
+            None => Self::none(),
         }
     }
 
     /// The part of one plugin.
     pub fn of_plugin(&self) -> PluginThreads {
         PluginThreads {
-            all: Arc::clone(&self.all),
+            all: self.all.clone(),
             lane: Arc::new(Lane {
                 threads: self.for_each,
                 state: Mutex::default(),
             }),
         }
     }
+
+    /// As [`PluginThreads::aside`].
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        aside(self.all.is_some(), work).await
+    }
 }
 
 impl PluginThreads {
+    /// Does what takes a while without waiting, or waits for a disk, and is no guest: on a
+    /// thread that the runtime has for that.
+    ///
+    /// # Errors
+    ///
+    /// When the work panics, or the runtime ends before it.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        aside(self.all.is_some(), work).await
+    }
+
     /// Runs a call of a guest on one of the threads, once one is free. A runtime's
     /// paused clock stays where it is meanwhile. The guest ends when the future is
     /// dropped.
@@ -109,6 +156,9 @@ impl PluginThreads {
         &self,
         call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
     ) -> Result<Called<T>, Fault> {
+        let Some(all) = &self.all else {
+            return call.await;
+        };
         let (_wanted, unwanted) = oneshot::channel::<()>();
         let (answer, answered) = oneshot::channel();
         let runtime = Handle::current();
@@ -127,7 +177,7 @@ impl PluginThreads {
             let _ = answer.send(called);
         };
         if let Some(turn) = self.lane.put(Box::new(work)) {
-            serve(Handle::current(), Arc::clone(&self.all), turn);
+            serve(Handle::current(), Arc::clone(all), turn);
         }
         match answered.await {
             Ok(Ok(Some(called))) => called,
@@ -135,6 +185,19 @@ impl PluginThreads {
             // The runtime ends, or nobody waits any more: nobody sees this.
             Ok(Ok(None)) | Err(_) => std::future::pending().await,
         }
+    }
+}
+
+async fn aside<T: Send + 'static>(
+    threads: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Interrupted> {
+    if threads {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| Interrupted(error.to_string()))
+    } else {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        done.map_err(|_| Interrupted("it panicked".to_owned()))
     }
 }
 
@@ -321,14 +384,53 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_time_passes_on_a_paused_clock() {
-        let before = tokio::time::Instant::now();
-        let call = async {
-            thread::sleep(std::time::Duration::from_millis(20));
-            called(1)
-        };
-        let slow = GuestThreads::new(1, 1).of_plugin();
-        let answer = tokio::time::timeout(std::time::Duration::from_secs(1), slow.run(call));
-        assert_eq!(answer.await.unwrap().unwrap().value, 1);
-        assert_eq!(before.elapsed(), std::time::Duration::ZERO);
+        for threads in [GuestThreads::new(1, 1), GuestThreads::none()] {
+            let before = tokio::time::Instant::now();
+            let call = async {
+                thread::sleep(Duration::from_millis(20));
+                called(1)
+            };
+            let slow = threads.of_plugin();
+            let answer = tokio::time::timeout(Duration::from_secs(1), slow.run(call));
+            assert_eq!(answer.await.unwrap().unwrap().value, 1);
+            assert_eq!(before.elapsed(), Duration::ZERO);
+        }
+    }
+
+    #[tokio::test]
+    async fn without_threads_work_is_done_where_it_is_asked_for() {
+        let here = thread::current().id();
+        for (threads, is_here) in [
+            (GuestThreads::new(1, 1), false),
+            (GuestThreads::none(), true),
+        ] {
+            let thread = threads.aside(|| thread::current().id()).await.unwrap();
+            assert_eq!(thread == here, is_here);
+            let (asked, answer) = (threads.of_plugin(), Arc::new(Mutex::new(None)));
+            let told = Arc::clone(&answer);
+            let call = async move {
+                *told.lock() = Some(thread::current().id());
+                called(1)
+            };
+            asked.run(call).await.unwrap();
+            assert_eq!(*answer.lock() == Some(here), is_here);
+            let panicked = threads.aside(|| panic!("as told")).await;
+            assert!(panicked.unwrap_err().to_string().contains("panicked"));
+        }
+    }
+
+    /// The guest yields at each epoch, and who asked may have gone by then.
+    #[tokio::test]
+    async fn without_threads_a_guest_ends_when_nobody_waits() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (threads, guest) = (
+            GuestThreads::none().of_plugin(),
+            SetOnDrop(Arc::clone(&ended)),
+        );
+        let looping = tokio::spawn(async move { threads.run(endless(guest)).await.map(drop) });
+        tokio::task::yield_now().await;
+        looping.abort();
+        assert!(looping.await.unwrap_err().is_cancelled());
+        assert!(ended.load(Ordering::SeqCst));
     }
 }

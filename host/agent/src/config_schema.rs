@@ -6,6 +6,7 @@
 mod effort;
 mod words;
 
+use crate::calls::GuestThreads;
 use bytes::Bytes;
 use jsonschema::PatternOptions;
 use serde_json::Value;
@@ -53,8 +54,12 @@ const STACK: usize = 128 << 20;
 /// # Errors
 ///
 /// As [`check`].
-pub(crate) async fn check_apart(schema: Vec<u8>, config: Bytes) -> Result<(), SchemaError> {
-    let checked = tokio::task::spawn_blocking(move || {
+pub(crate) async fn check_apart(
+    threads: &GuestThreads,
+    schema: Vec<u8>,
+    config: Bytes,
+) -> Result<(), SchemaError> {
+    let checked = threads.aside(move || {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let checking = thread.spawn(move || check(&schema, &config));
         checking.map(std::thread::JoinHandle::join)
@@ -215,7 +220,8 @@ mod tests {
             ),
         ] {
             let (schema, config) = (schema.to_string(), config.to_string());
-            let checked = check_apart(schema.into(), config.into()).await;
+            let threads = GuestThreads::default();
+            let checked = check_apart(&threads, schema.into(), config.into()).await;
             match says {
                 "" => assert_eq!(checked, Ok(())),
                 says => {

@@ -10,6 +10,7 @@ pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, ZST
 pub use parts::PART_OF_LABEL;
 pub use proof::Proof;
 
+use crate::findings::{Findings, Unpacked};
 use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -62,6 +63,15 @@ pub struct Package {
 /// When there is no component, more than one, a broken or incomplete one, one that
 /// is too large once unpacked, or a configuration that is no YAML.
 pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> {
+    unpack_as_found(name, maps, None)
+}
+
+/// As [`unpack`], with what was found out before, and adding to it.
+pub(crate) fn unpack_as_found(
+    name: &str,
+    maps: &[ConfigMap],
+    findings: Option<&Findings>,
+) -> Result<Package, DeliveryError> {
     let find = |name: &str| {
         maps.iter()
             .find(|map| map.metadata.name.as_deref() == Some(name))
@@ -69,8 +79,8 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
     let own = find(name).ok_or_else(|| DeliveryError::NoConfigMap {
         config_map: name.to_owned(),
     })?;
-    let ((component, key), from) = match component_of(own) {
-        None => (unpack_component(own, maps)?, own),
+    let ((unpacked, key), from) = match component_of(own) {
+        None => (unpack_component(own, maps, findings)?, own),
         Some(other) => {
             let unusable = |problem| DeliveryError::OtherUnusable {
                 config_map: name.to_owned(),
@@ -92,13 +102,13 @@ pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> 
                     "which has no component of its own: name the ConfigMap that has it",
                 ));
             }
-            (unpack_component(found, maps)?, found)
+            (unpack_component(found, maps, findings)?, found)
         }
     };
     let config = config_of(own)?;
     Ok(Package {
-        digest: Digest::of(&component),
-        component: component.into(),
+        digest: unpacked.digest,
+        component: unpacked.component,
         config,
         proofs: proof::of_config_map(from)?,
         place: match key {
@@ -189,7 +199,8 @@ fn has_component(config_map: &ConfigMap) -> bool {
 fn unpack_component(
     config_map: &ConfigMap,
     maps: &[ConfigMap],
-) -> Result<(Vec<u8>, &'static str), DeliveryError> {
+    findings: Option<&Findings>,
+) -> Result<(Unpacked, &'static str), DeliveryError> {
     let name = || name_of(config_map);
     let mut found = [PLAIN, ZSTD, GZIP]
         .into_iter()
@@ -204,7 +215,7 @@ fn unpack_component(
             });
         }
         let (key, joined) = parts::join(config_map, maps)?;
-        return Ok((decompress(&name(), key, &joined)?, parts::PARTS));
+        return Ok((opened(&name(), key, &joined, findings)?, parts::PARTS));
     }
     let Some((key, bytes)) = first else {
         let misplaced = [PLAIN, ZSTD, GZIP]
@@ -225,7 +236,7 @@ fn unpack_component(
             second,
         });
     }
-    Ok((decompress(&name(), key, bytes)?, key))
+    Ok((opened(&name(), key, bytes, findings)?, key))
 }
 
 /// There is no component, and what there is instead.
@@ -242,6 +253,27 @@ fn absent(config_map: &ConfigMap) -> DeliveryError {
         config_map: name_of(config_map),
         found: unread.cloned().collect(),
     }
+}
+
+/// What is in a packed component.
+fn opened(
+    name: &str,
+    key: &'static str,
+    bytes: &[u8],
+    findings: Option<&Findings>,
+) -> Result<Unpacked, DeliveryError> {
+    if let Some(found) = findings.and_then(|findings| findings.unpacked(key, bytes)) {
+        return Ok(found);
+    }
+    let component = decompress(name, key, bytes)?;
+    let unpacked = Unpacked {
+        digest: Digest::of(&component),
+        component: component.into(),
+    };
+    if let Some(findings) = findings {
+        findings.keep_unpacked(key, bytes, &unpacked);
+    }
+    Ok(unpacked)
 }
 
 fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, DeliveryError> {

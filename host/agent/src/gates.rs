@@ -194,7 +194,7 @@ impl Gates {
         let (plugin, new) = (upgrade.plugin.clone(), upgrade.new.clone());
         let (spec, contributes) = (upgrade.spec.clone(), upgrade.contributes.clone());
         let units = self.units.clone();
-        let found = tokio::task::spawn_blocking(move || {
+        let found = upgrade.new.threads.aside(move || {
             let snapshot = store.snapshot();
             let watch = new.watches.primary.spec();
             let primaries = snapshot.list_in(watch, None, &Selector::default());

@@ -16,6 +16,7 @@ use crate::bounds::LimitBounds;
 use crate::calls::{GuestThreads, PluginThreads};
 use crate::config_schema;
 use crate::effects::Room;
+use crate::findings::Findings;
 use crate::granted::Granted;
 use crate::left::{Left, Place};
 use crate::policy;
@@ -65,6 +66,8 @@ pub(crate) struct Loader {
     pub(crate) bounds: LimitBounds,
     /// Where they run.
     pub(crate) threads: GuestThreads,
+    /// What was found out of components before.
+    pub(crate) findings: Option<Findings>,
     /// Where they run while they wait for the outside.
     pub(crate) effect_threads: GuestThreads,
     /// How many of their runs may be outside.
@@ -244,17 +247,18 @@ impl Loader {
         let apply_policy = policy::read(policy)?;
         let granted = Granted::read(policy.capabilities.as_ref(), &self.secrets)?;
         let component = match artifact {
-            Artifact::Delivered(package) => self
-                .engine
-                .load(package.component)
-                .await
-                .map_err(|error| load_problem(&package.place, &error))?,
+            Artifact::Delivered(package) => match self.engine.loaded(package.digest) {
+                Some(component) => component,
+                None => self
+                    .engine
+                    .load(package.component)
+                    .await
+                    .map_err(|error| load_problem(&package.place, &error))?,
+            },
             Artifact::Compiled { component, .. } => component,
         };
         let metadata = call_metadata(&component, &limits, &threads).await?;
-        let schema = metadata.config_schema.clone();
-        let checked = config_schema::check_apart(schema, config.clone()).await;
-        checked.map_err(|error| config_schema_problem(&error))?;
+        self.check_config(&metadata, &config).await?;
         let manifest = call_describe(&component, &config, &limits, &threads).await?;
         check_outside(&component, &manifest)?;
         let (resources, unserved) = Unserved::resolve(&self.cluster, &manifest).await?;
@@ -279,6 +283,22 @@ impl Loader {
             unserved,
             account,
         })
+    }
+
+    /// Holds the configuration against what the component says of it.
+    async fn check_config(&self, metadata: &Metadata, config: &Bytes) -> Result<(), Problem> {
+        let schema = &metadata.config_schema;
+        let findings = self.findings.as_ref();
+        if findings.is_some_and(|findings| findings.fits(schema, config)) {
+            return Ok(());
+        }
+        let checked =
+            config_schema::check_apart(&self.threads, schema.clone(), config.clone()).await;
+        checked.map_err(|error| config_schema_problem(&error))?;
+        if let Some(findings) = findings {
+            findings.keep_fitting(schema.clone(), config.clone());
+        }
+        Ok(())
     }
 
     /// Opens the watches of a prepared version, and waits until they have seen

@@ -157,6 +157,7 @@ impl Planner {
                 namespace: namespace.as_str().into(),
                 bounds: limits,
                 threads: GuestThreads::default(),
+                findings: None,
                 // A plan makes no effects.
                 effect_threads: GuestThreads::new(1, 1),
                 outside: Room::new(0),

@@ -110,6 +110,8 @@ struct Pending {
     /// What was last said of each unit that something is said of: one for each
     /// `Unit` object that should exist.
     units: HashMap<String, Box<UnitReport>>,
+    /// With which status a `Plugin` object was made, until the next report about it.
+    made: BTreeMap<String, PluginStatus>,
     /// Secrets that units have.
     names: Names,
     /// Those who wait until effects are written.
@@ -144,6 +146,7 @@ impl Reports {
         pending.reports.clear();
         pending.failed.clear();
         pending.units.clear();
+        pending.made.clear();
         pending.begun.clear();
         drop(pending);
         self.0.remembered.notify_waiters();
@@ -538,6 +541,11 @@ impl Reporter {
     }
 
     async fn write_plugin(&self, name: &str, status: &PluginStatus) -> Result<(), WriteError> {
+        // Once it is seen, it is reported with its generation, which was written then.
+        let made = self.reports.0.pending.lock().made.remove(name);
+        if made.as_ref() == Some(status) {
+            return Ok(());
+        }
         // One that nobody has seen is most likely not there.
         let is_seen = status.observed_generation.is_some();
         if is_seen {
@@ -565,7 +573,12 @@ impl Reporter {
         if generation.is_some() {
             status.observe(generation);
         }
-        self.write_plugin_status(name, &status).await
+        self.write_plugin_status(name, &status).await?;
+        let mut pending = self.reports.0.pending.lock();
+        if generation.is_some() && !pending.muted {
+            pending.made.insert(name.to_owned(), status);
+        }
+        Ok(())
     }
 
     async fn write_plugin_status(

@@ -6,7 +6,7 @@ use crate::transport::{Call, CallError, TransportError};
 use parking_lot::RwLock;
 use reeve_core::GroupVersionKind;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Kinds that were found. Absence is never remembered, since a CRD may arrive at
@@ -43,15 +43,17 @@ pub enum ResolveError {
 }
 
 #[derive(Deserialize)]
-struct ResourceList {
-    #[serde(default)]
-    resources: Vec<ServedResource>,
+struct ResourceList<'a> {
+    #[serde(default, borrow)]
+    resources: Vec<ServedResource<'a>>,
 }
 
 #[derive(Deserialize)]
-struct ServedResource {
-    name: String,
-    kind: String,
+struct ServedResource<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
     namespaced: bool,
 }
 
@@ -100,7 +102,7 @@ impl Cluster {
         }
         let answer = self.call(Call::get(version_path(kind))).await;
         let body = answer.map_err(|error| resolve_error(kind, error))?;
-        let list: ResourceList = parse(kind, &body)?;
+        let list: ResourceList<'_> = parse(kind, &body)?;
         self.remember(kind, list);
         let found = self.discovery.read().get(kind).cloned();
         found.ok_or_else(|| ResolveError::NotServed { kind: kind.clone() })
@@ -113,14 +115,14 @@ impl Cluster {
     }
 
     /// Takes in every kind of one group and version; the answer holds them all.
-    fn remember(&self, asked: &GroupVersionKind, list: ResourceList) {
+    fn remember(&self, asked: &GroupVersionKind, list: ResourceList<'_>) {
         let mut cache = self.discovery.write();
         // A name with a slash is a subresource, whose kind may be another's.
         for served in list.resources.into_iter().filter(|r| !r.name.contains('/')) {
             let kind = GroupVersionKind::new(&*asked.group, &*asked.version, served.kind);
             cache.entry(kind.clone()).or_insert(Resource {
                 kind,
-                plural: served.name,
+                plural: served.name.into_owned(),
                 namespaced: served.namespaced,
             });
         }
@@ -140,7 +142,10 @@ fn resolve_error(kind: &GroupVersionKind, error: CallError) -> ResolveError {
     }
 }
 
-fn parse<T: DeserializeOwned>(kind: &GroupVersionKind, body: &[u8]) -> Result<T, ResolveError> {
+fn parse<'a, T: Deserialize<'a>>(
+    kind: &GroupVersionKind,
+    body: &'a [u8],
+) -> Result<T, ResolveError> {
     serde_json::from_slice(body).map_err(|error| ResolveError::Refused {
         kind: kind.clone(),
         code: 200,

@@ -196,6 +196,12 @@ impl Engine {
         }
     }
 
+    /// The component with these bytes, if somebody holds it. For who knows their digest
+    /// already: nothing is computed, and nothing waited for.
+    pub fn loaded(&self, digest: Digest) -> Option<Component> {
+        self.loads().loaded(digest)
+    }
+
     /// Keeps bytes in the artifact cache from one start to the next, in the place of
     /// what was kept under this key before. What is kept already and begins with
     /// `head` is taken to be the same, and is not written again.

@@ -337,6 +337,14 @@ fn prepare(
 }
 
 impl Loads {
+    /// A component that somebody holds.
+    pub(crate) fn loaded(&self, digest: Digest) -> Option<Component> {
+        match self.slots.lock().get(&digest)? {
+            Slot::Loaded(component) => component.upgrade().map(Component::from_inner),
+            Slot::Compiling(_) => None,
+        }
+    }
+
     fn place(&self, digest: Digest, stoppable: bool, interest: &Weak<Interest>) -> Place {
         let mut slots = self.slots.lock();
         match slots.get(&digest) {

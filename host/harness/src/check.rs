@@ -76,9 +76,19 @@ impl Checker<'_> {
             let place = place.at(&[Part::Key("absent"), Part::Item(index)]);
             found.extend(self.absent(reference, place).await);
         }
+        // Of each once: nothing changes meanwhile.
+        let mut read: Vec<(&Subject, Result<Vec<Value>, ActionError>)> = Vec::new();
         for (index, condition) in expect.conditions.iter().enumerate() {
             let place = place.at(&[Part::Key("conditions"), Part::Item(index)]);
-            found.extend(self.condition(condition, place).await);
+            if read.iter().all(|(of, _)| **of != condition.of) {
+                read.push((&condition.of, self.conditions(&condition.of).await));
+            }
+            let of = read.iter().find(|(of, _)| **of == condition.of);
+            found.extend(match of.map(|(_, conditions)| conditions) {
+                Some(Ok(conditions)) => self.condition(condition, conditions, place),
+                Some(Err(error)) => Some(place.mismatch(error.to_string())),
+                None => None,
+            });
         }
         for (index, event) in expect.events.iter().enumerate() {
             let place = place.at(&[Part::Key("events"), Part::Item(index)]);
@@ -162,11 +172,12 @@ impl Checker<'_> {
         }
     }
 
-    async fn condition(&self, expected: &ExpectedCondition, place: Place<'_>) -> Option<Mismatch> {
-        let conditions = match self.conditions(&expected.of).await {
-            Ok(conditions) => conditions,
-            Err(error) => return Some(place.mismatch(error.to_string())),
-        };
+    fn condition(
+        &self,
+        expected: &ExpectedCondition,
+        conditions: &[Value],
+        place: Place<'_>,
+    ) -> Option<Mismatch> {
         let of = match &expected.of {
             Subject::Plugin => format!("Plugin {}", self.plugin),
             Subject::Unit(primary) => format!("the unit of {primary}"),

@@ -198,7 +198,7 @@ impl Tester {
             None,
         );
         match self.send("read", reference, request).await {
-            Ok(object) => Ok(Some(object)),
+            Ok(object) => Self::parsed("read", reference, &object).map(Some),
             Err(ActionError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -223,10 +223,13 @@ impl Tester {
             None,
         );
         match self.send("list", &about, request).await {
-            Ok(mut list) => Ok(match list.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            }),
+            Ok(list) => {
+                let mut list = Self::parsed("list", &about, &list)?;
+                Ok(match list.get_mut("items").map(Value::take) {
+                    Some(Value::Array(items)) => items,
+                    _ => Vec::new(),
+                })
+            }
             Err(ActionError::NotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -248,7 +251,8 @@ impl Tester {
     ) -> Result<(), ActionError> {
         self.writes.set(self.writes.get() + 1);
         let request = self.request(method, path, media_type, body);
-        self.send(verb, reference, request).await.map(|_| ())
+        // What comes back is of no use.
+        self.send(verb, reference, request).await.map(drop)
     }
 
     fn request(
@@ -271,7 +275,7 @@ impl Tester {
         verb: &'static str,
         reference: &Reference,
         request: Result<Request<Vec<u8>>, http::Error>,
-    ) -> Result<Value, ActionError> {
+    ) -> Result<String, ActionError> {
         let object = || reference.to_string();
         let refused = |message: String| ActionError::Refused {
             verb,
@@ -279,8 +283,8 @@ impl Tester {
             message,
         };
         let request = request.map_err(|error| refused(error.to_string()))?;
-        match self.client.request::<Value>(request).await {
-            Ok(value) => Ok(value),
+        match self.client.request_text(request).await {
+            Ok(text) => Ok(text),
             Err(kube::Error::Api(status)) if status.code == 404 => Err(ActionError::NotFound {
                 verb,
                 object: object(),
@@ -288,5 +292,18 @@ impl Tester {
             Err(kube::Error::Api(status)) => Err(refused(status.message.clone())),
             Err(error) => Err(refused(error.to_string())),
         }
+    }
+
+    /// What an answer says.
+    fn parsed(
+        verb: &'static str,
+        reference: &Reference,
+        answer: &str,
+    ) -> Result<Value, ActionError> {
+        serde_json::from_str(answer).map_err(|error| ActionError::Refused {
+            verb,
+            object: reference.to_string(),
+            message: error.to_string(),
+        })
     }
 }

@@ -10,7 +10,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use parking_lot::Mutex;
 use reeve_agent::{
-    Agent, AgentConfig, EffectFeed, GivenEffects, GivenSources, SourceFeed, VirtualClock,
+    Agent, AgentConfig, EffectFeed, Findings, GivenEffects, GivenSources, GuestThreads, SourceFeed,
+    VirtualClock,
 };
 use reeve_api::{APPROVE_ASKS_ANNOTATION, Plugin};
 use reeve_core::backoff::Backoff;
@@ -73,6 +74,7 @@ pub(crate) struct Package {
 /// one with the definitions from files, and that of one with what all worlds have.
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
+    findings: Findings,
     base: Template,
     defined: Mutex<HashMap<Vec<PathBuf>, Arc<Template>>>,
     /// By definitions and by what is granted: most configurations ask for the same.
@@ -101,6 +103,8 @@ struct Template {
 /// One world. Everything in it ends with it.
 pub(crate) struct World {
     engine: Engine,
+    /// What the agents of other worlds have found out of the same components.
+    findings: Option<Findings>,
     server: Server,
     pub(crate) tester: Tester,
     plugin: String,
@@ -175,6 +179,7 @@ impl Stage {
         }
         Ok(Self {
             engine,
+            findings: Findings::default(),
             base: world.into_template().await,
             defined: Mutex::default(),
             granted: Mutex::default(),
@@ -271,7 +276,8 @@ impl World {
         package: &Package,
     ) -> Result<Self, ActionError> {
         let template = stage.installed(case, package).await?;
-        let world = Self::fork(&stage.engine, &case.plugin, &template);
+        let mut world = Self::fork(&stage.engine, &case.plugin, &template);
+        world.findings = Some(stage.findings.clone());
         let actors = &case.scenario.given.cluster.actors;
         world.server.set_actors(actors.actors());
         Ok(world)
@@ -285,6 +291,7 @@ impl World {
     fn around(engine: &Engine, plugin: &str, server: Server, kinds: Kinds) -> Self {
         Self {
             engine: engine.clone(),
+            findings: None,
             tester: Tester::new(server.client(), kinds),
             server,
             plugin: plugin.to_owned(),
@@ -454,6 +461,9 @@ impl World {
         let mut config = AgentConfig::new(client, self.engine.clone(), NAMESPACE);
         config.clock = Arc::new(self.clock);
         config.seed = Some(SEED);
+        // The world has one thread, and its time stands still meanwhile.
+        config.threads = GuestThreads::none();
+        config.findings.clone_from(&self.findings);
         config.sources = SourceFeed::Given(self.sources.subscribe());
         config.effects = EffectFeed::Given(self.effects.subscribe());
         self.agent = Some(Agent::start(config));

@@ -94,10 +94,8 @@ pub(crate) fn authorize(
     user: &Identity,
     asked: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    match decide(shared, user, asked) {
-        Access::Allowed(_) => Ok(()),
-        Access::Denied(why) => Err(refused(user, asked, &why)),
-    }
+    let permitted = authz::permit(&*shared.rights.policy.read(), user, asked);
+    permitted.map_err(|why| refused(user, asked, &why))
 }
 
 /// 403: the user may not do something with a resource, and why.

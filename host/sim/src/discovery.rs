@@ -74,9 +74,9 @@ pub(crate) fn answer(
         }
         ["api"] => Some(response::json(StatusCode::OK, &groups::core_versions())),
         ["apis"] => Some(response::json(StatusCode::OK, &groups::groups(shared))),
-        ["api", version] => groups::resources(shared, "", version),
+        ["api", version] => groups::resources(shared, "", version).transpose()?,
         ["apis", group] => groups::group(shared, group),
-        ["apis", group, version] => groups::resources(shared, group, version),
+        ["apis", group, version] => groups::resources(shared, group, version).transpose()?,
         ["openapi", "v2"] => Some(openapi::v2(&parts.headers)),
         ["openapi", "v3"] => Some(openapi::v3_index(shared)),
         ["openapi", "v3", "api", version] => openapi::v3(shared, "", version, query),

@@ -7,6 +7,7 @@ use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
 use crate::artifacts::Seen;
 use crate::delivery::{self, PART_OF_LABEL, Package};
+use crate::findings::Findings;
 use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
@@ -124,7 +125,11 @@ impl Load {
         let plugin = self.plugin.clone();
         let package = match &self.policy.artifact {
             None => match self.read_maps().await {
-                Ok(maps) => blocking(move || unpack(&plugin, &maps)).await,
+                Ok(maps) => {
+                    let findings = self.loader.findings.clone();
+                    let unpack = move || unpack(&plugin, &maps, findings.as_ref());
+                    self.aside(unpack).await
+                }
                 Err(problem) => Err(problem),
             },
             Some(source) => self.pull(source, seen).await,
@@ -246,7 +251,7 @@ impl Load {
             stale,
         });
         let maps = self.read_maps().await?;
-        blocking(move || {
+        self.aside(move || {
             let maps = parse(&maps)?;
             let config = delivery::unpack_config(&plugin, &maps);
             let config =
@@ -534,7 +539,7 @@ impl Load {
             kept::keep(&engine, &namespace, &plugin, &package);
             Ok(())
         };
-        let _ = blocking(keep).await;
+        let _ = self.aside(keep).await;
     }
 
     /// What was kept of a version.
@@ -542,24 +547,29 @@ impl Load {
         let engine = self.loader.engine.clone();
         let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
         let find = move || kept::kept(&engine, &namespace, &plugin, wanted);
-        let found = tokio::task::spawn_blocking(find).await;
+        let found = self.loader.threads.aside(find).await;
         found.unwrap_or(Err(kept::Lost::NotThere))
+    }
+
+    /// Runs what takes a while without waiting, or waits for a disk.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let done = self.loader.threads.aside(work).await;
+        done.unwrap_or_else(|error| {
+            let message = format!("loading was interrupted: {error}");
+            Err(Problem::passing(Reason::CompileFailed, message))
+        })
     }
 }
 
-/// Runs what takes a while without waiting, or waits for a disk.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        let message = format!("loading was interrupted: {error}");
-        Err(Problem::passing(Reason::CompileFailed, message))
-    })
-}
-
-fn unpack(plugin: &str, maps: &[Arc<Object>]) -> Result<Package, Problem> {
-    delivery::unpack(plugin, &parse(maps)?)
+fn unpack(
+    plugin: &str,
+    maps: &[Arc<Object>],
+    findings: Option<&Findings>,
+) -> Result<Package, Problem> {
+    delivery::unpack_as_found(plugin, &parse(maps)?, findings)
         .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
 }
 

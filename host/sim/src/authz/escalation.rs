@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::policy::{Binding, RoleStore};
-use super::rbac::{Attributes, authorize, rules_for, rules_of};
+use super::rbac::{Attributes, permit, rules_for, rules_of};
 use super::rule::Rule;
 use crate::field::quoted;
 use crate::identity::Identity;
@@ -48,7 +48,7 @@ pub fn check_role(
         },
         ..Attributes::default()
     };
-    if authorize(store, user, &asked).is_allowed() {
+    if permit(store, user, &asked).is_ok() {
         return Ok(());
     }
     let rules: Vec<Rule> = items(role, "rules").map(Rule::parse).collect();
@@ -92,7 +92,7 @@ pub fn check_binding(
         name: &parsed.role.name,
         ..Attributes::default()
     };
-    if authorize(store, user, &asked).is_allowed() {
+    if permit(store, user, &asked).is_ok() {
         return Ok(());
     }
     let rules =

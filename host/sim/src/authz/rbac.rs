@@ -91,19 +91,49 @@ pub fn authorize_path(store: &impl RoleStore, user: &Identity, verb: &str, path:
     decide(store, user, "", |rule| rule.matches_path(verb, path))
 }
 
+/// Finds that a user may make a request for a resource.
+///
+/// # Errors
+///
+/// As for [`Access::Denied`]. Why it is allowed is not said, which takes longer than to
+/// find out.
+pub fn permit(
+    store: &impl RoleStore,
+    user: &Identity,
+    asked: &Attributes<'_>,
+) -> Result<(), String> {
+    let allows = |rule: &Rule| rule.matches(asked);
+    find(store, user, asked.namespace, allows, |_, _| ()).map(drop)
+}
+
 fn decide(
     store: &impl RoleStore,
     user: &Identity,
     namespace: &str,
     allows: impl Fn(&Rule) -> bool,
 ) -> Access {
+    match find(store, user, namespace, allows, reason) {
+        Ok(reason) => Access::Allowed(reason.unwrap_or_default()),
+        Err(why) => Access::Denied(why),
+    }
+}
+
+/// What is to be said of the first binding that allows something; nothing where no rule
+/// binds the user. An error says what stood in the way.
+fn find<T>(
+    store: &impl RoleStore,
+    user: &Identity,
+    namespace: &str,
+    allows: impl Fn(&Rule) -> bool,
+    say: impl Fn(&Binding, &Subject) -> T,
+) -> Result<Option<T>, String> {
     if user.is_master() {
-        return Access::Allowed(String::new());
+        return Ok(None);
     }
     let mut missing = Vec::new();
     let found = visit(store, user, namespace, |source| match source {
         Source::Rules(binding, subject, rules) if rules.iter().any(&allows) => {
-            ControlFlow::Break(reason(binding, subject))
+            ControlFlow::Break(say(binding, subject))
         }
         Source::Rules(..) => ControlFlow::Continue(()),
         Source::Missing(role, namespace) => {
@@ -112,14 +142,14 @@ fn decide(
         }
     });
     match found {
-        ControlFlow::Break(reason) => Access::Allowed(reason),
-        ControlFlow::Continue(()) if missing.is_empty() => Access::Denied(String::new()),
+        ControlFlow::Break(said) => Ok(Some(said)),
+        ControlFlow::Continue(()) if missing.is_empty() => Err(String::new()),
         ControlFlow::Continue(()) => {
             let all = match missing.as_slice() {
                 [one] => one.clone(),
                 many => format!("[{}]", many.join(", ")),
             };
-            Access::Denied(format!("RBAC: {all}"))
+            Err(format!("RBAC: {all}"))
         }
     }
 }

@@ -1,16 +1,20 @@
 //! Discovery as separate documents: groups, versions, resources.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::http::response::{self, Answer};
+use crate::kinds::Subresource;
 use crate::resource::Resource;
 use crate::server::Shared;
+use crate::status::ApiError;
 
 /// A group with its versions, the most preferred first.
 pub(super) struct Group {
@@ -140,35 +144,91 @@ fn describe(group: &Group) -> Value {
     json!({"name": group.name, "preferredVersion": versions.first(), "versions": versions})
 }
 
-/// `/api/v1`, `/apis/GROUP/VERSION`.
-pub(super) fn resources(shared: &Shared, group: &str, version: &str) -> Option<Answer> {
-    let found = of_version(shared, group, version);
-    let group_version = found.first()?.api_version.clone();
-    let mut resources = Vec::new();
-    for resource in found {
-        resources.push(entry(&resource));
-        for sub in &resource.subresources {
-            let mut value = json!({
-                "name": format!("{}/{}", resource.plural, sub.name),
-                "singularName": "",
-                "namespaced": resource.namespaced,
-                "kind": sub.body.map_or(resource.kind.as_str(), |(_, _, kind)| kind),
-                "verbs": sub.verbs,
-            });
-            if let Some((group, version, _)) = sub.body {
-                value["group"] = json!(group);
-                value["version"] = json!(version);
-            }
-            resources.push(value);
+/// An entry of an `APIResourceList`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    name: Cow<'a, str>,
+    singular_name: &'a str,
+    namespaced: bool,
+    /// Of its body, where that is of another kind than its group and version say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    kind: &'a str,
+    verbs: &'a [&'static str],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    short_names: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    categories: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_version_hash: Option<String>,
+}
+
+/// All resources of a group and version.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    group_version: &'a str,
+    resources: Vec<Entry<'a>>,
+}
+
+impl<'a> Entry<'a> {
+    fn of(resource: &'a Resource) -> Self {
+        Self {
+            name: resource.plural.as_str().into(),
+            singular_name: &resource.singular,
+            namespaced: resource.namespaced,
+            group: None,
+            version: None,
+            kind: &resource.kind,
+            verbs: verbs(resource),
+            short_names: &resource.short_names,
+            categories: &resource.categories,
+            storage_version_hash: resource.is_stored().then(|| storage_version_hash(resource)),
         }
     }
-    let list = json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version,
-        "resources": resources,
-    });
-    Some(response::json(StatusCode::OK, &list))
+
+    fn of_sub(resource: &'a Resource, sub: &'a Subresource) -> Self {
+        Self {
+            name: format!("{}/{}", resource.plural, sub.name).into(),
+            singular_name: "",
+            namespaced: resource.namespaced,
+            group: sub.body.map(|(group, _, _)| group),
+            version: sub.body.map(|(_, version, _)| version),
+            kind: sub.body.map_or(&resource.kind, |(_, _, kind)| kind),
+            verbs: sub.verbs,
+            short_names: &[],
+            categories: &[],
+            storage_version_hash: None,
+        }
+    }
+}
+
+/// `/api/v1`, `/apis/GROUP/VERSION`.
+pub(super) fn resources(
+    shared: &Shared,
+    group: &str,
+    version: &str,
+) -> Option<Result<Answer, ApiError>> {
+    let found = of_version(shared, group, version);
+    let list = ResourceList {
+        kind: "APIResourceList",
+        api_version: "v1",
+        group_version: &found.first()?.api_version,
+        resources: found
+            .iter()
+            .flat_map(|resource| {
+                let subs = resource.subresources.iter();
+                let subs = subs.map(|sub| Entry::of_sub(resource, sub));
+                std::iter::once(Entry::of(resource)).chain(subs)
+            })
+            .collect(),
+    };
+    Some(response::json_of(StatusCode::OK, &list))
 }
 
 /// Custom resources list their verbs in another order.
@@ -195,24 +255,4 @@ fn storage_version_hash(resource: &Resource) -> String {
     let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
     let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
     STANDARD.encode(&digest[..8])
-}
-
-fn entry(resource: &Resource) -> Value {
-    let mut value = json!({
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": verbs(resource),
-    });
-    if resource.is_stored() {
-        value["storageVersionHash"] = json!(storage_version_hash(resource));
-    }
-    if !resource.short_names.is_empty() {
-        value["shortNames"] = json!(resource.short_names);
-    }
-    if !resource.categories.is_empty() {
-        value["categories"] = json!(resource.categories);
-    }
-    value
 }

@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::negotiate::Encoding;
@@ -33,7 +34,18 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Answer {
 
 /// An answer of a JSON value.
 pub(crate) fn json(code: StatusCode, value: &Value) -> Answer {
-    bytes(code, "application/json", value.to_string())
+    bytes(code, "application/json", written(value))
+}
+
+/// Its JSON, which [`ToString`] makes in twice the time.
+fn written(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes())
+}
+
+/// As [`json`], of what is written without becoming a value first.
+pub(crate) fn json_of(code: StatusCode, value: &impl Serialize) -> Result<Answer, ApiError> {
+    let json = serde_json::to_vec(value).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(bytes(code, "application/json", json))
 }
 
 /// An answer of a value in the encoding that was asked for.

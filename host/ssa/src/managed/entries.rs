@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{ManagedFields, ManagerId, Operation, Owned, seconds};
 use crate::fields_v1::FieldsError;
@@ -121,29 +121,30 @@ pub fn keep_times(live: &Value, object: &mut Value) {
     else {
         return;
     };
-    let without_time = |entry: &Value| {
-        let mut entry = entry.clone();
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("time");
-        }
-        entry
-    };
-    let same = old.len() == new.len()
-        && old
-            .iter()
-            .zip(new)
-            .all(|(old, new)| without_time(old) == without_time(new));
+    let same = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same_but_times(a, b));
     if !same {
         return;
     }
-    let old = Value::Array(old.clone());
-    let mut kept = object.clone();
-    if let Some(entries) = kept.pointer_mut(pointer) {
-        *entries = old;
+    let Some(entries) = object.pointer_mut(pointer) else {
+        return;
+    };
+    let new = std::mem::replace(entries, Value::Array(old.clone()));
+    if object != live
+        && let Some(entries) = object.pointer_mut(pointer)
+    {
+        *entries = new;
     }
-    if kept == *live {
-        *object = kept;
-    }
+}
+
+/// Whether two entries say the same of the same manager.
+fn same_but_times(a: &Value, b: &Value) -> bool {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else {
+        return a == b;
+    };
+    let others = |entry: &Map<String, Value>| entry.len() - usize::from(entry.contains_key("time"));
+    others(a) == others(b)
+        && a.iter()
+            .all(|(key, value)| key == "time" || b.get(key) == Some(value))
 }
 
 fn entry(id: &ManagerId, owned: &Owned) -> Value {
