@@ -46,8 +46,19 @@ const WRITES_AT_ONCE: usize = 4;
 pub(crate) struct Executed {
     /// Fields that were taken back.
     pub(crate) contested: Vec<Contested>,
+    /// Objects that were applied, as they were then.
+    pub(crate) answers: Vec<Arc<Object>>,
     /// What did not work. The other steps were carried out all the same.
     pub(crate) problems: Vec<Problem>,
+}
+
+/// What came of a step.
+#[derive(Debug, Default)]
+struct Done {
+    /// Fields that were taken back.
+    contested: Option<Contested>,
+    /// The object that was applied, as it was then.
+    answer: Option<Arc<Object>>,
 }
 
 /// Fields of one of our objects that others had taken, and that were taken back.
@@ -158,13 +169,16 @@ impl Executor {
                     steps.push(self.carry_out_in_time(&work, wanted, step).boxed());
                 }
             }
-            let results: Vec<Result<Option<Contested>, Problem>> = futures::stream::iter(steps)
+            let results: Vec<Result<Done, Problem>> = futures::stream::iter(steps)
                 .buffered(WRITES_AT_ONCE)
                 .collect()
                 .await;
             for result in results {
                 match result {
-                    Ok(contested) => executed.contested.extend(contested),
+                    Ok(done) => {
+                        executed.contested.extend(done.contested);
+                        executed.answers.extend(done.answer);
+                    }
                     Err(problem) => executed.problems.push(problem),
                 }
             }
@@ -179,7 +193,7 @@ impl Executor {
         work: &Work<'_>,
         wanted: &[Wanted],
         step: &Step,
-    ) -> Result<Option<Contested>, Problem> {
+    ) -> Result<Done, Problem> {
         let identity = &work.active.identity;
         if self.cluster.told_to_wait(Some(identity)).is_some() {
             return Err(Problem::passing(
@@ -194,13 +208,13 @@ impl Executor {
         self.carry_out(work, wanted, step).await
     }
 
-    /// Carries out one step. Returns which fields of ours were taken back.
+    /// Carries out one step.
     async fn carry_out(
         &self,
         work: &Work<'_>,
         wanted: &[Wanted],
         step: &Step,
-    ) -> Result<Option<Contested>, Problem> {
+    ) -> Result<Done, Problem> {
         match step {
             Step::Apply {
                 wanted: index,
@@ -208,21 +222,24 @@ impl Executor {
                 uid,
             } => match wanted.get(*index) {
                 Some(one) => self.apply(work, one, uid.as_deref(), *reason).await,
-                None => Ok(None),
+                None => Ok(Done::default()),
             },
             Step::Contribute {
                 wanted: index,
                 uid,
                 again,
             } => match wanted.get(*index) {
-                Some(one) => self.contribute(work, one, uid, *again).await,
-                None => Ok(None),
+                Some(one) => Ok(Done {
+                    contested: self.contribute(work, one, uid, *again).await?,
+                    answer: None,
+                }),
+                None => Ok(Done::default()),
             },
             Step::Release { object, uid } => {
                 let manager = contributor(&work.owner.unit);
                 self.withdraw(work.active, object, Some(uid), &manager)
                     .await?;
-                Ok(None)
+                Ok(Done::default())
             }
             Step::Delete {
                 object,
@@ -232,7 +249,7 @@ impl Executor {
             } => {
                 let unit = &work.owner.unit;
                 self.delete(work.active, unit, object, uid, *reason).await?;
-                Ok(None)
+                Ok(Done::default())
             }
         }
     }

@@ -105,8 +105,8 @@ impl Store {
     ///
     /// The watch itself brings it later; until then nobody acts on a state older
     /// than our own last write.
-    pub fn observe(&self, object: Object) {
-        self.shared.observe(&Arc::new(object), true);
+    pub fn observe(&self, object: impl Into<Arc<Object>>) {
+        self.shared.observe(&object.into(), true);
     }
 
     /// Takes in the answer to a read, as [`Store::observe`] does. What has changed is

@@ -1,6 +1,6 @@
 //! Sending an object that a plan applies.
 
-use super::{Contested, Executor, Mark, Work, contributed, undeclared, write_problem};
+use super::{Contested, Done, Executor, Mark, Work, contributed, undeclared, write_problem};
 use crate::active::Active;
 use crate::metrics::{Verb, WriteResult};
 use crate::problem::Problem;
@@ -23,14 +23,14 @@ const NO_VERSION: &str = "1";
 const LOOKS: usize = 3;
 
 impl Executor {
-    /// Applies an object. Returns which fields of it others had taken from us.
+    /// Applies an object.
     pub(super) async fn apply(
         &self,
         work: &Work<'_>,
         one: &Wanted,
         uid: Option<&str>,
         reason: ApplyReason,
-    ) -> Result<Option<Contested>, Problem> {
+    ) -> Result<Done, Problem> {
         let reference = &one.stamped.reference;
         let Some(resource) = work.active.resource(&reference.kind) else {
             return Err(undeclared(reference));
@@ -55,8 +55,12 @@ impl Executor {
             }
         };
         tracing::info!(object = %reference, ?reason, "applied");
-        self.store.observe(applied);
-        Ok(contested)
+        let applied = Arc::new(applied);
+        self.store.observe(applied.clone());
+        Ok(Done {
+            contested,
+            answer: Some(applied),
+        })
     }
 
     /// Changes an object of ours to what is wanted. What others set of it is written

@@ -39,6 +39,20 @@ pub(super) struct Observation {
     classes: Classes,
 }
 
+/// What plans look at of an object.
+fn observe(object: &Object, manager: &str) -> Observed {
+    Observed {
+        reference: object.reference(),
+        uid: object.uid().to_owned(),
+        annotations: object.annotations(),
+        flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
+        owned_fields: owned_fields(object, manager),
+        generation: object.generation(),
+        deleting: object.is_deleting(),
+        owners: object.owners().map(str::to_owned).collect(),
+    }
+}
+
 impl Observation {
     /// Looks at `candidates`; what does not carry the unit's label is left out, unless
     /// it is of a kind to which the plugin contributes.
@@ -59,16 +73,7 @@ impl Observation {
             if object.label(UNIT_LABEL) != Some(label) {
                 continue;
             }
-            observed.push(Observed {
-                reference: object.reference(),
-                uid: object.uid().to_owned(),
-                annotations: object.annotations(),
-                flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
-                owned_fields: owned_fields(&object, &active.field_manager),
-                generation: object.generation(),
-                deleting: object.is_deleting(),
-                owners: object.owners().map(str::to_owned).collect(),
-            });
+            observed.push(observe(&object, &active.field_manager));
             objects.insert(object.reference(), object);
         }
         let targets = candidates
@@ -103,20 +108,30 @@ impl Observation {
         self
     }
 
-    /// Notes which of the desired objects are as they were sent, and differ from what
-    /// was sent all the same. Returns whether there are new ones.
+    /// Notes which of the desired objects are as the API server answered when they were
+    /// applied, and differ from what was sent all the same. Where they have become
+    /// otherwise since, it is somebody's doing: that is a drift, of which the watch tells.
+    /// Returns whether there are new ones.
     pub(super) fn note_stubborn(
         &self,
         wanted: &[Wanted],
         differing: &[usize],
+        answers: &[Arc<Object>],
         stubborn: &mut Stubborn,
     ) -> bool {
         let mut new = false;
         for one in differing.iter().filter_map(|index| wanted.get(*index)) {
             let reference = &one.stamped.reference;
             let mut observed = self.observed.iter();
-            if let Some(found) = observed.find(|observed| observed.reference == *reference) {
-                let fingerprint = found.fingerprint();
+            let mut answers = answers.iter().rev();
+            let Some(found) = observed.find(|observed| observed.reference == *reference) else {
+                continue;
+            };
+            let Some(answer) = answers.find(|answer| answer.reference() == *reference) else {
+                continue;
+            };
+            let fingerprint = found.fingerprint();
+            if observe(answer, &self.manager).fingerprint() == fingerprint {
                 let before = stubborn.insert(reference.clone(), fingerprint);
                 new |= before != Some(fingerprint);
             }

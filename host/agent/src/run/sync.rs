@@ -27,6 +27,7 @@ use reeve_core::plan::{
 use reeve_core::waves::{ApplyMode, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, order};
 use reeve_core::{Desired, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Rounds of planning and applying within one run. Objects that are healthy by
 /// existing let wave after wave pass at once; a set of objects has no more waves
@@ -137,6 +138,7 @@ impl Runner {
             ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
         }
         let mut sent: BTreeSet<usize> = BTreeSet::new();
+        let mut answers: Vec<Arc<Object>> = Vec::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
             let looked = match self.look(active, unit, &candidates).await {
@@ -182,7 +184,7 @@ impl Runner {
             };
             let dropped = send_once(&mut plan, &mut sent);
             // It counts as unchanged from now on.
-            if looked.note_stubborn(&wanted, &dropped, &mut sync.stubborn) {
+            if looked.note_stubborn(&wanted, &dropped, &answers, &mut sync.stubborn) {
                 continue;
             }
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
@@ -262,6 +264,7 @@ impl Runner {
             let held = held.map(|hold| hold_problem(unit, &hold));
             executed.problems.splice(0..0, held);
             ran.contested.extend(executed.contested);
+            answers.extend(executed.answers);
             if executed.problems.is_empty() {
                 sync.sent
                     .retain(|(object, _)| !contributed.iter().any(|(new, _)| new == object));

@@ -1,6 +1,7 @@
 //! Others who change what is ours.
 
 use crate::told::{PLUGIN, config_map, journal, tell, world};
+use reeve_it::{World, guest, profile_reference};
 use serde_json::json;
 use std::time::Duration;
 
@@ -49,6 +50,50 @@ async fn a_fight_is_told_with_the_other_side_and_ends() {
     world.wait(Duration::from_secs(1200)).await;
     assert_eq!(world.get(&object).await.unwrap()["data"]["a"], "1");
     assert_eq!(world.unit(PLUGIN, "alice").await, None);
+}
+
+/// What somebody writes after a run has applied an object, and before the run looks at what
+/// came of that, is not how the API server takes what was sent.
+#[tokio::test(start_paused = true)]
+async fn what_is_written_while_a_run_goes_on_is_repaired_as_well() {
+    let world = World::started().await;
+    world.tenant("alice", &[]).await;
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "writes": ["ConfigMap.v1"],
+        "scope": "namespace-named-like-primary",
+        "reconcile": {"do": "nothing", "meant": true},
+    });
+    let component = vec![("plugin.wasm", guest("chameleon"))];
+    world.install("chameleon", &component, Some(config)).await;
+    let objects = async |bytes: usize| {
+        let deed = json!({"do": "objects", "count": 2, "bytes": bytes}).to_string();
+        let patch = json!({"metadata": {"annotations": {"chameleon.reeve.dev/do": deed}}});
+        world.edit(&profile_reference("alice"), patch).await;
+    };
+    objects(1).await;
+    world.settle().await;
+    // One of the two takes a while, and the run with it.
+    let faults = world.server.faults();
+    faults.spare("kubernetes-admin");
+    let slow = "latency: delay=4s, verb=patch, resource=configmaps, count=1";
+    world.server.set_faults(vec![slow.parse().unwrap()]);
+    objects(2).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let both =
+        [0, 1].map(|number| config_map("alice", &format!("chameleon-alice-{number}"), &json!({})));
+    let mut done = 0;
+    for object in &both {
+        if world.get(object).await.unwrap()["data"]["x"] == "xx" {
+            done += 1;
+            world.edit(object, json!({"data": {"x": "theirs"}})).await;
+        }
+    }
+    assert_eq!(done, 1, "the run goes on");
+    world.wait(Duration::from_secs(30)).await;
+    for object in &both {
+        let live = world.get(object).await.unwrap();
+        assert_eq!(live["data"]["x"], "xx", "{live}");
+    }
 }
 
 /// Who writes another field without end is in nobody's way.
