@@ -225,15 +225,23 @@ impl Resource {
     }
 
     /// Puts back what a write through another subresource cannot change. Only
-    /// `finalize` may change the finalizers of a Namespace, and nothing else.
+    /// `finalize` may change the finalizers of a Namespace, and nothing else, and only
+    /// `approval` the conditions of a request for a certificate.
     pub(crate) fn prepare_other(&self, subresource: &str, object: &mut Value, old: &Value) {
         let finalizers = object.pointer("/spec/finalizers").cloned();
+        let conditions = object.pointer("/status/conditions").cloned();
         if let Nature::Builtin(kind) = &self.nature {
             kind.prepare_part(subresource, object, old);
         }
         self.prepare_update(object, old);
         if self.plural == "namespaces" && subresource == "finalize" {
             object["spec"]["finalizers"] = finalizers.unwrap_or_default();
+        }
+        if self.plural == "certificatesigningrequests"
+            && subresource == "approval"
+            && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+        {
+            replace(status, "conditions", conditions);
         }
     }
 

@@ -111,6 +111,8 @@ struct Work {
     ending_claims: BTreeSet<Box<str>>,
     /// Volumes that are being deleted.
     ending_volumes: BTreeSet<Box<str>>,
+    /// Claims and volumes that lack their protection, by table and key.
+    unprotected: BTreeSet<(Arc<str>, Box<str>)>,
     /// Whether a ClusterRole changed.
     roles_changed: bool,
 }
@@ -187,6 +189,10 @@ impl Work {
             *is_due = true;
         }
         self.note_for_quotas(table, change, now);
+        if !change.removed && protection::lacks(table, object).is_some() {
+            self.unprotected
+                .insert((table.clone(), object.key().into()));
+        }
         match &**table {
             "namespaces" if change.removed => {
                 self.ending_namespaces.remove(object.key());
@@ -298,6 +304,9 @@ impl Work {
                 }
                 report(finished);
             }
+        }
+        for (table, key) in std::mem::take(&mut self.unprotected) {
+            report(protection::protect(shared, &table, &key));
         }
         for claim in &self.ending_claims {
             report(protection::release_claim(shared, claim));

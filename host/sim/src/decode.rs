@@ -35,6 +35,8 @@ pub(crate) struct Decoded {
     /// Where lists or maps came empty and were left out for that: dotted paths, without
     /// places in lists.
     pub(crate) hollow: BTreeSet<String>,
+    /// The whole as a patch made it, where a refusal of its fields is to show it.
+    pub(crate) shown: Option<Box<str>>,
 }
 
 /// Reads JSON.

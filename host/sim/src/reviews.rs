@@ -9,6 +9,7 @@ use crate::identity::Identity;
 use crate::kinds::edit::{present, text};
 use crate::rest::Call;
 use crate::status::{About, ApiError};
+use crate::tokens;
 
 /// Answers a review.
 pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
@@ -226,16 +227,21 @@ fn token(call: &Call, review: &Value) -> Result<Value, ApiError> {
         return Err(ApiError::bad_request(why));
     }
     let server = &call.server;
-    let identity = server
+    let mut audiences = strings(&review["spec"]["audiences"]);
+    if audiences.is_empty() {
+        audiences.push(tokens::AUDIENCE.to_owned());
+    }
+    let now = server.clock.now();
+    let found = server
         .tokens
-        .identify(token, &server.store, server.clock.now());
-    Ok(match identity {
-        Some(identity) => json!({
+        .identify_for(token, &audiences, &server.store, now);
+    Ok(match found {
+        Ok((identity, audiences)) => json!({
             "authenticated": true,
             "user": user_info(&identity),
-            "audiences": ["https://kubernetes.default.svc"],
+            "audiences": audiences,
         }),
-        None => json!({"user": {}, "error": "[invalid bearer token]"}),
+        Err(why) => json!({"user": {}, "error": why.to_string()}),
     })
 }
 

@@ -210,7 +210,7 @@ impl Server {
         // One that cannot be kept is refused when it is brought; why is logged.
         let _ = shared
             .tokens
-            .grant(token.clone(), identity, None, Vec::new(), now);
+            .grant(token.clone(), identity, None, Vec::new(), Vec::new(), now);
         token
     }
 

@@ -2,7 +2,7 @@
 
 mod kept;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -22,6 +22,9 @@ use crate::typed::TOKEN_REQUEST;
 
 /// How long a token lasts when the request does not say.
 const DEFAULT_SECONDS: i64 = 3600;
+
+/// For whom tokens are that do not say: this server, which takes no others.
+pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
 
 /// Whose life a token ends with: an object by table, key and UID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,11 +65,46 @@ struct Grant {
     identity: Arc<Identity>,
     expires: Option<SystemTime>,
     bound: Vec<Bound>,
+    /// For whom it is; none says this server.
+    audiences: Vec<String>,
+}
+
+/// Why a token means nobody. Prints as the server's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoToken {
+    /// It is not known, or holds no longer.
+    #[error("invalid bearer token")]
+    Unknown,
+    /// It is for others.
+    #[error(
+        "[invalid bearer token, token audiences {own:?} is invalid for the target audiences {wanted:?}]"
+    )]
+    ForOthers {
+        /// For whom it is.
+        own: Vec<String>,
+        /// For whom it was to be.
+        wanted: Vec<String>,
+    },
 }
 
 impl Grant {
     fn holds(&self, now: SystemTime) -> bool {
         self.expires.is_none_or(|expires| expires > now)
+    }
+
+    /// Those of the audiences that it is for.
+    fn among(&self, wanted: &[String]) -> Result<Vec<String>, NoToken> {
+        let own = match self.audiences.as_slice() {
+            [] => vec![AUDIENCE.to_owned()],
+            own => own.to_vec(),
+        };
+        let both = wanted.iter().filter(|one| own.contains(one)).cloned();
+        let both: Vec<String> = both.collect();
+        if both.is_empty() {
+            let wanted = wanted.to_vec();
+            return Err(NoToken::ForOthers { own, wanted });
+        }
+        Ok(both)
     }
 }
 
@@ -74,8 +112,8 @@ impl Grant {
 const SWEEP: usize = 256;
 
 impl Tokens {
-    /// Makes `token` mean `identity`, until it expires or one of the objects is gone
-    /// that it is `bound` to. `now` says which of the others have expired: those are
+    /// Makes `token` mean `identity` to these `audiences` (to this server, where there are
+    /// none), until it expires or one of the objects is gone that it is `bound` to. `now` says which of the others have expired: those are
     /// forgotten from time to time, so that they are never many more than the rest.
     ///
     /// # Errors
@@ -87,6 +125,7 @@ impl Tokens {
         identity: Identity,
         expires: Option<SystemTime>,
         bound: Vec<Bound>,
+        audiences: Vec<String>,
         now: SystemTime,
     ) -> Result<(), Unkept> {
         let mut grants = self.grants.lock();
@@ -98,6 +137,7 @@ impl Tokens {
             identity: Arc::new(identity),
             expires,
             bound,
+            audiences,
         };
         if let Some(journal) = self.journal.get() {
             let grant = &kept::text(&token, &grant);
@@ -107,16 +147,30 @@ impl Tokens {
         Ok(())
     }
 
-    /// Whose token it is.
+    /// Whose token it is that somebody brings to this server.
     pub(crate) fn identify(&self, token: &str, store: &Store, now: SystemTime) -> Option<Identity> {
+        let here = [AUDIENCE.to_owned()];
+        let (identity, _) = self.identify_for(token, &here, store, now).ok()?;
+        Some(identity)
+    }
+
+    /// Whose token it is, and for which of these audiences it is.
+    pub(crate) fn identify_for(
+        &self,
+        token: &str,
+        audiences: &[String],
+        store: &Store,
+        now: SystemTime,
+    ) -> Result<(Identity, Vec<String>), NoToken> {
         let mut grants = self.grants.lock();
-        let grant = grants.tokens.get(token)?;
+        let grant = grants.tokens.get(token).ok_or(NoToken::Unknown)?;
         // What is gone does not come back: its UID is never given again.
         if !grant.holds(now) || !grant.bound.iter().all(|bound| bound.is_there(store)) {
             grants.tokens.remove(token);
-            return None;
+            return Err(NoToken::Unknown);
         }
-        Some(Identity::clone(&grant.identity))
+        let audiences = grant.among(audiences)?;
+        Ok((Identity::clone(&grant.identity), audiences))
     }
 }
 
@@ -197,12 +251,17 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     bound.extend(bound_object(call, &request)?);
     let mut identity = Identity::service_account(account.namespace(), account.name());
     identity.uid = account.uid().to_owned();
+    identity.extra = extra(&server.random.uid(), bound.get(1));
+    let audiences = request["spec"]["audiences"].as_array();
+    let audiences = audiences.into_iter().flatten();
+    let audiences = audiences.filter_map(|one| one.as_str().map(str::to_owned));
+    let audiences: Vec<String> = audiences.collect();
     if !call.query.dry_run() {
         let now = server.clock.now();
         let expires = Some(expires);
         server
             .tokens
-            .grant(token.clone(), identity, expires, bound, now)
+            .grant(token.clone(), identity, expires, bound, audiences, now)
             .map_err(|Unkept| ApiError::unkept())?;
     }
     if !request["spec"].is_object() {
@@ -212,7 +271,7 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
         .as_array()
         .is_none_or(Vec::is_empty)
     {
-        request["spec"]["audiences"] = json!(["https://kubernetes.default.svc"]);
+        request["spec"]["audiences"] = json!([AUDIENCE]);
     }
     request["spec"]["expirationSeconds"] = json!(seconds);
     request["spec"]["boundObjectRef"] = request["spec"]["boundObjectRef"].take();
@@ -226,6 +285,30 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     });
     request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     Ok(request)
+}
+
+/// What is known of the holder of a token besides the account: which token it is, and the
+/// object that it is bound to.
+fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
+    let entry = |name: &str, value: String| {
+        let name = format!("authentication.kubernetes.io/{name}");
+        (name, vec![value])
+    };
+    let mut extra = BTreeMap::from([entry("credential-id", format!("JTI={id}"))]);
+    if let Some(bound) = bound
+        && let Some(of) = match bound.table {
+            "pods" => Some("pod"),
+            "nodes" => Some("node"),
+            _ => None,
+        }
+    {
+        let name = bound.key.rsplit('/').next().unwrap_or_default();
+        extra.extend([
+            entry(&format!("{of}-name"), name.to_owned()),
+            entry(&format!("{of}-uid"), bound.uid.clone()),
+        ]);
+    }
+    extra
 }
 
 /// Refuses a request in a namespace that is not there, or that says to be of another
@@ -293,6 +376,7 @@ mod tests {
             admin.clone(),
             Some(at(10)),
             Vec::new(),
+            Vec::new(),
             at(0),
         );
         assert_eq!(granted, Ok(()));
@@ -307,12 +391,42 @@ mod tests {
     }
 
     #[test]
+    fn tokens_for_others_mean_nobody_here() {
+        let (tokens, store) = (Tokens::default(), Store::new(1));
+        let others = vec!["other".to_owned(), "z".to_owned()];
+        let admin = Identity::admin();
+        let granted = tokens.grant(
+            "a".to_owned(),
+            admin.clone(),
+            None,
+            Vec::new(),
+            others.clone(),
+            at(0),
+        );
+        assert_eq!(granted, Ok(()));
+        assert_eq!(tokens.identify("a", &store, at(1)), None);
+        let asked = |one: &str| {
+            let wanted = [one.to_owned()];
+            tokens.identify_for("a", &wanted, &store, at(1))
+        };
+        assert_eq!(asked("z"), Ok((admin, vec!["z".to_owned()])));
+        let refused = asked("nope").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "[invalid bearer token, token audiences [\"other\", \"z\"] is invalid for the target \
+             audiences [\"nope\"]]"
+        );
+    }
+
+    #[test]
     fn expired_tokens_are_forgotten_though_nobody_brings_them() {
         let tokens = Tokens::default();
         for second in 0..10_000 {
             let expires = Some(at(second + 10));
             let token = format!("t{second}");
-            let granted = tokens.grant(token, Identity::admin(), expires, Vec::new(), at(second));
+            let (bound, whose) = (Vec::new(), Vec::new());
+            let admin = Identity::admin();
+            let granted = tokens.grant(token, admin, expires, bound, whose, at(second));
             assert_eq!(granted, Ok(()));
         }
         let kept = tokens.grants.lock().tokens.len();

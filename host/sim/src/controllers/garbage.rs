@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::graph::{Graph, Node};
 use super::{delete, writer};
@@ -332,6 +332,35 @@ pub(super) fn release(
     edit_metadata(shared, resource, key, "finalizers", |present| {
         *present != *finalizer
     })
+}
+
+/// Adds a finalizer to an object that is not being deleted and has it not.
+pub(super) fn hold(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    key: &str,
+    finalizer: &str,
+) -> Result<(), ApiError> {
+    let written = writer(shared, resource).update(key, |live| {
+        let mut object = live.clone();
+        let metadata = meta::of_mut(&mut object);
+        metadata.remove("resourceVersion");
+        if metadata.get("deletionTimestamp").is_none() && !has_finalizer(live, finalizer) {
+            let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+            if let Value::Array(finalizers) = finalizers {
+                finalizers.push(json!(finalizer));
+            }
+        }
+        Ok(Proposal {
+            object,
+            owned: false,
+            ..Proposal::default()
+        })
+    });
+    match written {
+        Err(error) if error.code() != 404 => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Keeps of a list in the metadata only what `keep` says yes to, which may change it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::garbage::{has_finalizer, release};
+use super::garbage::{has_finalizer, hold, release};
 use crate::kinds::edit::{items, text, text_at};
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -43,6 +43,30 @@ pub(super) fn release_volume(shared: &Arc<Shared>, key: &str) -> Result<(), ApiE
         return Ok(());
     };
     release(shared, &resource, key, VOLUME_FINALIZER)
+}
+
+/// The finalizer by which objects of a table are protected, where this one should have it
+/// and has not.
+pub(super) fn lacks(table: &str, object: &Object) -> Option<&'static str> {
+    let finalizer = match table {
+        CLAIMS => CLAIM_FINALIZER,
+        VOLUMES => VOLUME_FINALIZER,
+        _ => return None,
+    };
+    let lacks = !object.is_terminating() && !has_finalizer(&object.value(), finalizer);
+    lacks.then_some(finalizer)
+}
+
+/// Protects what somebody has taken the protection from.
+pub(super) fn protect(shared: &Arc<Shared>, table: &str, key: &str) -> Result<(), ApiError> {
+    let Some(object) = shared.store.get(table, key) else {
+        return Ok(());
+    };
+    let resource = shared.registry.find_table(table);
+    match (lacks(table, &object), resource) {
+        (Some(finalizer), Some(resource)) => hold(shared, &resource, key, finalizer),
+        _ => Ok(()),
+    }
 }
 
 fn is_used(shared: &Shared, claim: &Object) -> bool {

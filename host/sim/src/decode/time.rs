@@ -38,10 +38,11 @@ impl TimeForm {
                 format!("parsing time {}: {what} out of range", quoted(text))
             }
         })?;
-        let time: k8s_openapi::jiff::Timestamp = text
-            .parse()
-            .map_err(|_| format!("parsing time {}: day out of range", quoted(text)))?;
-        let seconds = crate::clock::seconds_of(time);
+        let seconds = match text.parse() {
+            Ok(time) => crate::clock::seconds_of(time),
+            Err(_) => last_day(text)
+                .ok_or_else(|| format!("parsing time {}: day out of range", quoted(text)))?,
+        };
         Ok(match self {
             TimeForm::Seconds => seconds,
             TimeForm::Micros => format!("{}.{fraction:0<6}Z", seconds.trim_end_matches('Z')),
@@ -72,6 +73,14 @@ impl TimeForm {
             Err(Refused::Shape(reader.rest.to_owned(), ""))
         }
     }
+}
+
+/// A time in UTC in the last hours of the year 9999, which the library counts no more, in
+/// whole seconds.
+fn last_day(text: &str) -> Option<String> {
+    let seconds = text.get(..19)?;
+    let last = seconds.starts_with("9999-12-30T") || seconds.starts_with("9999-12-31T");
+    (last && text.ends_with('Z')).then(|| format!("{seconds}Z"))
 }
 
 enum Refused {

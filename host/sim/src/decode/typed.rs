@@ -22,6 +22,7 @@ pub(super) fn decode(ty: Type, document: Document) -> Result<Decoded, String> {
             object: object.unwrap_or_else(|| json!({})),
             complaints: decoder.complaints,
             hollow: decoder.hollow,
+            shown: None,
         }),
     }
 }

@@ -32,6 +32,13 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Answer {
     bytes(code, "text/plain; charset=utf-8", text)
 }
 
+/// 204: there is nothing to say.
+pub(crate) fn nothing() -> Answer {
+    let mut answer = text(StatusCode::NO_CONTENT, "");
+    answer.headers_mut().remove(CONTENT_TYPE);
+    answer
+}
+
 /// An answer of a JSON value.
 pub(crate) fn json(code: StatusCode, value: &Value) -> Answer {
     bytes(code, "application/json", written(value))

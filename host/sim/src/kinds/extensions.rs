@@ -40,6 +40,7 @@ pub(super) const ROWS: &[Kind] = &[
     .defaulted(crd::default)
     .prepared(|_| {}, crd::prepare_update)
     .validated(crd::validate)
+    .conditional()
     .update_validated(crd::validate_update)
     .update_order(UpdateOrder::WholeObject),
     Kind::cluster(
@@ -59,7 +60,8 @@ pub(super) const ROWS: &[Kind] = &[
             default_to(reference, "port", 443);
         }
     })
-    .validated(validate_api_service),
+    .validated(validate_api_service)
+    .conditional(),
     Kind::cluster(
         CERTIFICATES,
         "CertificateSigningRequest",

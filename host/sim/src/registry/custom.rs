@@ -86,9 +86,16 @@ impl Custom {
     }
 
     /// Makes of an object of this version what is stored of it: one of the storage
-    /// version, which loses what that has no field for and gets its defaults.
+    /// version, which loses what that has no field for and gets its defaults. A status that
+    /// was taken from who wrote the rest has the default of one that was never written.
     pub(crate) fn store(&self, object: &mut Value) {
         let Some(storage) = &self.storage else {
+            if self.has_status
+                && object.get("status").is_none()
+                && let Some(structure) = &self.structure
+            {
+                structure.default(object);
+            }
             return;
         };
         object["apiVersion"] = json!(storage.api_version);

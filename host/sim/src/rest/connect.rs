@@ -2,12 +2,16 @@
 //! Nothing runs here that could answer, so these requests come as far as they come in a
 //! cluster where nobody answers, and are refused there.
 
+use serde_json::Value;
+
 use super::Call;
-use crate::http::response::Answer;
+use crate::field::{Errors, FieldError, Path};
+use crate::http::response::{self, Answer};
 use crate::kinds::edit::{items, text, text_at};
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 const ENDPOINTS: &str = "endpoints";
+const NODES: &str = "nodes";
 
 /// Whether a subresource is a way to something that runs.
 pub(super) fn is_connection(call: &Call) -> bool {
@@ -35,18 +39,88 @@ fn unreachable(what: &str) -> ApiError {
     ApiError::service_unavailable(why)
 }
 
+/// What a container of a pod has printed, which its kubelet would know.
+pub(super) fn log(call: &Call) -> Result<Answer, ApiError> {
+    let pod = call.live()?.value();
+    check_log_options(call)?;
+    check_container(call, &pod)?;
+    let node = text_at(&pod, "/spec/nodeName");
+    if node.is_empty() {
+        return Ok(response::nothing());
+    }
+    if call.server.store.get(NODES, node).is_none() {
+        return Err(ApiError::not_found(call.resource.about(node)));
+    }
+    Err(unreachable(&format!("node {node:?}")))
+}
+
+fn check_log_options(call: &Call) -> Result<(), ApiError> {
+    let mut errors = Errors::new();
+    for (name, least, why) in [
+        ("tailLines", 0, "must be greater than or equal to 0"),
+        ("limitBytes", 1, "must be greater than 0"),
+        ("sinceSeconds", 1, "must be greater than 0"),
+    ] {
+        if let Some(number) = call.query.number(name)?
+            && number < least
+        {
+            errors.push(FieldError::invalid(&Path::new(name), &number.into(), why));
+        }
+    }
+    if call.query.get("sinceSeconds").is_some() && call.query.get("sinceTime").is_some() {
+        errors.push(FieldError::forbidden(
+            &Path::new("[]"),
+            "at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let options = About {
+        group: "",
+        resource: "PodLogOptions",
+        name: call.name(),
+    };
+    Err(ApiError::invalid(options, &errors))
+}
+
+/// Refuses a container that is not the pod's, and none where there are several.
+fn check_container(call: &Call, pod: &Value) -> Result<(), ApiError> {
+    let (name, spec) = (call.name(), &pod["spec"]);
+    let names = |list: &str| -> Vec<String> {
+        let all = items(spec, list).map(|container| text(container, "name").to_owned());
+        all.collect()
+    };
+    let why = match call.query.get("container") {
+        Some(wanted) => {
+            let lists = ["containers", "initContainers", "ephemeralContainers"];
+            if lists
+                .iter()
+                .any(|list| names(list).iter().any(|name| name == wanted))
+            {
+                return Ok(());
+            }
+            format!("container {wanted} is not valid for pod {name}")
+        }
+        None => {
+            let own = names("containers");
+            if own.len() == 1 {
+                return Ok(());
+            }
+            let all = [names("initContainers"), own].concat().join(" ");
+            format!("a container name must be specified for pod {name}, choose one of: [{all}]")
+        }
+    };
+    Err(ApiError::bad_request(why))
+}
+
 /// A container of a pod, by way of its kubelet.
 fn container(call: &Call) -> Result<ApiError, ApiError> {
     let pod = call.live()?.value();
     let name = call.name();
-    if let Some(wanted) = call.query.get("container") {
-        let lists = ["containers", "initContainers", "ephemeralContainers"];
-        let spec = &pod["spec"];
-        let mut all = lists.iter().flat_map(|list| items(spec, list));
-        if !all.any(|container| text(container, "name") == wanted) {
-            let why = format!("container {wanted} is not valid for pod {name}");
-            return Err(ApiError::bad_request(why));
-        }
+    // Ports are the pod's.
+    if call.subresource() != Some("portforward") {
+        check_container(call, &pod)?;
     }
     let node = text_at(&pod, "/spec/nodeName");
     if node.is_empty() {

@@ -48,6 +48,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         mut object,
         complaints,
         hollow,
+        ..
     } = call.read()?;
     if resource.namespaced && call.namespace().is_empty() {
         return Err(ApiError::method_not_allowed());
@@ -58,6 +59,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         owned: false,
         complaints,
         hollow,
+        ..Proposal::default()
     };
     let written = call.writer()?.create(call.namespace(), proposal)?;
     Ok(call.answer(StatusCode::CREATED, &written.object))

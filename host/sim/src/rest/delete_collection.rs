@@ -18,6 +18,11 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Answer, ApiError> {
     }
     let listed = list::select(call, &selected).await?;
     let writer = deleting(call, &options)?;
+    // An empty namespace in the path is a way to list all of them, and none to delete.
+    let nowhere = call.resource.namespaced && call.namespace().is_empty();
+    if nowhere && !listed.objects.is_empty() {
+        return Err(ApiError::bad_request("Namespace parameter required."));
+    }
     for object in &listed.objects {
         match writer.delete(object.key(), &options) {
             // Somebody else deleted it meanwhile: that is what was wanted.

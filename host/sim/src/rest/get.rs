@@ -4,8 +4,8 @@ use http::StatusCode;
 
 use super::list::wait_for;
 use super::options::parse_version;
-use super::{Call, scale};
-use crate::http::response::{self, Answer};
+use super::{Call, connect, scale};
+use crate::http::response::Answer;
 use crate::status::ApiError;
 
 /// Answers one object. Every read is of the latest version: there is no cache
@@ -18,7 +18,7 @@ pub(super) async fn get(call: &Call) -> Result<Answer, ApiError> {
     let object = call.live()?;
     match call.subresource() {
         Some("scale") => scale::answer(call, &object.value_as(&call.resource)),
-        Some("log") => Ok(response::text(StatusCode::OK, "")),
+        Some("log") => connect::log(call),
         _ => Ok(call.answer(StatusCode::OK, &object)),
     }
 }

@@ -266,8 +266,8 @@ fn options_of(query: &Query) -> Result<Value, ApiError> {
     if query.has("orphanDependents") {
         options["orphanDependents"] = json!(query.flag("orphanDependents"));
     }
-    if let Some(policy) = query.get("propagationPolicy") {
-        options["propagationPolicy"] = json!(policy);
+    if query.has("propagationPolicy") {
+        options["propagationPolicy"] = json!(query.get("propagationPolicy").unwrap_or_default());
     }
     for precondition in ["uid", "resourceVersion"] {
         if let Some(text) = query.get(precondition) {

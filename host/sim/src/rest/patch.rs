@@ -1,6 +1,6 @@
 //! Patch: changing parts of an object, in four languages.
 
-mod language;
+pub(super) mod language;
 pub(crate) mod operations;
 
 use std::cell::Cell;
@@ -50,6 +50,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             mut object,
             complaints,
             hollow,
+            shown,
         } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
         // A version that the patch did not name is that of the live object, and
@@ -62,6 +63,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints,
             hollow,
+            shown,
         })
     })?;
     Ok(call.answer(StatusCode::OK, &written.object))

@@ -9,6 +9,10 @@ use crate::resource::Resource;
 const PODS: &str = "pods";
 const VOLUMES: &str = "persistentvolumes";
 const SERVICES: &str = "apiservices.apiregistration.k8s.io";
+/// Requests for certificates.
+const REQUESTS: &str = "certificatesigningrequests";
+/// Since when a condition holds.
+const SINCE: &str = "lastTransitionTime";
 /// When a volume came into its phase.
 const TRANSITION: &str = "lastPhaseTransitionTime";
 
@@ -41,11 +45,45 @@ pub(super) fn status_written(resource: &Resource, object: &mut Value, old: &Valu
     }
 }
 
+/// Dates the conditions of a CertificateSigningRequest that say not when they were written,
+/// or since when they hold.
+pub(super) fn conditions_written(
+    resource: &Resource,
+    object: &mut Value,
+    old: &Value,
+    approval: bool,
+    now: &str,
+) {
+    if resource.plural != REQUESTS {
+        return;
+    }
+    let before = old.pointer("/status/conditions").and_then(Value::as_array);
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if approval && condition["lastUpdateTime"].is_null() {
+            condition["lastUpdateTime"] = json!(now);
+        }
+        if !condition[SINCE].is_null() {
+            continue;
+        }
+        let same = before
+            .into_iter()
+            .flatten()
+            .find(|old| old["type"] == condition["type"] && old["status"] == condition["status"]);
+        condition[SINCE] = match same {
+            Some(same) => same[SINCE].clone(),
+            None => json!(now),
+        };
+    }
+}
+
 /// Says in a CertificateSigningRequest who made it, whatever was sent.
 pub(super) fn requested(resource: &Resource, object: &mut Value, user: &Identity) {
-    if (resource.group.as_str(), resource.plural.as_str())
-        != ("certificates.k8s.io", "certificatesigningrequests")
-    {
+    if (resource.group.as_str(), resource.plural.as_str()) != ("certificates.k8s.io", REQUESTS) {
         return;
     }
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {

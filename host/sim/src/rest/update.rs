@@ -22,6 +22,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         mut object,
         complaints,
         hollow,
+        ..
     } = call.read()?;
     check_name(&mut object, call.name())?;
     let writer = call.writer()?;
@@ -32,6 +33,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints,
             hollow,
+            ..Proposal::default()
         };
         let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
         return Ok(call.answer(StatusCode::CREATED, &written.object));
@@ -52,6 +54,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints: complaints.clone(),
             hollow: hollow.clone(),
+            ..Proposal::default()
         })
     })?;
     Ok(call.answer(StatusCode::OK, &written.object))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use super::patch::language::refused;
 use super::{manage, meta, stamp};
 use crate::access;
 use crate::admission::{self, policy::Operation};
@@ -104,6 +105,8 @@ pub(crate) struct Proposal {
     pub(crate) complaints: Vec<String>,
     /// Where it came with empty lists or maps that are not there any more: dotted paths.
     pub(crate) hollow: BTreeSet<String>,
+    /// The object as a patch made it, where a refusal of its fields is to show it.
+    pub(crate) shown: Option<Box<str>>,
 }
 
 /// What is to be stored, and what nobody else gets until it is.
@@ -369,10 +372,11 @@ impl<'a> Writer<'a> {
             owned,
             complaints,
             hollow,
+            shown,
         } = proposal;
         let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
-        self.decode(&mut after, complaints, owned)?;
+        self.decode_as(&mut after, complaints, owned, shown.as_deref())?;
         self.check_identity(&after, live)?;
         meta::preserve(&mut after, before);
         self.drop_owners_named_twice(&mut after, !self.patches);
@@ -396,6 +400,11 @@ impl<'a> Writer<'a> {
                 resource.count_hollow(&mut after, before, &hollow);
             }
             Part::Other(ref other) => resource.prepare_other(other, &mut after, before),
+        }
+        if self.part != Part::Whole {
+            let approval = self.part.subresource() == Some("approval");
+            let now = self.server.clock.timestamp();
+            stamp::conditions_written(resource, &mut after, before, approval, &now);
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
@@ -473,8 +482,19 @@ impl<'a> Writer<'a> {
     pub(super) fn decode(
         &self,
         object: &mut Value,
+        complaints: Vec<String>,
+        owned: bool,
+    ) -> Result<(), ApiError> {
+        self.decode_as(object, complaints, owned, None)
+    }
+
+    /// As [`Writer::decode`], of a patched object where `shown` is what a refusal shows.
+    fn decode_as(
+        &self,
+        object: &mut Value,
         mut complaints: Vec<String>,
         owned: bool,
+        shown: Option<&str>,
     ) -> Result<(), ApiError> {
         let resource = self.resource;
         let unknown = resource.decode(object, owned)?;
@@ -485,13 +505,14 @@ impl<'a> Writer<'a> {
         complaints.extend(unknown.map(|path| format!("unknown field {}", quoted(path))));
         match self.unknown_fields {
             UnknownFields::Refused if !complaints.is_empty() => {
-                return Err(ApiError::bad_request(format!(
-                    "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-                    resource.kind,
-                    resource.version,
-                    resource.kind,
-                    complaints.join(", ")
-                )));
+                let why = format!("strict decoding error: {}", complaints.join(", "));
+                return Err(match shown {
+                    Some(shown) => refused(shown, &why),
+                    None => ApiError::bad_request(format!(
+                        "{} in version \"{}\" cannot be handled as a {}: {why}",
+                        resource.kind, resource.version, resource.kind,
+                    )),
+                });
             }
             UnknownFields::Warned => {
                 let complaints = complaints.iter();

@@ -112,7 +112,7 @@ fn known(server: &Server, folder: &Folder) -> Result<Known, StateError> {
         let now = shared.clock.now();
         let _ = shared
             .tokens
-            .grant(token, Identity::admin(), None, Vec::new(), now);
+            .grant(token, Identity::admin(), None, Vec::new(), Vec::new(), now);
         return Ok(known);
     }
     let known = Known::new(server.token(Identity::admin())).map_err(StateError::Certificate)?;

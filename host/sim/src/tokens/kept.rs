@@ -29,6 +29,8 @@ struct KeptGrant {
     expires: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bound: Vec<KeptBound>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    audiences: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,6 +65,7 @@ pub(super) fn text(token: &str, grant: &Grant) -> Vec<u8> {
         extra,
         expires: grant.expires.map(milliseconds),
         bound: bound.collect(),
+        audiences: grant.audiences.clone(),
     };
     // Texts and numbers can always be written.
     serde_json::to_vec(&kept).unwrap_or_default()
@@ -93,6 +96,7 @@ impl KeptGrant {
             // Later than any time is never.
             expires: expires.and_then(|since| UNIX_EPOCH.checked_add(since)),
             bound: bound.collect::<Option<_>>()?,
+            audiences: self.audiences,
         };
         Some((self.token, grant))
     }
@@ -156,7 +160,14 @@ mod tests {
             ("for-ever", None, Vec::new()),
         ] {
             let identity = identity.clone();
-            let granted = tokens.grant(token.to_owned(), identity, expires, bound, at(0));
+            let granted = tokens.grant(
+                token.to_owned(),
+                identity,
+                expires,
+                bound,
+                Vec::new(),
+                at(0),
+            );
             assert_eq!(granted, Ok(()));
         }
         let (kept, done) = tokens.image(at(5), || "done");

@@ -6,6 +6,7 @@ use super::super::{Call, UnknownFields};
 use super::operations;
 use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path, escaped_json};
+use crate::resource::Resource;
 use crate::status::{About, ApiError};
 use crate::strategic::{self, StrategicError};
 use crate::typed::Typed;
@@ -115,10 +116,15 @@ impl Patch {
             return self.read_typed(resource.typed(), live, unknown_fields);
         }
         let mut patched = self.apply_to(live, resource.typed())?;
+        check_custom(resource, &patched)?;
         resource.check_type(&mut patched)?;
-        let decoded = decode::custom(Document::from(patched));
-        let mut decoded = decoded.map_err(ApiError::bad_request)?;
+        let decoded = decode::custom(Document::from(patched.clone()));
+        let mut decoded = decoded.map_err(|why| refused(&escaped_json(&patched), &why))?;
         decoded.complaints.extend(self.complaints.clone());
+        decoded.shown = match unknown_fields {
+            UnknownFields::Refused => Some(escaped_json(&patched).into()),
+            _ => None,
+        };
         Ok(decoded)
     }
 
@@ -162,6 +168,7 @@ impl Patch {
             object: decoded.object,
             complaints,
             hollow: decoded.hollow,
+            shown: None,
         })
     }
 
@@ -174,6 +181,35 @@ impl Patch {
             }
             _ => escaped_json(patched),
         }
+    }
+}
+
+/// Refuses a patch that makes of a custom resource something of another type.
+fn check_custom(resource: &Resource, patched: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| patched.get(field).and_then(Value::as_str);
+    let shown = || escaped_json(patched);
+    if text("kind").unwrap_or_default().is_empty() {
+        let why = format!("Object 'Kind' is missing in '{}'", shown());
+        return Err(refused(&shown(), &why));
+    }
+    match text("apiVersion") {
+        Some(other) if other.matches('/').count() > 1 => {
+            let why = format!("unexpected GroupVersion string: {other}");
+            Err(refused(&shown(), &why))
+        }
+        Some(other) if other != resource.api_version => {
+            let mut errors = Errors::new();
+            let why = format!("must be {}", resource.api_version);
+            errors.push(FieldError::invalid_str(
+                &Path::new("apiVersion"),
+                other,
+                why,
+            ));
+            let name = patched.pointer("/metadata/name").and_then(Value::as_str);
+            let about = resource.about_kind(name.unwrap_or_default());
+            Err(ApiError::invalid(about, &errors))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -216,7 +252,7 @@ pub(super) fn converted(why: &str) -> String {
 }
 
 /// 422 about the outcome of a patch.
-fn refused(shown: &str, why: &str) -> ApiError {
+pub(in crate::rest) fn refused(shown: &str, why: &str) -> ApiError {
     let nothing = About {
         group: "",
         resource: "",
