@@ -34,6 +34,8 @@ pub struct GuestThreads {
 pub struct PluginThreads {
     all: Option<Arc<Semaphore>>,
     lane: Arc<Lane>,
+    /// Whose turn it is where there are no threads: one call after another, as on one.
+    here: Arc<Semaphore>,
 }
 
 /// Work that did not come to its end, and why. Prints as the reason.
@@ -93,9 +95,9 @@ impl GuestThreads {
         }
     }
 
-    /// No threads: guests run where they are asked for, and so does whatever else takes a
-    /// while. For an agent on a runtime of one thread with a paused clock, as in
-    /// scenarios; anywhere else a guest would hold up everything.
+    /// No threads: guests run where they are asked for, one of each plugin at a time, and so
+    /// does most of what loading a plugin takes. For an agent on a runtime of one thread
+    /// with a paused clock, as in scenarios; anywhere else a guest would hold up everything.
     pub fn none() -> Self {
         Self {
             all: None,
@@ -119,6 +121,7 @@ impl GuestThreads {
                 threads: self.for_each,
                 state: Mutex::default(),
             }),
+            here: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -157,6 +160,8 @@ impl PluginThreads {
         call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
     ) -> Result<Called<T>, Fault> {
         let Some(all) = &self.all else {
+            // Never closed; without a turn the call still runs.
+            let _turn = self.here.acquire().await;
             return call.await;
         };
         let (_wanted, unwanted) = oneshot::channel::<()>();

@@ -10,6 +10,10 @@ use std::sync::Arc;
 /// configurations each.
 const KEPT: usize = 16;
 
+/// Bytes of the largest component that is kept, unpacked. Larger ones take so long
+/// otherwise that to unpack them does not count.
+const LARGEST: usize = 4 << 20;
+
 /// What several agents of one process need not find out each for itself, since it follows
 /// from the bytes that they are given: what is in a packed component, and that a
 /// configuration fits a schema. Scenarios start an agent each.
@@ -49,16 +53,24 @@ struct Configured {
 impl Findings {
     /// What was in a component that was packed like this.
     pub(crate) fn unpacked(&self, key: &str, bytes: &[u8]) -> Option<Unpacked> {
-        let inner = self.0.lock();
-        let found = inner.unpacked.iter().find(|(packed, _)| {
+        let mut inner = self.0.lock();
+        let is_it = |(packed, _): &(Packed, Unpacked)| {
             // Most often it is another one by its length.
             packed.key == key && packed.bytes == bytes
-        });
-        found.map(|(_, unpacked)| unpacked.clone())
+        };
+        let at = inner.unpacked.iter().position(is_it)?;
+        // What is asked for again and again stays.
+        let found = inner.unpacked.remove(at)?;
+        let unpacked = found.1.clone();
+        inner.unpacked.push_front(found);
+        Some(unpacked)
     }
 
     /// Keeps what was in a component.
     pub(crate) fn keep_unpacked(&self, key: &'static str, bytes: &[u8], unpacked: &Unpacked) {
+        if unpacked.component.len() > LARGEST {
+            return;
+        }
         let bytes = Bytes::copy_from_slice(bytes);
         let packed = Packed { key, bytes };
         keep(&mut self.0.lock().unpacked, (packed, unpacked.clone()));
@@ -77,7 +89,7 @@ impl Findings {
     }
 }
 
-/// Adds an entry, in the place of the oldest where there are enough.
+/// Adds an entry, in the place of that which was asked for longest ago where there are enough.
 fn keep<T: PartialEq>(all: &mut VecDeque<T>, one: T) {
     // Two may have found it out at the same time.
     if !all.contains(&one) {

@@ -153,6 +153,11 @@ impl Reports {
         self.0.remembered.notify_waiters();
     }
 
+    /// Forgets with which status a `Plugin` object was made: it is gone.
+    pub(crate) fn forget_made(&self, plugin: &str) {
+        self.0.pending.lock().made.remove(plugin);
+    }
+
     /// Takes reports in again.
     pub(crate) fn unmute(&self) {
         self.0.pending.lock().muted = false;

@@ -237,7 +237,7 @@ impl Resource {
         if self.plural == "namespaces" && subresource == "finalize" {
             object["spec"]["finalizers"] = finalizers.unwrap_or_default();
         }
-        if self.plural == "certificatesigningrequests"
+        if self.group == "certificates.k8s.io"
             && subresource == "approval"
             && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
         {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
-use crate::field::{Errors, FieldError, Path};
+use crate::field::{Errors, FieldError, Path, quoted};
 use crate::identity::Identity;
 use crate::kinds::edit::text;
 use crate::kinds::token_lifetime;
@@ -77,7 +77,9 @@ pub(crate) enum NoToken {
     Unknown,
     /// It is for others.
     #[error(
-        "[invalid bearer token, token audiences {own:?} is invalid for the target audiences {wanted:?}]"
+        "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
+        listed(own),
+        listed(wanted)
     )]
     ForOthers {
         /// For whom it is.
@@ -85,6 +87,12 @@ pub(crate) enum NoToken {
         /// For whom it was to be.
         wanted: Vec<String>,
     },
+}
+
+/// As Go prints a slice of quoted texts.
+fn listed(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(" "))
 }
 
 impl Grant {
@@ -413,7 +421,7 @@ mod tests {
         let refused = asked("nope").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "[invalid bearer token, token audiences [\"other\", \"z\"] is invalid for the target \
+            "[invalid bearer token, token audiences [\"other\" \"z\"] is invalid for the target \
              audiences [\"nope\"]]"
         );
     }

@@ -17,6 +17,7 @@ pub fn selectors(input: &[u8]) {
     if let Ok(selector) = FieldSelector::parse(text, &labels) {
         let printed = selector.to_string();
         let again = FieldSelector::parse(&printed, &labels);
+        assert!(again.is_ok(), "{text:?} is printed as {printed:?}");
         let once_more = again
             .as_ref()
             .ok()

@@ -352,6 +352,7 @@ impl Controller {
 
     /// Without its `Plugin` object a plugin runs under the default policy.
     fn on_plugin_object_gone(&mut self, name: &Arc<str>) {
+        self.reports.forget_made(name);
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };

@@ -39,6 +39,15 @@ pub(super) struct Observation {
     classes: Classes,
 }
 
+/// What differs from what a run has sent.
+#[derive(Debug, Default)]
+pub(super) struct Differing {
+    /// Whether there is something new that the API server takes otherwise.
+    pub(super) new: bool,
+    /// What somebody has changed since it was sent.
+    pub(super) changed: Vec<ObjectReference>,
+}
+
 /// What plans look at of an object.
 fn observe(object: &Object, manager: &str) -> Observed {
     Observed {
@@ -111,32 +120,32 @@ impl Observation {
     /// Notes which of the desired objects are as the API server answered when they were
     /// applied, and differ from what was sent all the same. Where they have become
     /// otherwise since, it is somebody's doing: that is a drift, of which the watch tells.
-    /// Returns whether there are new ones.
     pub(super) fn note_stubborn(
         &self,
         wanted: &[Wanted],
         differing: &[usize],
-        answers: &[Arc<Object>],
+        answers: &HashMap<ObjectReference, Arc<Object>>,
         stubborn: &mut Stubborn,
-    ) -> bool {
-        let mut new = false;
+    ) -> Differing {
+        let mut noted = Differing::default();
         for one in differing.iter().filter_map(|index| wanted.get(*index)) {
             let reference = &one.stamped.reference;
             let mut observed = self.observed.iter();
-            let mut answers = answers.iter().rev();
-            let Some(found) = observed.find(|observed| observed.reference == *reference) else {
-                continue;
-            };
-            let Some(answer) = answers.find(|answer| answer.reference() == *reference) else {
+            let (Some(found), Some(answer)) = (
+                observed.find(|observed| observed.reference == *reference),
+                answers.get(reference),
+            ) else {
                 continue;
             };
             let fingerprint = found.fingerprint();
-            if observe(answer, &self.manager).fingerprint() == fingerprint {
-                let before = stubborn.insert(reference.clone(), fingerprint);
-                new |= before != Some(fingerprint);
+            if observe(answer, &self.manager).fingerprint() != fingerprint {
+                noted.changed.push(reference.clone());
+                continue;
             }
+            let before = stubborn.insert(reference.clone(), fingerprint);
+            noted.new |= before != Some(fingerprint);
         }
-        new
+        noted
     }
 
     /// What the unit contributes, of which this was sent by this agent.

@@ -16,6 +16,7 @@ use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
 use crate::request::Attempt;
+use foldhash::{HashMap, HashMapExt as _};
 use reeve_api::{RETRY_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::health::{self, HealthStatus};
@@ -138,7 +139,7 @@ impl Runner {
             ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
         }
         let mut sent: BTreeSet<usize> = BTreeSet::new();
-        let mut answers: Vec<Arc<Object>> = Vec::new();
+        let mut answers: HashMap<ObjectReference, Arc<Object>> = HashMap::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
             let looked = match self.look(active, unit, &candidates).await {
@@ -184,10 +185,14 @@ impl Runner {
             };
             let dropped = send_once(&mut plan, &mut sent);
             // It counts as unchanged from now on.
-            if looked.note_stubborn(&wanted, &dropped, &answers, &mut sync.stubborn) {
+            let differing = looked.note_stubborn(&wanted, &dropped, &answers, &mut sync.stubborn);
+            if differing.new {
                 continue;
             }
             ran.problems = plan.refusals.iter().map(refusal_problem).collect();
+            // The watch tells of these, which brings on the next run.
+            ran.problems
+                .extend(differing.changed.iter().map(changed_problem));
             ran.problems.extend(held);
             if let Some(after) = plan.recheck_after {
                 ran.next = ran.next.at_the_latest(after.max(Next::SHORTEST));
@@ -264,7 +269,8 @@ impl Runner {
             let held = held.map(|hold| hold_problem(unit, &hold));
             executed.problems.splice(0..0, held);
             ran.contested.extend(executed.contested);
-            answers.extend(executed.answers);
+            let new = executed.answers.into_iter();
+            answers.extend(new.map(|answer| (answer.reference(), answer)));
             if executed.problems.is_empty() {
                 sync.sent
                     .retain(|(object, _)| !contributed.iter().any(|(new, _)| new == object));
@@ -459,6 +465,14 @@ fn waiting_problem(sync: &Sync) -> Option<Problem> {
     };
     let message = format!("{place}: {object} is {status}: {reason}{held}");
     Some(Problem::lasting(what, message))
+}
+
+/// Somebody has changed an object between its apply and the end of the run.
+fn changed_problem(object: &ObjectReference) -> Problem {
+    let message = format!(
+        "{object} was changed by somebody while it was applied; it is put back in the next run"
+    );
+    Problem::lasting(Reason::Waiting, message)
 }
 
 pub(super) fn refusal_problem(refusal: &Refusal) -> Problem {

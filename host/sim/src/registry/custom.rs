@@ -94,7 +94,11 @@ impl Custom {
                 && object.get("status").is_none()
                 && let Some(structure) = &self.structure
             {
-                structure.default(object);
+                let mut new = json!({});
+                structure.default(&mut new);
+                if let Some(status) = new.get_mut("status") {
+                    object["status"] = status.take();
+                }
             }
             return;
         };

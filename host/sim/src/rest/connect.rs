@@ -41,8 +41,8 @@ fn unreachable(what: &str) -> ApiError {
 
 /// What a container of a pod has printed, which its kubelet would know.
 pub(super) fn log(call: &Call) -> Result<Answer, ApiError> {
-    let pod = call.live()?.value();
     check_log_options(call)?;
+    let pod = call.live()?.value();
     check_container(call, &pod)?;
     let node = text_at(&pod, "/spec/nodeName");
     if node.is_empty() {
@@ -56,6 +56,7 @@ pub(super) fn log(call: &Call) -> Result<Answer, ApiError> {
 
 fn check_log_options(call: &Call) -> Result<(), ApiError> {
     let mut errors = Errors::new();
+    let twice = call.query.get("sinceSeconds").is_some() && call.query.get("sinceTime").is_some();
     for (name, least, why) in [
         ("tailLines", 0, "must be greater than or equal to 0"),
         ("limitBytes", 1, "must be greater than 0"),
@@ -63,11 +64,12 @@ fn check_log_options(call: &Call) -> Result<(), ApiError> {
     ] {
         if let Some(number) = call.query.number(name)?
             && number < least
+            && !(twice && name == "sinceSeconds")
         {
             errors.push(FieldError::invalid(&Path::new(name), &number.into(), why));
         }
     }
-    if call.query.get("sinceSeconds").is_some() && call.query.get("sinceTime").is_some() {
+    if twice {
         errors.push(FieldError::forbidden(
             &Path::new("[]"),
             "at most one of `sinceTime` or `sinceSeconds` may be specified",

@@ -15,10 +15,12 @@ pub(super) async fn get(call: &Call) -> Result<Answer, ApiError> {
         let version = parse_version(version).map_err(ApiError::internal)?;
         wait_for(call, version).await?;
     }
+    if call.subresource() == Some("log") {
+        return connect::log(call);
+    }
     let object = call.live()?;
     match call.subresource() {
         Some("scale") => scale::answer(call, &object.value_as(&call.resource)),
-        Some("log") => connect::log(call),
         _ => Ok(call.answer(StatusCode::OK, &object)),
     }
 }

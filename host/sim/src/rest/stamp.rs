@@ -1,6 +1,6 @@
 //! What the server itself notes in what it stores: times, and who asked.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::identity::Identity;
 use crate::kinds::{self, edit::present};
@@ -47,38 +47,40 @@ pub(super) fn status_written(resource: &Resource, object: &mut Value, old: &Valu
 
 /// Dates the conditions of a CertificateSigningRequest that say not when they were written,
 /// or since when they hold.
-pub(super) fn conditions_written(
-    resource: &Resource,
-    object: &mut Value,
-    old: &Value,
-    approval: bool,
-    now: &str,
-) {
-    if resource.plural != REQUESTS {
+pub(super) fn conditions_written(resource: &Resource, object: &mut Value, old: &Value, now: &str) {
+    if !is_request(resource) {
         return;
     }
     let before = old.pointer("/status/conditions").and_then(Value::as_array);
     let conditions = object.pointer_mut("/status/conditions");
-    for condition in conditions
+    let conditions = conditions
         .and_then(Value::as_array_mut)
         .into_iter()
-        .flatten()
-    {
-        if approval && condition["lastUpdateTime"].is_null() {
-            condition["lastUpdateTime"] = json!(now);
+        .flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        let has = |condition: &Map<String, Value>, field: &str| {
+            condition.get(field).is_some_and(|value| !value.is_null())
+        };
+        if !has(condition, "lastUpdateTime") {
+            condition.insert("lastUpdateTime".to_owned(), json!(now));
         }
-        if !condition[SINCE].is_null() {
+        if has(condition, SINCE) {
             continue;
         }
-        let same = before
-            .into_iter()
-            .flatten()
-            .find(|old| old["type"] == condition["type"] && old["status"] == condition["status"]);
-        condition[SINCE] = match same {
-            Some(same) => same[SINCE].clone(),
-            None => json!(now),
-        };
+        let mut before = before.into_iter().flatten().filter_map(Value::as_object);
+        let same = before.find(|old| {
+            ["type", "status"]
+                .iter()
+                .all(|field| old.get(*field) == condition.get(*field))
+                && has(old, SINCE)
+        });
+        let since = same.and_then(|same| same.get(SINCE)).cloned();
+        condition.insert(SINCE.to_owned(), since.unwrap_or_else(|| json!(now)));
     }
+}
+
+fn is_request(resource: &Resource) -> bool {
+    resource.group == "certificates.k8s.io" && resource.plural == REQUESTS
 }
 
 /// Says in a CertificateSigningRequest who made it, whatever was sent.

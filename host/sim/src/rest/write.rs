@@ -402,9 +402,8 @@ impl<'a> Writer<'a> {
             Part::Other(ref other) => resource.prepare_other(other, &mut after, before),
         }
         if self.part != Part::Whole {
-            let approval = self.part.subresource() == Some("approval");
             let now = self.server.clock.timestamp();
-            stamp::conditions_written(resource, &mut after, before, approval, &now);
+            stamp::conditions_written(resource, &mut after, before, &now);
         }
         let version = live.version().to_string();
         meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
