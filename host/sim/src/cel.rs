@@ -12,6 +12,7 @@ pub(crate) mod optional;
 mod scope;
 mod source;
 mod types;
+mod words;
 
 use kube_cel::cel::parser::{Expression, Parser};
 
@@ -20,6 +21,7 @@ pub(crate) use check::Environment;
 pub(crate) use library::{ListKind, Lists, context};
 pub(crate) use scope::{Outcome, Scope};
 pub(crate) use types::Type;
+pub(crate) use words::Failure;
 
 /// Words of the language, which are no names.
 pub(crate) const RESERVED: [&str; 21] = [

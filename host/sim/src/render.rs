@@ -63,7 +63,11 @@ impl Rendering {
             Form::Table => {
                 let metadata = json!({"resourceVersion": scale["metadata"]["resourceVersion"]});
                 let now = self.clock.now();
-                Table::of_scale().render(&[scale], metadata, self.include, now)
+                let table = match &self.resource.nature {
+                    Nature::Builtin(_) => Table::of_scale(),
+                    Nature::Custom(_) => Table::of_custom_scale(),
+                };
+                table.render(&[scale], metadata, self.include, now)
             }
         }
     }

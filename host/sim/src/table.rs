@@ -72,9 +72,14 @@ impl Table {
         Table(layout.map_or(Columns::Plain, Columns::Kind))
     }
 
-    /// The table of the scale subresource.
+    /// The table of the scale subresource of a built-in kind.
     pub fn of_scale() -> Self {
         Table(Columns::Kind(&workloads::SCALE))
+    }
+
+    /// The table of the scale subresource of a custom resource.
+    pub fn of_custom_scale() -> Self {
+        Table(Columns::Kind(&workloads::CUSTOM_SCALE))
     }
 
     /// The table of a custom resource with these `additionalPrinterColumns`.

@@ -1,12 +1,17 @@
 //! The functions that expressions call when they are evaluated: those that the evaluator
 //! lacks or gets wrong are here, and all count what they cost.
 
+mod addresses;
+mod conversions;
 mod cost;
+mod formats;
 mod lists;
 mod patterns;
 mod texts;
 mod times;
+mod uris;
 mod urls;
+mod versions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +25,7 @@ use kube_cel::cel::{Context, ExecutionError, FunctionContext, ResolveResult, Val
 pub(crate) use self::lists::{ListKind, Lists};
 pub(super) use self::patterns::is_pattern;
 use super::budget::spend;
+use super::types::Type;
 use super::{functions, meter};
 
 /// Functions whose arguments are evaluated only where they are needed, or whose values are
@@ -78,6 +84,19 @@ pub(crate) fn context() -> Context<'static> {
         });
         context.add_function(name, function);
     }
+    let negated: Function = Box::new(|call| {
+        let arguments = arguments(call)?;
+        pay(1)?;
+        match arguments.as_slice() {
+            [Value::Int(number)] => {
+                let negative = number.checked_neg().map(Value::Int);
+                negative.ok_or_else(|| failed(operators::NEGATE, "integer overflow"))
+            }
+            [Value::Float(number)] => Ok(Value::Float(-number)),
+            _ => Err(ExecutionError::NoSuchOverload),
+        }
+    });
+    context.add_function(meter::NEGATE, negated);
     let spent: Function = Box::new(|call| {
         match call.args.first().map(|cost| &cost.expr) {
             Some(Expr::Literal(LiteralValue::Int(cost))) => {
@@ -141,6 +160,14 @@ fn pay(cost: u64) -> Result<(), ExecutionError> {
     }
 }
 
+/// What is said of a value that cannot be made one of another type.
+fn unconverted(name: &str, from: &str, to: &str) -> ExecutionError {
+    failed(
+        name,
+        format!("type conversion error from '{from}' to '{to}'"),
+    )
+}
+
 fn failed(name: &str, why: impl Into<String>) -> ExecutionError {
     ExecutionError::function_error(name, why.into())
 }
@@ -159,12 +186,70 @@ fn called(name: &'static str, call: &FunctionContext<'_, '_>) -> ResolveResult {
     let is_member = call.this.is_some();
     let arguments = arguments(call)?;
     pay(cost::before(name, &arguments))?;
-    let made = match own(name, &arguments) {
-        Some(made) => made?,
-        None => evaluated(name, &arguments, is_member)?,
-    };
+    // These the evaluator calls with arguments of any type.
+    if matches!(name, "contains" | "sum")
+        && let Some(mismatch) = mismatch(name, &arguments, is_member)
+    {
+        return Err(mismatch);
+    }
+    let made = own(name, &arguments).unwrap_or_else(|| evaluated(name, &arguments, is_member));
+    // The evaluator says in other ways that a function takes no such arguments.
+    let made = made.map_err(|error| mismatch(name, &arguments, is_member).unwrap_or(error))?;
     pay(cost::after(name, &made))?;
     Ok(made)
+}
+
+/// What is said of a call with arguments that the function has no overload for, which
+/// is seen late where their types are known late; none where it has one.
+fn mismatch(name: &str, arguments: &[Value], is_member: bool) -> Option<ExecutionError> {
+    let takes = |overload: &functions::Overload| {
+        let types = &overload.arguments;
+        overload.is_member == is_member
+            && types.len() == arguments.len()
+            && types
+                .iter()
+                .zip(arguments)
+                .all(|(ty, value)| fits(ty, value))
+    };
+    if functions::named(name)?.iter().any(takes) {
+        return None;
+    }
+    Some(failed(
+        name,
+        match name {
+            "contains" | "endsWith" | "matches" | "startsWith" => NO_OVERLOAD.to_owned(),
+            "size" => format!("{NO_OVERLOAD}: size"),
+            _ => {
+                let types: Vec<&str> = arguments.iter().map(type_name).collect();
+                format!("{NO_OVERLOAD}: {name}({})", types.join(", "))
+            }
+        },
+    ))
+}
+
+/// How it starts what is said of a call with arguments that a function has no overload
+/// for.
+pub(super) const NO_OVERLOAD: &str = "no such overload";
+
+/// Whether a value may be of a type.
+fn fits(ty: &Type, value: &Value) -> bool {
+    match (ty, value) {
+        (Type::Dyn | Type::Error | Type::Variable(_), _)
+        | (Type::Null, Value::Null)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::Int, Value::Int(_))
+        | (Type::Uint, Value::UInt(_))
+        | (Type::Double, Value::Float(_))
+        | (Type::Text, Value::String(_))
+        | (Type::Bytes, Value::Bytes(_))
+        | (Type::Timestamp, Value::Timestamp(_))
+        | (Type::Duration, Value::Duration(_))
+        | (Type::Map(..) | Type::Object(_), Value::Map(_))
+        | (Type::Meta(_) | Type::Optional(_), Value::Opaque(_)) => true,
+        (Type::List(item), Value::List(list)) => list.iter().all(|value| fits(item, value)),
+        (Type::Opaque(name), Value::Opaque(opaque)) => opaque.runtime_type_name() == *name,
+        _ => false,
+    }
 }
 
 /// Whether a function makes something of a text.
@@ -203,8 +288,11 @@ fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
         .or_else(|| times::own(name, arguments))
         .or_else(|| patterns::own(name, arguments))
         .or_else(|| urls::own(name, arguments))
+        .or_else(|| addresses::own(name, arguments))
+        .or_else(|| versions::own(name, arguments))
+        .or_else(|| formats::own(name, arguments))
+        .or_else(|| conversions::own(name, arguments))
         .or_else(|| of_types(name, arguments))
-        .or_else(|| of_formats(name, arguments))
         .or_else(|| of_lists(name, arguments))
 }
 
@@ -228,7 +316,7 @@ impl TypeName {
 }
 
 /// The name of the type of a value.
-fn type_name(value: &Value) -> &str {
+pub(super) fn type_name(value: &Value) -> &str {
     match value {
         Value::List(_) => "list",
         Value::Map(_) => "map",
@@ -249,48 +337,10 @@ fn type_name(value: &Value) -> &str {
 fn of_types(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
     let made = match (name, arguments) {
         ("type", [value]) => TypeName::value(type_name(value)),
-        ("dyn", [value])
-        | ("bool", [value @ Value::Bool(_)])
-        | ("bytes", [value @ Value::Bytes(_)]) => value.clone(),
-        ("bool", [Value::String(text)]) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Value::Bool(true),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Value::Bool(false),
-            _ => {
-                return Some(Err(failed(
-                    name,
-                    "type conversion error from 'string' to 'bool'",
-                )));
-            }
-        },
-        ("int", [Value::Float(number)]) => {
-            const END: f64 = 9_223_372_036_854_775_808.0;
-            if !(-END..END).contains(number) {
-                return Some(Err(failed(name, "integer overflow")));
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "it was looked at before")]
-            let whole = *number as i64;
-            Value::Int(whole)
-        }
+        ("dyn", [value]) => value.clone(),
         _ => return None,
     };
     Some(Ok(made))
-}
-
-/// Names of formats are looked up, and what fits one has nothing to say.
-fn of_formats(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
-    let is_member = match name {
-        "format.named" => false,
-        "validate" => true,
-        _ => return None,
-    };
-    Some(evaluated(name, arguments, is_member).map(|made| {
-        let found = match made {
-            Value::Null => None,
-            Value::List(list) if list.is_empty() => None,
-            made => Some(made),
-        };
-        optional(found)
-    }))
 }
 
 fn optional(value: Option<Value>) -> Value {
@@ -308,6 +358,33 @@ fn optional(value: Option<Value>) -> Value {
 
 fn of_lists(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
     let made = match (name, arguments) {
+        ("min" | "max", [Value::List(list)]) if list.is_empty() => {
+            return Some(Err(failed(name, format!("{name} called on empty list"))));
+        }
+        ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => {
+            let refused = |why: String| {
+                let why = format!("cannot slice({start}, {end}), {why}");
+                Some(Err(failed(name, why)))
+            };
+            if *start < 0 || *end < 0 {
+                return refused("negative indexes not supported".to_owned());
+            }
+            if start > end {
+                return refused("start index must be less than or equal to end index".to_owned());
+            }
+            let (from, to) = (usize::try_from(*start), usize::try_from(*end));
+            match from
+                .ok()
+                .zip(to.ok())
+                .and_then(|(from, to)| list.get(from..to))
+            {
+                Some(part) => Value::List(Arc::new(part.to_vec())),
+                None => return refused(format!("list is length {}", list.len())),
+            }
+        }
+        ("flatten", [Value::List(_), Value::Int(level)]) if *level < 0 => {
+            return Some(Err(failed(name, "level must be non-negative")));
+        }
         ("first", [Value::List(list)]) => optional(list.first().cloned()),
         ("last", [Value::List(list)]) => optional(list.last().cloned()),
         ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => {

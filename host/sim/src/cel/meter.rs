@@ -24,6 +24,8 @@ pub(super) const EQUALS: &str = "@equals";
 pub(super) const DIFFERS: &str = "@differs";
 pub(super) const ADD: &str = "@add";
 pub(super) const IN: &str = "@within";
+/// The least whole number has no negative.
+pub(super) const NEGATE: &str = "@negate";
 pub(super) const COMPARE: [(&str, &str); 4] = [
     (operators::LESS, "@less"),
     (operators::LESS_EQUALS, "@lessOrEquals"),
@@ -184,6 +186,7 @@ fn ours(call: &CallExpr) -> Option<&'static str> {
     let compared = || COMPARE.iter().find(|(operator, _)| *operator == name);
     match name {
         operators::IN => Some(IN),
+        operators::NEGATE if !call.args.iter().any(is_plain) => Some(NEGATE),
         _ if !is_listed && call.args.iter().any(is_plain) => None,
         operators::EQUALS => Some(EQUALS),
         operators::NOT_EQUALS => Some(DIFFERS),

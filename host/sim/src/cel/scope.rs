@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::made;
+use super::words::words;
 
 /// How many expressions are kept read. They are those of policies, of which a cluster
 /// has few; beyond that all are read anew.
@@ -110,7 +111,7 @@ impl Scope {
                 }
                 _ => format!("no such key: {key}"),
             },
-            error => error.to_string(),
+            error => words(&error),
         })
     }
 }

@@ -9,13 +9,13 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use kube_cel::cel::parser::Expression;
-use kube_cel::cel::{Context, ExecutionError, Value as Cel};
+use kube_cel::cel::{Context, Value as Cel};
 use serde_json::Value;
 
 pub(super) use self::declared::declared;
 use self::values::Shape;
-use crate::cel::{self, Budget, Environment, Exceeded, Lists, Type};
-use crate::field::{ErrorType, Errors, FieldError, Path, printed};
+use crate::cel::{self, Budget, Environment, Exceeded, Failure, Lists, Type};
+use crate::field::{ErrorType, Errors, FieldError, Path, printed, quoted};
 use crate::kinds::edit::{flag, items, text};
 
 /// The rules of one schema, compiled. Those of the schemas below are checked where the
@@ -25,6 +25,8 @@ pub(super) struct Rules {
     /// The lists that are no plain ones, where operators are on them.
     lists: Vec<Lists>,
     is_deep: bool,
+    /// The type of the schema, as it is written.
+    ty: String,
     rules: Vec<Rule>,
 }
 
@@ -200,7 +202,7 @@ impl Rule {
     fn broken(&self, context: &Context<'_>, budget: &mut Budget) -> Option<Broken> {
         let program = match &self.program {
             Ok(program) => program,
-            Err(why) => return Some(Broken::Fault(format!("compilation failed: {why}"))),
+            Err(why) => return Some(Broken::Fault(format!("rule compile error: {why}"))),
         };
         let evaluated = match budget.pay(|| Cel::resolve(program, context)) {
             Ok(evaluated) => evaluated,
@@ -220,10 +222,14 @@ impl Rule {
                 "rule {:?} did not evaluate to bool",
                 self.name
             ))),
-            Err(ExecutionError::NoSuchKey(key)) => {
-                Some(Broken::Fault(format!("no such key: {key}")))
-            }
-            Err(error) => Some(Broken::Fault(format!("rule evaluation error: {error}"))),
+            Err(error) => Some(Broken::Fault(match Failure::of(&error) {
+                Failure::NoOverload(why) => format!(
+                    "'{why}': call arguments did not match a supported operator, function or \
+                     macro signature for rule: {}",
+                    self.called()
+                ),
+                Failure::Other(why) => format!("{why} evaluating rule: {}", self.called()),
+            })),
         }
     }
 
@@ -279,6 +285,7 @@ impl Rules {
             shape: Shape::of(schema),
             lists: known,
             is_deep: rules.iter().any(Rule::is_deep),
+            ty: text(schema, "type").to_owned(),
             rules,
         })
     }
@@ -341,7 +348,7 @@ impl Rules {
                 }
                 match rule.broken(&context, budget) {
                     Some(Broken::Rule(_)) if unchanged && !rule.is_transition => {}
-                    Some(broken) => errors.push(rule.error(path, value, broken)),
+                    Some(broken) => errors.push(rule.error(path, &self.ty, value, broken)),
                     None => {}
                 }
                 if budget.is_over() {
@@ -353,7 +360,8 @@ impl Rules {
 }
 
 impl Rule {
-    fn error(&self, path: &Path<'_>, value: &Value, broken: Broken) -> FieldError {
+    /// What is said of a value whose schema is of a type.
+    fn error(&self, path: &Path<'_>, ty: &str, value: &Value, broken: Broken) -> FieldError {
         match broken {
             Broken::Rule(detail) => FieldError {
                 value: match self.reason {
@@ -366,21 +374,21 @@ impl Rule {
                 } else {
                     path.child(&self.field).to_string()
                 },
-                detail,
+                // What is there twice needs no words.
+                detail: match self.reason {
+                    ErrorType::Duplicate => String::new(),
+                    _ => detail,
+                },
             },
-            Broken::Fault(why) => {
-                let rule = self.called();
-                fault(path, value, format!("{why} evaluating rule: {rule}"))
-            }
-            Broken::Over(why) => fault(path, value, why),
+            Broken::Fault(why) | Broken::Over(why) => fault(path, ty, why),
         }
     }
 }
 
 /// What is said of a value that a rule could not be evaluated on.
-fn fault(path: &Path<'_>, value: &Value, detail: String) -> FieldError {
+fn fault(path: &Path<'_>, ty: &str, detail: String) -> FieldError {
     FieldError {
-        value: Some(format!("\"{}\"", type_of(value))),
+        value: Some(quoted(ty)),
         kind: ErrorType::Invalid,
         field: path.to_string(),
         detail,
@@ -395,18 +403,8 @@ fn shown(value: &Value) -> Option<String> {
     }
 }
 
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -45,7 +45,7 @@ fn is_like(pattern: &'static str, text: &str) -> bool {
 }
 
 /// Whether a text is of a format.
-pub(super) fn matches(format: &str, text: &str) -> bool {
+pub(crate) fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_time(text),
         "date" => is_date(text),

@@ -5,6 +5,8 @@
 //! They are matched on bytes, because only there `\B` may be ASCII as well. All else
 //! still stands for whole characters.
 
+mod faults;
+
 use regex::bytes::{Regex, RegexBuilder};
 
 /// A compiled pattern, with the text it was made from.
@@ -32,12 +34,15 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// With the reason why it is none.
+    /// With the reason why it is none, as Go says it.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
+        if let Some(fault) = faults::fault(text) {
+            return Err(fault);
+        }
         let regex = RegexBuilder::new(&translated(text))
             .size_limit(SIZE_MAX)
             .build()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| format!("error parsing regexp: {error}"))?;
         Ok(Pattern {
             text: text.to_owned(),
             regex,
@@ -81,6 +86,11 @@ fn translated(text: &str) -> String {
                     let (quoted, beyond) = beyond.split_once("\\E").unwrap_or((beyond, ""));
                     out.push_str(&regex::escape(quoted));
                     beyond
+                } else if let Some(name) = beyond.strip_prefix("{^")
+                    && let Some(other) = negated(escaped)
+                {
+                    out.extend(['\\', other, '{']);
+                    name
                 } else {
                     match ascii(escaped) {
                         Some(same) if escaped != 'b' || !class => out.push_str(same),
@@ -88,6 +98,11 @@ fn translated(text: &str) -> String {
                     }
                     beyond
                 }
+            }
+            // Names of groups may be there twice in Go, and nobody asks for them.
+            '(' if !class && is_named(after) => {
+                out.push(c);
+                after.split_once('>').map_or("", |(_, beyond)| beyond)
             }
             '[' if !class => {
                 (class, first) = (true, true);
@@ -137,6 +152,20 @@ fn translated(text: &str) -> String {
     out
 }
 
+/// The letter of the class that has all others than the one of this letter.
+fn negated(letter: char) -> Option<char> {
+    match letter {
+        'p' => Some('P'),
+        'P' => Some('p'),
+        _ => None,
+    }
+}
+
+/// Whether what follows a parenthesis is the name of the group.
+fn is_named(text: &str) -> bool {
+    text.starts_with("?P<") || text.starts_with("?<")
+}
+
 /// What stands for a letter behind a backslash that means more than ASCII here. One
 /// class may stand inside of another.
 fn ascii(letter: char) -> Option<&'static str> {
@@ -181,6 +210,8 @@ mod tests {
             (r"^.$", "é", "éé"),
             (r"^\[\]\\$", "[]\\", "[]"),
             (r"^[a\]b]$", "]", "c"),
+            (r"^\p{^Lu}[\P{^Lu}]$", "aA", "Aa"),
+            (r"^(?P<n>a)(?<n>b)(?P<1>c)$", "abc", "ab"),
         ] {
             let compiled = compile(pattern).map_err(|why| format!("{pattern}: {why}"));
             let compiled = compiled.unwrap();

@@ -250,19 +250,26 @@ fn hosts(o: &Cells<'_>) -> String {
 }
 
 fn endpoints(o: &Cells<'_>) -> String {
-    let mut all = Vec::new();
-    for subset in o.list("/subsets") {
-        for address in items(subset, "addresses") {
-            let ip = text(address, "ip");
-            let mut ports = items(subset, "ports").peekable();
-            if ports.peek().is_none() {
-                all.push(ip.to_owned());
-            }
-            all.extend(ports.map(|port| format!("{ip}:{}", integer(port, "port").unwrap_or(0))));
-        }
-    }
-    if all.is_empty() {
+    if o.len("/subsets") == 0 {
         return NONE.to_owned();
     }
-    first(all.into_iter())
+    let mut all = Vec::new();
+    for subset in o.list("/subsets") {
+        let addresses = || items(subset, "addresses").map(|address| text(address, "ip"));
+        let mut ports = items(subset, "ports").peekable();
+        if ports.peek().is_none() {
+            all.extend(addresses().map(str::to_owned));
+        }
+        for port in ports {
+            let port = integer(port, "port").unwrap_or(0);
+            all.extend(addresses().map(|ip| match ip.contains(':') {
+                true => format!("[{ip}]:{port}"),
+                false => format!("{ip}:{port}"),
+            }));
+        }
+    }
+    match all.len() {
+        n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
+        _ => all.join(","),
+    }
 }

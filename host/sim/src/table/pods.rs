@@ -56,23 +56,36 @@ fn completed(pod: &Value) -> Option<Value> {
 #[derive(Debug, Default)]
 struct Summary {
     ready: usize,
-    restarts: i64,
-    last_restart: String,
+    restarts: Restarts,
+    /// Those of sidecars: they count for as long as the pod runs.
+    of_sidecars: Restarts,
     reason: String,
 }
 
-impl Summary {
+#[derive(Debug, Default)]
+struct Restarts {
+    number: i64,
+    last: String,
+}
+
+impl Restarts {
     fn count(&mut self, container: &Value) {
-        self.restarts += integer(container, "restartCount").unwrap_or(0);
+        self.number += integer(container, "restartCount").unwrap_or(0);
         let finished = text_at(container, "/lastState/terminated/finishedAt");
-        if finished > self.last_restart.as_str() {
-            finished.clone_into(&mut self.last_restart);
+        if finished > self.last.as_str() {
+            finished.clone_into(&mut self.last);
         }
     }
 }
 
+/// Whether an init container is a sidecar, which runs beside the others.
+fn is_sidecar(container: &Value) -> bool {
+    text(container, "restartPolicy") == "Always"
+}
+
 fn pod(o: &Cells<'_>) -> Vec<Value> {
-    let total = o.len("/spec/containers");
+    let sidecars = o.list("/spec/initContainers").filter(|c| is_sidecar(c));
+    let total = o.len("/spec/containers") + sidecars.count();
     let mut summary = Summary {
         reason: o.text("/status/phase").to_owned(),
         ..Summary::default()
@@ -101,11 +114,11 @@ fn pod(o: &Cells<'_>) -> Vec<Value> {
             "Terminating".clone_into(&mut summary.reason);
         }
     }
-    let restarts = if summary.restarts > 0 && !summary.last_restart.is_empty() {
-        let ago = o.since_text(&summary.last_restart);
-        format!("{} ({ago} ago)", summary.restarts)
+    let Restarts { number, last } = &summary.restarts;
+    let restarts = if *number > 0 && !last.is_empty() {
+        format!("{number} ({} ago)", o.since_text(last))
     } else {
-        summary.restarts.to_string()
+        number.to_string()
     };
     let gates = match o.len("/spec/readinessGates") {
         0 => NONE.to_owned(),
@@ -138,12 +151,25 @@ fn is_true(o: &Cells<'_>, condition: &str) -> bool {
 /// Whether the pod still initializes, and why it is not further.
 fn init_containers(o: &Cells<'_>, summary: &mut Summary) -> bool {
     let total = o.len("/spec/initContainers");
+    let sidecars: Vec<&str> = o
+        .list("/spec/initContainers")
+        .filter(|container| is_sidecar(container))
+        .map(|container| text(container, "name"))
+        .collect();
     for (index, container) in o.list("/status/initContainerStatuses").enumerate() {
-        summary.count(container);
+        summary.restarts.count(container);
+        let is_sidecar = sidecars.contains(&text(container, "name"));
+        if is_sidecar {
+            summary.of_sidecars.count(container);
+        }
         let terminated = container.pointer("/state/terminated");
         let waiting = text_at(container, "/state/waiting/reason");
         summary.reason = match terminated {
-            Some(state) if integer(state, "exitCode") == Some(0) => continue,
+            Some(state) if integer(state, "exitCode").unwrap_or(0) == 0 => continue,
+            _ if is_sidecar && flag(container, "started") => {
+                summary.ready += usize::from(flag(container, "ready"));
+                continue;
+            }
             Some(state) => format!("Init:{}", end_of(state)),
             None if !waiting.is_empty() && waiting != "PodInitializing" => {
                 format!("Init:{waiting}")
@@ -156,14 +182,13 @@ fn init_containers(o: &Cells<'_>, summary: &mut Summary) -> bool {
 }
 
 fn containers(o: &Cells<'_>, summary: &mut Summary) {
-    summary.restarts = 0;
-    summary.last_restart.clear();
+    summary.restarts = std::mem::take(&mut summary.of_sidecars);
     let mut running = false;
     let mut failure = None;
     let status = o.at("/status").unwrap_or(&Value::Null);
     let all: Vec<&Value> = items(status, "containerStatuses").collect();
     for container in all.into_iter().rev() {
-        summary.count(container);
+        summary.restarts.count(container);
         let waiting = text_at(container, "/state/waiting/reason");
         if !waiting.is_empty() {
             waiting.clone_into(&mut summary.reason);

@@ -102,22 +102,6 @@ pub(super) const LAYOUTS: &[Layout] = &[
         ],
         driver,
     ),
-    Layout::of(
-        GROUP,
-        "CSIStorageCapacity",
-        &[
-            Column::NAME,
-            Column::text("StorageClassName"),
-            Column::text("Capacity"),
-        ],
-        |o| {
-            vec![
-                o.name(),
-                json!(o.text("/storageClassName")),
-                json!(o.text_or("/capacity", UNSET)),
-            ]
-        },
-    ),
 ];
 
 const GROUP: &str = "storage.k8s.io";

@@ -221,6 +221,282 @@ fn pods() {
 }
 
 #[test]
+fn sidecars_count_as_containers() {
+    let running = || json!({"running": {}});
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+    let ended = |code: i64, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason, "finishedAt": "2026-01-01T00:04:00Z"}});
+    let side = |state: Value, started: bool, ready: bool| json!({"name": "side", "state": state, "started": started, "ready": ready});
+    let init = |state: Value| json!({"name": "init", "state": state});
+    let main = |state: Value, ready: bool| json!({"name": "c", "state": state, "ready": ready});
+    let restarted = |mut container: Value, times: i64| {
+        container["restartCount"] = json!(times);
+        container["lastState"] = ended(1, "Error");
+        container
+    };
+    let check = |phase: &str, inits: Value, mains: Value, cells: [&str; 3]| {
+        let conditions = if mains == json!([]) {
+            json!([])
+        } else {
+            json!([{"type": "Initialized", "status": "True"}])
+        };
+        let spec = json!({"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"name": "init"}],
+            "containers": [{"name": "c"}]});
+        let status = json!({"phase": phase, "conditions": conditions,
+            "initContainerStatuses": inits, "containerStatuses": mains});
+        let [ready, reason, restarts] = cells;
+        check(
+            "",
+            "Pod",
+            json!({"spec": spec, "status": status}),
+            json!([
+                "x", ready, reason, restarts, "5m", "<none>", "<none>", "<none>", "<none>"
+            ]),
+        );
+    };
+    let done = || init(ended(0, "Completed"));
+    let up = || main(running(), true);
+    check("Pending", json!([]), json!([]), ["0/2", "Pending", "0"]);
+    for (inits, cells) in [
+        (
+            json!([
+                side(running(), false, false),
+                init(waiting("PodInitializing"))
+            ]),
+            ["0/2", "Init:0/2", "0"],
+        ),
+        (
+            json!([
+                side(running(), true, true),
+                init(waiting("PodInitializing"))
+            ]),
+            ["1/2", "Init:1/2", "0"],
+        ),
+        (
+            json!([side(running(), true, false), init(running())]),
+            ["0/2", "Init:1/2", "0"],
+        ),
+        (
+            json!([restarted(
+                side(waiting("CrashLoopBackOff"), false, false),
+                4
+            )]),
+            ["0/2", "Init:CrashLoopBackOff", "4 (60s ago)"],
+        ),
+    ] {
+        check("Pending", inits, json!([]), cells);
+    }
+    for (inits, cells) in [
+        (
+            json!([
+                restarted(side(running(), true, true), 2),
+                restarted(done(), 3)
+            ]),
+            ["2/2", "Running", "2 (60s ago)"],
+        ),
+        (
+            json!([side(running(), true, false), done()]),
+            ["1/2", "Running", "0"],
+        ),
+        (
+            json!([side(waiting("CrashLoopBackOff"), false, false), done()]),
+            ["1/2", "Init:CrashLoopBackOff", "0"],
+        ),
+        (
+            json!([side(ended(3, "Error"), false, false), done()]),
+            ["1/2", "Init:Error", "0"],
+        ),
+    ] {
+        check("Running", inits, json!([up()]), cells);
+    }
+    check(
+        "Succeeded",
+        json!([side(ended(0, "Completed"), false, false), done()]),
+        json!([main(ended(0, "Completed"), false)]),
+        ["0/2", "Completed", "0"],
+    );
+}
+
+#[test]
+fn autoscalers_show_all_sorts_of_metrics() {
+    let check = |metrics: &[(&str, Value, Value)], unmeasured: &str, measured: &str| {
+        let of = |kind: &str, field: &str, values: &Value| {
+            let mut source = json!({"name": "memory"});
+            source[field] = values.clone();
+            let mut metric = json!({ "type": kind });
+            metric[kind[..1].to_lowercase() + &kind[1..]] = source;
+            metric
+        };
+        let specs: Vec<Value> = metrics
+            .iter()
+            .map(|(kind, target, _)| of(kind, "target", target))
+            .collect();
+        let statuses: Vec<Value> = metrics
+            .iter()
+            .map(|(kind, _, current)| of(kind, "current", current))
+            .collect();
+        for (present, shown) in [(json!([]), unmeasured), (json!(statuses), measured)] {
+            check(
+                "autoscaling",
+                "HorizontalPodAutoscaler",
+                json!({"spec": {"maxReplicas": 3, "metrics": specs}, "status": {"currentMetrics": present}}),
+                json!(["x", "/", shown, "<unset>", 3, 0, "5m"]),
+            );
+        }
+    };
+    let average = |value: &str| json!({ "averageValue": value });
+    let value = |value: &str| json!({ "value": value });
+    let percent = |percent: i64| json!({ "averageUtilization": percent });
+    check(&[], "<none>", "<none>");
+    for (kind, target, current, unmeasured, measured) in [
+        (
+            "Resource",
+            average("100Mi"),
+            average("30Mi"),
+            "memory: <unknown>/100Mi",
+            "memory: 30Mi/100Mi",
+        ),
+        (
+            "Resource",
+            average("100Mi"),
+            percent(3),
+            "memory: <unknown>/100Mi",
+            "memory: <nil>/100Mi",
+        ),
+        (
+            "Resource",
+            percent(50),
+            percent(3),
+            "memory: <unknown>/50%",
+            "memory: 3%/50%",
+        ),
+        (
+            "ContainerResource",
+            percent(50),
+            percent(3),
+            "memory: <unknown>/50%",
+            "memory: 3%/50%",
+        ),
+        (
+            "ContainerResource",
+            average("1Gi"),
+            average("500m"),
+            "memory: <unknown>/1Gi",
+            "memory: 500m/1Gi",
+        ),
+        (
+            "Pods",
+            average("100"),
+            average("7"),
+            "<unknown>/100",
+            "7/100",
+        ),
+        (
+            "Object",
+            value("100"),
+            value("1500m"),
+            "<unknown>/100",
+            "1500m/100",
+        ),
+        (
+            "Object",
+            value("100"),
+            average("7"),
+            "<unknown>/100",
+            "<nil>/100",
+        ),
+        (
+            "Object",
+            average("100"),
+            average("7"),
+            "<unknown>/100 (avg)",
+            "7/100 (avg)",
+        ),
+        (
+            "External",
+            average("30"),
+            average("7"),
+            "<unknown>/30 (avg)",
+            "7/30 (avg)",
+        ),
+        (
+            "External",
+            average("30"),
+            value("7"),
+            "<unknown>/30 (avg)",
+            "<unknown>/30 (avg)",
+        ),
+        (
+            "External",
+            value("3"),
+            value("1500m"),
+            "<unknown>/3",
+            "1500m/3",
+        ),
+    ] {
+        check(&[(kind, target, current)], unmeasured, measured);
+    }
+    check(
+        &[
+            ("Pods", average("100"), average("7")),
+            ("Object", value("100"), value("2")),
+            ("Resource", percent(50), percent(3)),
+        ],
+        "<unknown>/100, <unknown>/100 + 1 more...",
+        "7/100, 2/100 + 1 more...",
+    );
+}
+
+#[test]
+fn endpoints_go_by_port() {
+    let shown = |subsets: Value, shown: &str| {
+        check(
+            "",
+            "Endpoints",
+            json!({ "subsets": subsets }),
+            json!(["x", shown, "5m"]),
+        );
+    };
+    let two = json!([{"ip": "1.1.1.1"}, {"ip": "1.1.1.2"}]);
+    shown(
+        json!([{"addresses": two, "ports": [{"port": 80}, {"port": 81}]}]),
+        "1.1.1.1:80,1.1.1.2:80,1.1.1.1:81 + 1 more...",
+    );
+    shown(json!([{ "addresses": two }]), "1.1.1.1,1.1.1.2");
+    shown(
+        json!([{"addresses": [{"ip": "fd00::1"}], "ports": [{"port": 80}]}]),
+        "[fd00::1]:80",
+    );
+    shown(
+        json!([{"notReadyAddresses": two, "ports": [{"port": 80}]}]),
+        "",
+    );
+    shown(json!([]), "<none>");
+}
+
+#[test]
+fn capacities_have_no_columns_of_their_own() {
+    check(
+        "storage.k8s.io",
+        "CSIStorageCapacity",
+        json!({"storageClassName": "s", "capacity": "1Gi"}),
+        json!(["x", "2026-01-01T00:00:00Z"]),
+    );
+}
+
+#[test]
+fn scales_of_custom_resources_have_a_date() {
+    for (table, kind) in [
+        (Table::of_scale(), "string"),
+        (Table::of_custom_scale(), "date"),
+    ] {
+        let scale = with_meta(json!({"spec": {"replicas": 3}, "status": {}}));
+        let shown = table.render(&[scale], json!({}), Include::None, now());
+        assert_eq!(shown["columnDefinitions"][3]["type"], kind);
+        assert_eq!(shown["rows"][0]["cells"], json!(["x", 3, 0, "5m"]));
+    }
+}
+
+#[test]
 fn custom_columns() {
     let column =
         |name: &str, kind: &str, path: &str| json!({"name": name, "type": kind, "jsonPath": path});

@@ -9,7 +9,20 @@ use crate::kinds::edit::text;
 const TEMPLATE: &str = "/spec/template/spec";
 const SELECTOR: &str = "/spec/selector";
 
-/// The columns of every kind's scale.
+/// The columns of the scale of a custom resource.
+pub(super) static CUSTOM_SCALE: Layout = Layout::of(
+    "autoscaling",
+    "Scale",
+    &[
+        Column::NAME,
+        Column::number("Desired"),
+        Column::number("Available"),
+        Column::of("Age", "date"),
+    ],
+    scale,
+);
+
+/// The columns of the scale of a built-in kind.
 pub(super) static SCALE: Layout = Layout::of(
     "autoscaling",
     "Scale",
@@ -19,15 +32,17 @@ pub(super) static SCALE: Layout = Layout::of(
         Column::number("Available"),
         Column::AGE,
     ],
-    |o| {
-        vec![
-            o.name(),
-            json!(o.number("/spec/replicas")),
-            json!(o.number("/status/replicas")),
-            o.age(),
-        ]
-    },
+    scale,
 );
+
+fn scale(o: &Cells<'_>) -> Vec<Value> {
+    vec![
+        o.name(),
+        json!(o.number("/spec/replicas")),
+        json!(o.number("/status/replicas")),
+        o.age(),
+    ]
+}
 
 pub(super) const LAYOUTS: &[Layout] = &[
     Layout::of(
@@ -348,36 +363,81 @@ fn autoscaler(o: &Cells<'_>) -> Vec<Value> {
     ]
 }
 
-/// Present and wanted values of the metrics that are resources.
+/// How many metrics of an autoscaler are shown in a cell.
+const METRICS: usize = 2;
+
+/// Present and wanted values of the metrics.
 fn targets(o: &Cells<'_>) -> String {
     let percent = o.at("/spec/targetCPUUtilizationPercentage");
-    if let Some(wanted) = percent {
+    let percent = percent.map(|wanted| {
         let present = o.at("/status/currentCPUUtilizationPercentage");
-        let present = present.map_or("<unknown>".to_owned(), |n| format!("{n}%"));
-        return format!("cpu: {present}/{wanted}%");
+        let present = present.map_or(UNKNOWN.to_owned(), |n| format!("{n}%"));
+        format!("cpu: {present}/{wanted}%")
+    });
+    let measured: Vec<&Value> = o.list("/status/currentMetrics").collect();
+    let metrics = o.list("/spec/metrics").enumerate();
+    let metrics = metrics.map(|(index, metric)| target(metric, measured.get(index).copied()));
+    let targets: Vec<String> = percent.into_iter().chain(metrics).collect();
+    match targets.len() {
+        0 => NONE.to_owned(),
+        n if n > METRICS => {
+            format!(
+                "{} + {} more...",
+                targets[..METRICS].join(", "),
+                n - METRICS
+            )
+        }
+        _ => targets.join(", "),
     }
-    let targets: Vec<String> = o
-        .list("/spec/metrics")
-        .enumerate()
-        .map(|(index, metric)| {
-            let name = metric
-                .pointer("/resource/name")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            let wanted = metric.pointer("/resource/target/averageUtilization");
-            let pointer =
-                format!("/status/currentMetrics/{index}/resource/current/averageUtilization");
-            match (name, wanted) {
-                ("", _) | (_, None) => "<unknown type>".to_owned(),
-                (name, Some(wanted)) => match o.at(&pointer) {
-                    Some(present) => format!("{name}: {present}%/{wanted}%"),
-                    None => format!("{name}: <unknown>/{wanted}%"),
-                },
-            }
-        })
-        .collect();
-    if targets.is_empty() {
-        return NONE.to_owned();
+}
+
+/// What is shown of a value that nobody has measured.
+const UNKNOWN: &str = "<unknown>";
+
+/// Present and wanted value of a metric.
+fn target(metric: &Value, measured: Option<&Value>) -> String {
+    let (field, by_name) = match text(metric, "type") {
+        "External" => ("external", false),
+        "Pods" => ("pods", false),
+        "Object" => ("object", false),
+        "Resource" => ("resource", true),
+        "ContainerResource" => ("containerResource", true),
+        _ => return "<unknown type>".to_owned(),
+    };
+    let (of, now) = (metric.get(field), measured.and_then(|it| it.get(field)));
+    let wanted = |name: &str| of.and_then(|of| of.get("target")?.get(name));
+    let present = |name: &str| now.and_then(|now| now.get("current")?.get(name));
+    let amount = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    // A status without the value that is looked for shows that it has none.
+    let amount_now = |name: &str| match (now, present(name)) {
+        (None, _) => UNKNOWN.to_owned(),
+        (Some(_), Some(value)) => amount(value),
+        (Some(_), None) => "<nil>".to_owned(),
+    };
+    let average = wanted("averageValue").map(amount);
+    if by_name {
+        let name = of.map_or("", |of| text(of, "name"));
+        let percent = |of: Option<&Value>, absent: &str| {
+            of.map_or_else(|| absent.to_owned(), |n| format!("{n}%"))
+        };
+        return match average {
+            Some(average) => format!("{name}: {}/{average}", amount_now("averageValue")),
+            None => format!(
+                "{name}: {}/{}",
+                percent(present("averageUtilization"), UNKNOWN),
+                percent(wanted("averageUtilization"), "<auto>")
+            ),
+        };
     }
-    targets.join(", ")
+    match average {
+        Some(average) if field == "pods" => format!("{}/{average}", amount_now("averageValue")),
+        Some(average) => {
+            let now = present("averageValue").map_or(UNKNOWN.to_owned(), amount);
+            format!("{now}/{average} (avg)")
+        }
+        None => {
+            let wanted = wanted("value").map_or("<nil>".to_owned(), amount);
+            format!("{}/{wanted}", amount_now("value"))
+        }
+    }
 }

@@ -46,7 +46,8 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
     };
     let pattern = match compiled(pattern) {
         Ok(pattern) => pattern,
-        Err(why) => return Some(Err(failed(name, format!("error parsing regexp: {why}")))),
+        Err(why) if name == "matches" => return Some(Err(failed(name, why))),
+        Err(why) => return Some(Err(failed(name, format!("Illegal regex: {why}")))),
     };
     let found = |text: &str| Value::String(Arc::new(text.to_owned()));
     Some(Ok(match (name, rest) {

@@ -28,6 +28,34 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
                 return Some(Err(failed(name, why)));
             }
         },
+        ("charAt", [Value::String(of), Value::Int(at)]) => match place(*at, of) {
+            Ok(at) => text(of.chars().nth(at).map(String::from).unwrap_or_default()),
+            Err(why) => return Some(Err(failed(name, why))),
+        },
+        ("substring", [Value::String(of), Value::Int(start), rest @ ..]) => {
+            let end = match rest {
+                [] => None,
+                [Value::Int(end)] => Some(*end),
+                _ => return None,
+            };
+            match substring(of, *start, end) {
+                Ok(part) => text(part),
+                Err(why) => return Some(Err(failed(name, why))),
+            }
+        }
+        // Nothing is found wherever it is looked for, and all else not behind the end.
+        ("indexOf" | "lastIndexOf", [Value::String(_), Value::String(what), Value::Int(at)])
+            if what.is_empty() =>
+        {
+            Value::Int(*at)
+        }
+        ("indexOf" | "lastIndexOf", [Value::String(of), Value::String(_), Value::Int(at)]) => {
+            match usize::try_from(*at) {
+                Ok(at) if at < of.chars().count() => return None,
+                Ok(_) => Value::Int(-1),
+                Err(_) => return Some(Err(failed(name, format!("index out of range: {at}")))),
+            }
+        }
         ("split", [Value::String(of), Value::String(by), rest @ ..]) => {
             let most = match rest {
                 [] => None,
@@ -78,6 +106,24 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
 
 fn is_too_long(before: usize, times: usize, added: usize) -> bool {
     before.saturating_add(times.saturating_mul(added)) > LONGEST
+}
+
+/// An index into the characters of a text, or the one at its end.
+fn place(at: i64, of: &str) -> Result<usize, String> {
+    let at_most = of.chars().count();
+    let place = usize::try_from(at).ok().filter(|at| *at <= at_most);
+    place.ok_or_else(|| format!("index out of range: {at}"))
+}
+
+fn substring(of: &str, start: i64, end: Option<i64>) -> Result<String, String> {
+    if let Some(end) = end.filter(|end| start > *end) {
+        return Err(format!(
+            "invalid substring range. start: {start}, end: {end}"
+        ));
+    }
+    let from = place(start, of)?;
+    let to = end.map_or(Ok(of.len()), |end| place(end, of))?;
+    Ok(of.chars().take(to).skip(from).collect())
 }
 
 /// The parts of a text; without something between them, its characters.

@@ -1,5 +1,6 @@
 //! Functions of points in time and of durations.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
@@ -7,7 +8,12 @@ use k8s_openapi::jiff::civil::DateTime;
 use k8s_openapi::jiff::tz::Offset;
 use kube_cel::cel::{ResolveResult, Value};
 
-use super::{evaluated, failed};
+use super::{DURATION, TIMESTAMP, evaluated, failed, unconverted};
+use crate::duration;
+use crate::field::quoted;
+
+/// The years 1 to 9999, in seconds.
+const TIMES: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// What these functions make of their arguments; none of others.
 pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
@@ -16,13 +22,30 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
         ("timestamp", [value @ Value::Timestamp(_)])
         | ("duration", [value @ Value::Duration(_)]) => value.clone(),
         ("timestamp", [Value::Int(seconds)]) => {
-            return Some(match Timestamp::from_second(*seconds) {
-                Ok(time) => evaluated(name, &[text(time.to_string())], false),
-                Err(_) => Err(failed(name, "timestamp overflow")),
+            let time = Timestamp::from_second(*seconds);
+            return Some(match time.ok().filter(|_| TIMES.contains(seconds)) {
+                Some(time) => evaluated(name, &[text(time.to_string())], false),
+                None => Err(failed(name, "timestamp overflow")),
             });
         }
-        ("duration", [Value::Int(nanoseconds)]) => {
-            return Some(evaluated(name, &[text(format!("{nanoseconds}ns"))], false));
+        ("timestamp", [Value::String(_)]) => {
+            return Some(match evaluated(name, arguments, false) {
+                Ok(Value::Timestamp(time)) if !TIMES.contains(&time.timestamp()) => {
+                    Err(failed(name, "timestamp overflow"))
+                }
+                Ok(time) => Ok(time),
+                Err(_) => Err(unconverted(name, "string", TIMESTAMP)),
+            });
+        }
+        // The library declares it, and has none for any number.
+        ("duration", [Value::Int(_)]) => {
+            return Some(Err(unconverted(name, "int", DURATION)));
+        }
+        ("duration", [Value::String(written)]) => {
+            return Some(match duration::parse(written) {
+                Ok(nanoseconds) => evaluated(name, &[text(format!("{nanoseconds}ns"))], false),
+                Err(_) => Err(unconverted(name, "string", DURATION)),
+            });
         }
         ("int", [Value::Timestamp(time)]) => Value::Int(time.timestamp()),
         ("int", [Value::Duration(duration)]) => match duration.num_nanoseconds() {
@@ -69,8 +92,12 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
 fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<DateTime, String> {
     let offset = match zone.split_once(':') {
         Some((hours, minutes)) => {
-            let hours: i32 = hours.parse().map_err(|_| unknown(zone))?;
-            let minutes: i32 = minutes.parse().map_err(|_| unknown(zone))?;
+            let number = |text: &str| {
+                let parsed = text.parse::<i32>();
+                let why = |_| format!("strconv.Atoi: parsing {}: invalid syntax", quoted(text));
+                parsed.map_err(why)
+            };
+            let (hours, minutes) = (number(hours)?, number(minutes)?);
             let minutes = if zone.starts_with('-') {
                 -minutes
             } else {
@@ -133,8 +160,12 @@ mod tests {
         assert_eq!(hour("UTC").as_deref(), Ok("1970-01-01T00:00:00"));
         assert_eq!(hour("-05:30").as_deref(), Ok("1969-12-31T18:30:00"));
         assert_eq!(hour("02:00").as_deref(), Ok("1970-01-01T02:00:00"));
-        for zone in ["America/New_York", "a:b", "99999999:00"] {
+        for zone in ["America/New_York", "99999999:00"] {
             assert_eq!(hour(zone), Err(unknown(zone)));
+        }
+        for (zone, part) in [("a:b", "a"), ("1:b", "b"), ("1:2:3", "2:3")] {
+            let why = format!("strconv.Atoi: parsing \"{part}\": invalid syntax");
+            assert_eq!(hour(zone), Err(why));
         }
     }
 

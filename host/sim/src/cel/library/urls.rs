@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube_cel::cel::objects::{Key, Map, Opaque};
 use kube_cel::cel::{ResolveResult, Value};
 
-use super::evaluated;
+use super::{failed, uris};
 
 /// A URL, which was found to be one.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,11 +23,13 @@ impl Opaque for Url {
 pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
     let made = match (name, arguments) {
         ("url", [Value::String(text)]) => {
-            if let Err(error) = evaluated(name, arguments, false) {
-                return Some(Err(error));
+            if let Some(why) = uris::refused(text) {
+                let why = format!("URL parse error during conversion from string: {why}");
+                return Some(Err(failed(name, why)));
             }
             Value::Opaque(Arc::new(Url(text.to_string())))
         }
+        ("isURL", [Value::String(text)]) => Value::Bool(uris::refused(text).is_none()),
         (_, [Value::Opaque(opaque)]) => {
             let url = opaque.downcast_ref::<Url>()?;
             let parts = Parts::of(&url.0);

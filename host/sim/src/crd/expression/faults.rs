@@ -1,0 +1,391 @@
+//! What is said of rules that cannot be evaluated, as a real kube-apiserver said it.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A type of values, a value, a rule, and what is wrong with the two. A rule that can be
+/// evaluated "holds" or "fails".
+#[rustfmt::skip]
+const FACTS: &[(&str, &str, &str, &str)] = &[
+    ("integer", "0", "1/self==1", "division by zero"),
+    ("integer", "0", "1%self==1", "modulus by zero"),
+    ("integer", "9223372036854775807", "self+1>0", "integer overflow"),
+    ("integer", "-9223372036854775808", "self-1<0", "integer overflow"),
+    ("integer", "9223372036854775807", "self*2>0", "integer overflow"),
+    ("integer", "-9223372036854775808", "-self<0", "integer overflow"),
+    ("integer", "-9223372036854775808", "self/-1<0", "integer overflow"),
+    ("integer", "-9223372036854775808", "self%-1==0", "integer overflow"),
+    ("integer", "0", "1u/uint(self)==1u", "division by zero"),
+    ("integer", "0", "1u%uint(self)==1u", "modulus by zero"),
+    ("integer", "1", "0u-uint(self)>0u", "unsigned integer overflow"),
+    ("integer", "-1", "uint(self)>0u", "unsigned integer overflow"),
+    ("integer", "1", "18446744073709551615u+uint(self)>0u", "unsigned integer overflow"),
+    ("integer", "2", "18446744073709551615u*uint(self)>0u", "unsigned integer overflow"),
+    ("integers", "[1]", "self[1]==1", "index out of bounds: 1"),
+    ("integers", "[1]", "self[-1]==1", "index out of bounds: -1"),
+    ("strings", "[]", "self[0]=='a'", "index out of bounds: 0"),
+    ("string", "\"a\"", "int(self)>0", "type conversion error from 'string' to 'int'"),
+    ("string", "\"a\"", "uint(self)>0u", "type conversion error from 'string' to 'uint'"),
+    ("string", "\"a\"", "double(self)>0.0", "type conversion error from 'string' to 'double'"),
+    ("string", "\"a\"", "bool(self)", "type conversion error from 'string' to 'bool'"),
+    ("string", "\"a\"", "timestamp(self)==timestamp(0)", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+    ("string", "\"a\"", "duration(self)==duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("string", "\"99999999999999999999\"", "int(self)>0", "type conversion error from 'string' to 'int'"),
+    ("number", "1e+30", "int(self)>0", "integer overflow"),
+    ("number", "-1.5", "uint(self)>0u", "unsigned integer overflow"),
+    ("number", "1e+30", "uint(self)>0u", "unsigned integer overflow"),
+    ("map", "{\"a\": \"b\"}", "self['x']=='a'", "no such key: x"),
+    ("map", "{\"a\": \"b\"}", "self.x=='a'", "no such key: x"),
+    ("object", "{}", "self.x=='a'", "no such key: x"),
+    ("object", "{}", "self.a__dash__b=='a'", "no such key: a__dash__b"),
+    ("string", "\"a\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"1.5\"", "quantity(self).asInteger()==1", "cannot convert value to integer"),
+    ("string", "\"\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"1e\"", "quantity(self).isInteger()", "unable to parse quantity's suffix"),
+    ("string", "\"1.2.3\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"1x\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"a\"", "ip(self).family()==4", "IP Address \"a\" parse error during conversion from string: ParseAddr(\"a\"): unable to parse IP"),
+    ("string", "\"\"", "ip(self).family()==4", "IP Address \"\" parse error during conversion from string: ParseAddr(\"\"): unable to parse IP"),
+    ("string", "\"1.2.3\"", "ip(self).family()==4", "IP Address \"1.2.3\" parse error during conversion from string: ParseAddr(\"1.2.3\"): IPv4 address too short"),
+    ("string", "\"1.2.3.256\"", "ip(self).family()==4", "IP Address \"1.2.3.256\" parse error during conversion from string: ParseAddr(\"1.2.3.256\"): IPv4 field has value >255"),
+    ("string", "\"1.2.3.04\"", "ip(self).family()==4", "IP Address \"1.2.3.04\" parse error during conversion from string: ParseAddr(\"1.2.3.04\"): IPv4 field has octet with leading zero"),
+    ("string", "\"::1%a\"", "ip(self).family()==4", "IP address \"::1%a\" with zone value is not allowed"),
+    ("string", "\"::ffff:1.2.3.4\"", "ip(self).family()==4", "IPv4-mapped IPv6 address \"::ffff:1.2.3.4\" is not allowed"),
+    ("string", "\"1::2::3\"", "ip(self).family()==4", "IP Address \"1::2::3\" parse error during conversion from string: ParseAddr(\"1::2::3\"): multiple :: in address (at \":3\")"),
+    ("string", "\"1:2\"", "ip(self).family()==4", "IP Address \"1:2\" parse error during conversion from string: ParseAddr(\"1:2\"): address string too short"),
+    ("string", "\"x:1\"", "ip(self).family()==4", "IP Address \"x:1\" parse error during conversion from string: ParseAddr(\"x:1\"): each colon-separated field must have at least one digit (at \"x:1\")"),
+    ("string", "\"1.2.3.4.5\"", "ip(self).family()==4", "IP Address \"1.2.3.4.5\" parse error during conversion from string: ParseAddr(\"1.2.3.4.5\"): IPv4 address too long"),
+    ("string", "\"1..2.3\"", "ip(self).family()==4", "IP Address \"1..2.3\" parse error during conversion from string: ParseAddr(\"1..2.3\"): IPv4 field must have at least one digit (at \".2.3\")"),
+    ("string", "\"a\"", "ip.isCanonical(self)", "IP Address \"a\" parse error during conversion from string: ParseAddr(\"a\"): unable to parse IP"),
+    ("string", "\".1.2.3\"", "ip(self).family()==4", "IP Address \".1.2.3\" parse error during conversion from string: ParseAddr(\".1.2.3\"): IPv4 field must have at least one digit (at \".1.2.3\")"),
+    ("string", "\"1.2.3.\"", "ip(self).family()==4", "IP Address \"1.2.3.\" parse error during conversion from string: ParseAddr(\"1.2.3.\"): IPv4 field must have at least one digit (at \".\")"),
+    ("string", "\"1.2.3.a\"", "ip(self).family()==4", "IP Address \"1.2.3.a\" parse error during conversion from string: ParseAddr(\"1.2.3.a\"): unexpected character (at \"a\")"),
+    ("string", "\"12345::\"", "ip(self).family()==4", "IP Address \"12345::\" parse error during conversion from string: ParseAddr(\"12345::\"): each group must have 4 or less digits (at \"12345::\")"),
+    ("string", "\"1:2:3:4:5:6:7:8:9\"", "ip(self).family()==4", "IP Address \"1:2:3:4:5:6:7:8:9\" parse error during conversion from string: ParseAddr(\"1:2:3:4:5:6:7:8:9\"): trailing garbage after address (at \"9\")"),
+    ("string", "\"::1%\"", "ip(self).family()==4", "IP Address \"::1%\" parse error during conversion from string: ParseAddr(\"::1%\"): zone must be a non-empty string"),
+    ("string", "\"1:2:3:4:5:6:7:\"", "ip(self).family()==4", "IP Address \"1:2:3:4:5:6:7:\" parse error during conversion from string: ParseAddr(\"1:2:3:4:5:6:7:\"): colon must be followed by more characters (at \":\")"),
+    ("string", "\"::g\"", "ip(self).family()==4", "IP Address \"::g\" parse error during conversion from string: ParseAddr(\"::g\"): each colon-separated field must have at least one digit (at \"g\")"),
+    ("string", "\":1\"", "ip(self).family()==4", "IP Address \":1\" parse error during conversion from string: ParseAddr(\":1\"): each colon-separated field must have at least one digit (at \":1\")"),
+    ("string", "\"a\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"a\"): no '/'"),
+    ("string", "\"a/1\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"a/1\"): ParseAddr(\"a\"): unable to parse IP"),
+    ("string", "\"1.2.3.4/33\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/33\"): prefix length out of range"),
+    ("string", "\"1.2.3.4/a\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/a\"): bad bits after slash: \"a\""),
+    ("string", "\"1.2.3.4/\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/\"): bad bits after slash: \"\""),
+    ("string", "\"1.2.3.4/01\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/01\"): bad bits after slash: \"01\""),
+    ("string", "\"::ffff:1.2.3.4/96\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: IPv4-mapped IPv6 address \"::ffff:1.2.3.4/96\" is not allowed"),
+    ("string", "\"::1%a/96\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"::1%a/96\"): IPv6 zones cannot be present in a prefix"),
+    ("string", "\"::1/129\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"::1/129\"): prefix length out of range"),
+    ("string", "\"1.2.3.4/-1\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/-1\"): bad bits after slash: \"-1\""),
+    ("string", "\"1.2.3.4/1234\"", "cidr(self).prefixLength()==4", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/1234\"): prefix length out of range"),
+    ("string", "\"a\"", "cidr('1.2.3.0/24').containsIP(self)", "'no such overload'"),
+    ("string", "\"a\"", "cidr('1.2.3.0/24').containsCIDR(self)", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"a\"): no '/'"),
+    ("string", "\"a\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"a\": invalid URI for request"),
+    ("string", "\"\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"\": empty url"),
+    ("string", "\":a\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \":a\": missing protocol scheme"),
+    ("string", "\"/%zz\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"/%zz\": invalid URL escape \"%zz\""),
+    ("string", "\"http://a:b/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://a:b/\": invalid port \":b\" after host"),
+    ("string", "\"http://[::1\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://[::1\": missing ']' in host"),
+    ("string", "\"http://a b/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://a b/\": invalid character \" \" in host name"),
+    ("string", "\"1http://a\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"1http://a\": invalid URI for request"),
+    ("string", "\"http://a\u{7f}/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://a\\x7f/\": net/url: invalid control character in URL"),
+    ("string", "\"http://u ser@a/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://u ser@a/\": net/url: invalid userinfo"),
+    ("string", "\"a:b\"", "url(self).getHost()=='a'", "fails"),
+    ("string", "\"http://a%zz/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://a%zz/\": invalid URL escape \"%zz\""),
+    ("string", "\"http://[::1]x/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://[::1]x/\": invalid port \"x\" after host"),
+    ("string", "\"http://a%41/\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"http://a%41/\": invalid URL escape \"%41\""),
+    ("string", "\"a/b:c\"", "url(self).getHost()=='a'", "URL parse error during conversion from string: parse \"a/b:c\": invalid URI for request"),
+    ("string", "\"http://a\"", "url(self).getHost()=='b'", "fails"),
+    ("string", "\"a\"", "semver(self).major()==1", "No Major.Minor.Patch elements found"),
+    ("string", "\"1\"", "semver(self).major()==1", "No Major.Minor.Patch elements found"),
+    ("string", "\"1.2\"", "semver(self).major()==1", "No Major.Minor.Patch elements found"),
+    ("string", "\"\"", "semver(self).major()==1", "Version string empty"),
+    ("string", "\"a.b.c\"", "semver(self).major()==1", "Invalid character(s) found in major number \"a\""),
+    ("string", "\"1.b.c\"", "semver(self).major()==1", "Invalid character(s) found in minor number \"b\""),
+    ("string", "\"1.2.c\"", "semver(self).major()==1", "Invalid character(s) found in patch number \"c\""),
+    ("string", "\"01.2.3\"", "semver(self).major()==1", "Major number must not contain leading zeroes \"01\""),
+    ("string", "\"1.02.3\"", "semver(self).major()==1", "Minor number must not contain leading zeroes \"02\""),
+    ("string", "\"1.2.03\"", "semver(self).major()==1", "Patch number must not contain leading zeroes \"03\""),
+    ("string", "\"1.2.3-\"", "semver(self).major()==1", "Prerelease is empty"),
+    ("string", "\"1.2.3+\"", "semver(self).major()==1", "Build meta data is empty"),
+    ("string", "\"1.2.3-01\"", "semver(self).major()==1", "Numeric PreRelease version must not contain leading zeroes \"01\""),
+    ("string", "\"1.2.3-a_b\"", "semver(self).major()==1", "Invalid character(s) found in prerelease \"a_b\""),
+    ("string", "\"1.2.3+a_b\"", "semver(self).major()==1", "Invalid character(s) found in build meta data \"a_b\""),
+    ("string", "\"v1.2.3\"", "semver(self).major()==1", "Invalid character(s) found in major number \"v1\""),
+    ("string", "\"v1\"", "semver(self,true).major()==2", "fails"),
+    ("string", "\"v1-a\"", "semver(self,true).major()==2", "short version cannot contain PreRelease/Build meta data"),
+    ("string", "\"x\"", "semver(self,true).major()==2", "Invalid character(s) found in major number \"x\""),
+    ("string", "\"1.2.3.4\"", "semver(self).major()==2", "Invalid character(s) found in patch number \"3.4\""),
+    ("string", "\"1.2.99999999999999999999\"", "semver(self).major()==2", "strconv.ParseUint: parsing \"99999999999999999999\": value out of range"),
+    ("string", "\"1.2.3-a..b\"", "semver(self).major()==2", "Prerelease is empty"),
+    ("string", "\"a\"", "self.charAt(2)=='a'", "index out of range: 2"),
+    ("string", "\"a\"", "self.charAt(-1)=='a'", "index out of range: -1"),
+    ("string", "\"a\"", "self.charAt(1)=='a'", "fails"),
+    ("string", "\"abcd\"", "self.substring(3,1)=='a'", "invalid substring range. start: 3, end: 1"),
+    ("string", "\"abc\"", "self.substring(4)=='a'", "index out of range: 4"),
+    ("string", "\"abc\"", "self.substring(-1)=='a'", "index out of range: -1"),
+    ("string", "\"abc\"", "self.substring(0,5)=='a'", "index out of range: 5"),
+    ("string", "\"abc\"", "self.substring(-1,1)=='a'", "index out of range: -1"),
+    ("string", "\"abc\"", "self.substring(4,5)=='a'", "index out of range: 4"),
+    ("string", "\"abc\"", "self.indexOf('a',5)==0", "fails"),
+    ("string", "\"abc\"", "self.indexOf('a',-1)==0", "index out of range: -1"),
+    ("string", "\"abc\"", "self.lastIndexOf('a',5)==0", "fails"),
+    ("string", "\"abc\"", "self.lastIndexOf('a',-1)==0", "index out of range: -1"),
+    ("string", "\"abc\"", "self.indexOf('',5)==0", "fails"),
+    ("string", "\"(a\"", "'a'.matches(self)", "error parsing regexp: missing closing ): `(a`"),
+    ("string", "\"[a\"", "'a'.matches(self)", "error parsing regexp: missing closing ]: `[a`"),
+    ("string", "\"*\"", "'a'.matches(self)", "error parsing regexp: missing argument to repetition operator: `*`"),
+    ("string", "\"a**\"", "'a'.matches(self)", "error parsing regexp: invalid nested repetition operator: `**`"),
+    ("string", "\"a\\\\\"", "'a'.matches(self)", "error parsing regexp: trailing backslash at end of expression: ``"),
+    ("string", "\"a)\"", "'a'.matches(self)", "error parsing regexp: unexpected ): `a)`"),
+    ("string", "\"(?<n>\"", "'a'.matches(self)", "error parsing regexp: missing closing ): `(?<n>`"),
+    ("string", "\"\\\\q\"", "'a'.matches(self)", "error parsing regexp: invalid escape sequence: `\\q`"),
+    ("string", "\"[b-a]\"", "'a'.matches(self)", "error parsing regexp: invalid character class range: `b-a`"),
+    ("string", "\"a{2,1}\"", "'a'.matches(self)", "error parsing regexp: invalid repeat count: `{2,1}`"),
+    ("string", "\"a{1001}\"", "'a'.matches(self)", "error parsing regexp: invalid repeat count: `{1001}`"),
+    ("string", "\"(?=a)\"", "'a'.matches(self)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
+    ("string", "\"\\\\p{X}\"", "'a'.matches(self)", "error parsing regexp: invalid character class range: `\\p{X}`"),
+    ("string", "\"[[:x:]]\"", "'a'.matches(self)", "error parsing regexp: invalid character class range: `[:x:]`"),
+    ("string", "\"(?P<n>a)(?P<n>b)\"", "'a'.matches(self)", "fails"),
+    ("string", "\"(?z)\"", "'a'.matches(self)", "error parsing regexp: invalid or unsupported Perl syntax: `(?z`"),
+    ("string", "\"(a\"", "'a'.find(self)=='a'", "Illegal regex: error parsing regexp: missing closing ): `(a`"),
+    ("string", "\"(a\"", "'a'.findAll(self)==['a']", "Illegal regex: error parsing regexp: missing closing ): `(a`"),
+    ("string", "\"a\"", "'a'.find(self)=='b'", "fails"),
+    ("string", "\"+\"", "'a'.matches(self)", "error parsing regexp: missing argument to repetition operator: `+`"),
+    ("string", "\"(?P<1n\"", "'a'.matches(self)", "error parsing regexp: invalid named capture: `(?P<1n`"),
+    ("string", "\"a++\"", "'a'.matches(self)", "error parsing regexp: invalid nested repetition operator: `++`"),
+    ("string", "\"a{2}{3}\"", "'a'.matches(self)", "error parsing regexp: invalid nested repetition operator: `{2}{3}`"),
+    ("string", "\"((a{100}){100}){100}\"", "'a'.matches(self)", "error parsing regexp: invalid repeat count: `{100}`"),
+    ("string", "\"\\\\pX\"", "'a'.matches(self)", "error parsing regexp: invalid character class range: `\\pX`"),
+    ("string", "\"|*\"", "'a'.matches(self)", "error parsing regexp: missing argument to repetition operator: `*`"),
+    ("string", "\"(*)\"", "'a'.matches(self)", "error parsing regexp: missing argument to repetition operator: `*`"),
+    ("string", "\"[\"", "'a'.matches(self)", "error parsing regexp: missing closing ]: `[`"),
+    ("string", "\"(?i\"", "'a'.matches(self)", "error parsing regexp: invalid or unsupported Perl syntax: `(?i`"),
+    ("string", "\"\\\\8\"", "'a'.matches(self)", "error parsing regexp: invalid escape sequence: `\\8`"),
+    ("string", "\"a|*b\"", "'a'.matches(self)", "error parsing regexp: missing argument to repetition operator: `*`"),
+    ("string", "\"\\\\x{110000}\"", "'a'.matches(self)", "error parsing regexp: invalid escape sequence: `\\x{110000`"),
+    ("string", "\"\\\\xz\"", "'a'.matches(self)", "error parsing regexp: invalid escape sequence: `\\xz`"),
+    ("string", "\"[a-\\\\d]\"", "'a'.matches(self)", "error parsing regexp: invalid escape sequence: `\\d`"),
+    ("either", "\"a\"", "1/(self=='a'?0:1)==1", "division by zero"),
+    ("either", "0", "1/int(self)==1", "division by zero"),
+    ("either", "\"a\"", "self > 0", "'no such overload'"),
+    ("either", "\"a\"", "self + 1 > 0", "'no such overload'"),
+    ("either", "\"a\"", "type(self)==int", "fails"),
+    ("either", "\"a\"", "self.matches('b')", "fails"),
+    ("either", "1", "self.matches('b')", "'no such overload'"),
+    ("either", "1", "size(self)==1", "'no such overload: size'"),
+    ("either", "\"a\"", "!self", "'no such overload'"),
+    ("either", "\"a\"", "-self==1", "'no such overload'"),
+    ("either", "\"a\"", "self?true:false", "'no such overload'"),
+    ("either", "\"a\"", "self && true", "'no such overload'"),
+    ("either", "\"a\"", "has(self.b)", "fails"),
+    ("either", "\"a\"", "1 in self", "'no such overload'"),
+    ("either", "\"a\"", "int(self)==1", "type conversion error from 'string' to 'int'"),
+    ("either", "\"a\"", "[self].sum()==1", "'no such overload: sum(list)'"),
+    ("either", "1", "self.startsWith('a')", "'no such overload'"),
+    ("either", "\"a\"", "{1:2}[self]==1", "no such key: a"),
+    ("either", "\"a\"", "quantity('1').isLessThan(self)", "'no such overload: isLessThan(kubernetes.Quantity, string)'"),
+    ("either", "\"a\"", "'x'.contains(self) || self == 1", "fails"),
+    ("either", "1", "'x'.contains(self)", "'no such overload'"),
+    ("either", "\"x\"", "false", "fails"),
+    ("number", "1", "1/int(self-1.0)==1", "division by zero"),
+    ("string", "\"a\"", "optional.none().value()==1", "optional.none() dereference"),
+    ("string", "\"a\"", "optional.none().value().b==1", "optional.none() dereference"),
+    ("integers", "[]", "self.min()==1", "min called on empty list"),
+    ("integers", "[]", "self.max()==1", "max called on empty list"),
+    ("string", "\"%d\"", "self.format(['a'])=='a'", "error during formatting: decimal clause can only be used on integers, was given string"),
+    ("string", "\"%d\"", "self.format([])=='a'", "index 0 out of range"),
+    ("string", "\"%q\"", "self.format([1])=='a'", "could not parse formatting clause: unrecognized formatting clause \"q\""),
+    ("string", "\"%x\"", "self.format([1.5])=='a'", "error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given double"),
+    ("string", "\"%f\"", "self.format(['a'])=='a'", "error during formatting: fixed-point clause can only be used on doubles, was given string"),
+    ("string", "\"%.f\"", "self.format(['a'])=='a'", "could not parse formatting clause: error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing \"\": invalid syntax"),
+    ("string", "\"%b\"", "self.format(['a'])=='a'", "error during formatting: only integers and bools can be formatted as binary, was given string"),
+    ("string", "\"%o\"", "self.format(['a'])=='a'", "error during formatting: octal clause can only be used on integers, was given string"),
+    ("string", "\"%e\"", "self.format(['a'])=='a'", "error during formatting: scientific clause can only be used on doubles, was given string"),
+    ("strings", "[\"a\"]", "self.map(x,int(x))==[1]", "type conversion error from 'string' to 'int'"),
+    ("strings", "[\"a\"]", "self.all(x,int(x)>0)", "type conversion error from 'string' to 'int'"),
+    ("strings", "[\"a\"]", "self.exists(x,int(x)>0)", "type conversion error from 'string' to 'int'"),
+    ("strings", "[\"a\"]", "self.exists_one(x,int(x)>0)", "type conversion error from 'string' to 'int'"),
+    ("strings", "[\"a\"]", "self.filter(x,int(x)>0)==[]", "type conversion error from 'string' to 'int'"),
+    ("string", "\"America/Foo\"", "timestamp(0).getHours(self)==1", "unknown time zone America/Foo"),
+    ("string", "\"a:b\"", "timestamp(0).getHours(self)==1", "strconv.Atoi: parsing \"a\": invalid syntax"),
+    ("string", "\"25:00\"", "timestamp(0).getHours(self)==1", "holds"),
+    ("string", "\"\"", "timestamp(0).getHours(self)==1", "fails"),
+    ("integer", "9223372036854775807", "timestamp(self)==timestamp(0)", "timestamp overflow"),
+    ("string", "\"9999-12-31T23:59:59Z\"", "timestamp(self)+duration('1s')==timestamp(0)", "timestamp overflow"),
+    ("string", "\"10000-12-31T23:59:59Z\"", "timestamp(self)==timestamp(0)", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+    ("string", "\"0000-12-31T23:59:59Z\"", "timestamp(self)==timestamp(0)", "timestamp overflow"),
+    ("string", "\"9999999999h\"", "duration(self)==duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("string", "\"YQ==\"", "string(bytes(self))=='b'", "fails"),
+    ("either", "\"a\"", "duration(self)==duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("either", "1", "bool(self)", "'no such overload: bool(int)'"),
+    ("either", "1", "bytes(self)==b'a'", "'no such overload: bytes(int)'"),
+    ("either", "1", "timestamp(self)==timestamp(0)", "fails"),
+    ("either", "\"a\"", "uint(self)==1u", "type conversion error from 'string' to 'uint'"),
+    ("either", "1", "double(self)==2.0", "fails"),
+    ("either", "1", "string(self)=='2'", "fails"),
+    ("either", "1", "quantity(self).isInteger()", "'no such overload: quantity(int)'"),
+    ("either", "1", "url(self).getHost()=='a'", "'no such overload: url(int)'"),
+    ("either", "1", "ip(self).family()==4", "'no such overload: ip(int)'"),
+    ("either", "1", "semver(self).major()==1", "'no such overload: semver(int)'"),
+    ("either", "1", "isURL(self)", "'no such overload: isURL(int)'"),
+    ("either", "\"a\"", "self.size()==2", "fails"),
+    ("either", "1", "self.size()==2", "'no such overload: size'"),
+    ("either", "1", "self.charAt(0)=='a'", "'no such overload: charAt(int, int)'"),
+    ("either", "1", "self.lowerAscii()=='a'", "'no such overload: lowerAscii(int)'"),
+    ("either", "1", "self.split('a')==[]", "'no such overload: split(int, string)'"),
+    ("string", "\"1d\"", "duration(self)==duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("string", "\"\"", "duration(self)==duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("string", "\"2020-01-01\"", "timestamp(self)==timestamp(0)", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+    ("string", "\"+1\"", "uint(self)==2u", "type conversion error from 'string' to 'uint'"),
+    ("string", "\"1e400\"", "double(self)==1.0", "type conversion error from 'string' to 'double'"),
+    ("string", "\"0x10\"", "double(self)==1.0", "type conversion error from 'string' to 'double'"),
+    ("string", "\"Inf\"", "double(self)==1.0", "fails"),
+    ("string", "\"\"", "int(self)==1", "type conversion error from 'string' to 'int'"),
+    ("string", "\" 1\"", "int(self)==1", "type conversion error from 'string' to 'int'"),
+    ("string", "\"1_0\"", "int(self)==1", "type conversion error from 'string' to 'int'"),
+    ("string", "\"+1\"", "int(self)==2", "fails"),
+    ("either", "1", "self < 'a'", "'no such overload'"),
+    ("either", "1", "self in [2]", "fails"),
+    ("either", "1", "self || false", "'no such overload'"),
+    ("either", "1", "false || self", "'no such overload'"),
+    ("either", "1", "!(self && true)", "'no such overload'"),
+    ("either", "\"a\"", "self / 2 == 1", "'no such overload'"),
+    ("either", "\"a\"", "self % 2 == 1", "'no such overload'"),
+    ("either", "\"a\"", "self * 2 == 1", "'no such overload'"),
+    ("either", "1", "self.getHours()==1", "'no such overload: getHours(int)'"),
+    ("integer", "9223372036854775807", "duration(self)+duration('1s')==duration('1s')", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+    ("integer", "9223372036854775807", "int(duration(self))==0", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+    ("integer", "-9223372036854775808", "duration(self)-duration('1s')==duration('1s')", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+    ("integer", "253402300799", "timestamp(self)+duration('1s')==timestamp(0)", "timestamp overflow"),
+    ("integer", "253402300800", "timestamp(self)==timestamp(0)", "timestamp overflow"),
+    ("integer", "5", "[1,2,3].slice(0,self)==[]", "cannot slice(0, 5), list is length 3"),
+    ("integer", "-1", "[1,2,3].slice(self,1)==[]", "cannot slice(-1, 1), negative indexes not supported"),
+    ("integer", "5", "[1,2,3].slice(self,1)==[]", "cannot slice(5, 1), start index must be less than or equal to end index"),
+    ("integer", "-1", "'abc'.replace('b','c',self)==''", "fails"),
+    ("integer", "5", "duration(self)==duration('1s')", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+    ("string", "\"1\"", "quantity(self).add(quantity('9e18')).asInteger()==1", "fails"),
+    ("integer", "9223372036854775807", "quantity('1').add(self).asInteger()==1", "cannot convert value to integer"),
+    ("string", "\"1ei\"", "quantity(self).isInteger()", "unable to parse quantity's suffix"),
+    ("string", "\"1e1e1\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"1k1\"", "quantity(self).isInteger()", "unable to parse quantity's suffix"),
+    ("string", "\".\"", "quantity(self).isInteger()", "holds"),
+    ("string", "\"+\"", "quantity(self).isInteger()", "holds"),
+    ("string", "\"1.\"", "quantity(self).isInteger()", "holds"),
+    ("string", "\"1E\"", "quantity(self).isInteger()", "holds"),
+    ("string", "\"1KI\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\" 1\"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"1 \"", "quantity(self).isInteger()", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+    ("string", "\"ab\"", "cidr('1.2.3.0/24').containsIP(ip(self))", "IP Address \"ab\" parse error during conversion from string: ParseAddr(\"ab\"): unable to parse IP"),
+    ("string", "\"::1/1\"", "ip(self).family()==1", "IP Address \"::1/1\" parse error during conversion from string: ParseAddr(\"::1/1\"): unexpected character, want colon (at \"/1\")"),
+    ("string", "\"1.2.3.4/24/3\"", "cidr(self).prefixLength()==1", "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix(\"1.2.3.4/24/3\"): ParseAddr(\"1.2.3.4/24\"): unexpected character (at \"/24\")"),
+    ("string", "\"a\\\"b\"", "ip(self).family()==1", "IP Address \"a\\\"b\" parse error during conversion from string: ParseAddr(\"a\\\"b\"): unable to parse IP"),
+    ("string", "\"é\\n\"", "ip(self).family()==1", "IP Address \"é\\n\" parse error during conversion from string: ParseAddr(\"é\\n\"): unable to parse IP"),
+    ("string", "\"a\"", "timestamp(0).getHours(self+':b')==1", "strconv.Atoi: parsing \"a\": invalid syntax"),
+    ("string", "\"1:b\"", "timestamp(0).getHours(self)==1", "strconv.Atoi: parsing \"b\": invalid syntax"),
+    ("string", "\"1:2:3\"", "timestamp(0).getHours(self)==1", "strconv.Atoi: parsing \"2:3\": invalid syntax"),
+    ("string", "\"UTC\"", "timestamp(0).getHours(self)==1", "fails"),
+    ("string", "\"http://a?b\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"*\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"//a\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://[1.2.3.4]/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://[1.2.3.4]/\": invalid IP-literal"),
+    ("string", "\"http://[::x]/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://[::x]/\": invalid host: ParseAddr(\"::x\"): each colon-separated field must have at least one digit (at \"x\")"),
+    ("string", "\"http://a:1:2/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a:1:2/\": invalid port \":1:2\" after host"),
+    ("string", "\"x://a:1:2/\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://a[b/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a[b/\": invalid IP-literal"),
+    ("string", "\"http://a<b/\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://a\\\\b/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a\\\\b/\": invalid character \"\\\\\" in host name"),
+    ("string", "\"http://u%zz@a/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://u%zz@a/\": invalid URL escape \"%zz\""),
+    ("string", "\"/a#b\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://a#b/c\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a#b/c\": invalid character \"#\" in host name"),
+    ("string", "\"http://a/#%zz\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a/#%zz\": invalid URL escape \"%zz\""),
+    ("string", "\"http://é/\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://[::1%25a b]/\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://[::1%25a b]/\": invalid character \" \" in host name"),
+    ("string", "\"http://a/ b\"", "url(self).getHost()=='z'", "fails"),
+    ("string", "\"http://a%\"", "url(self).getHost()=='z'", "URL parse error during conversion from string: parse \"http://a%\": invalid URL escape \"%\""),
+];
+
+fn schema(kind: &str) -> Value {
+    match kind {
+        "either" => json!({"x-kubernetes-int-or-string": true}),
+        "integers" => json!({"type": "array", "items": {"type": "integer"}}),
+        "strings" => json!({"type": "array", "items": {"type": "string"}}),
+        "map" => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        "object" => json!({"type": "object", "properties": {
+            "x": {"type": "string"}, "a-b": {"type": "string"}}}),
+        plain => json!({ "type": plain }),
+    }
+}
+
+/// What is said of a value that breaks a rule.
+fn said(kind: &str, value: &Value, rule: &Value) -> String {
+    let mut schema = schema(kind);
+    schema[FIELD] = json!([rule]);
+    let rules = Rules::parse(&schema).unwrap();
+    let (mut errors, mut budget) = (Errors::new(), Budget::of_object());
+    let path = Path::new("spec");
+    rules.check(&path, value, None, false, &mut budget, &mut errors);
+    let said: Vec<String> = errors.iter().map(FieldError::body).collect();
+    said.join(", ")
+}
+
+#[test]
+fn faults_are_those_of_the_real_library() {
+    let mut wrong = Vec::new();
+    for &(kind, value, rule, fault) in FACTS {
+        let value: Value = serde_json::from_str(value).unwrap();
+        let found = said(kind, &value, &json!({ "rule": rule }));
+        let ty = schema(kind)["type"].as_str().unwrap_or("").to_owned();
+        let expected = match fault {
+            "holds" => String::new(),
+            "fails" if matches!(ty.as_str(), "array" | "object") => {
+                format!("Invalid value: failed rule: {rule}")
+            }
+            "fails" => format!("Invalid value: {}: failed rule: {rule}", printed(&value)),
+            fault if fault.starts_with('\'') => format!(
+                "Invalid value: {ty:?}: {fault}: call arguments did not match a supported \
+                 operator, function or macro signature for rule: {rule}"
+            ),
+            fault => format!("Invalid value: {ty:?}: {fault} evaluating rule: {rule}"),
+        };
+        if found != expected {
+            wrong.push(format!("{value} {rule}:\n  {found}\n  {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_message_takes_the_place_of_the_rule() {
+    let rule = json!({"rule": "int(self) > 0", "message": " hello "});
+    assert_eq!(
+        said("string", &json!("a"), &rule),
+        "Invalid value: \"string\": type conversion error from 'string' to 'int' evaluating \
+         rule: hello"
+    );
+}
+
+#[test]
+fn reasons_say_what_is_shown() {
+    let check = |kind: &str, value: Value, reason: &str, expected: &str| {
+        let rule = json!({"rule": "false", "reason": reason, "message": "msg here"});
+        assert_eq!(said(kind, &value, &rule), expected);
+    };
+    let duplicate = "FieldValueDuplicate";
+    check("string", json!("x"), duplicate, "Duplicate value: \"x\"");
+    check("integer", json!(1), duplicate, "Duplicate value: 1");
+    check("either", json!("x"), duplicate, "Duplicate value: \"x\"");
+    check("integers", json!([1]), duplicate, "Duplicate value");
+    check(
+        "string",
+        json!("x"),
+        "FieldValueForbidden",
+        "Forbidden: msg here",
+    );
+    check(
+        "string",
+        json!("x"),
+        "FieldValueRequired",
+        "Required value: msg here",
+    );
+}
