@@ -36,6 +36,17 @@ impl Rights {
         }
     }
 
+    /// Begins with what `policy` knows, and shares it until something changes. Says whether
+    /// it did: not where there are roles or bindings already.
+    pub(crate) fn begin(&self, policy: &Policy) -> bool {
+        let mut own = self.policy.write();
+        if own.is_empty() {
+            own.clone_from(policy);
+            return true;
+        }
+        false
+    }
+
     /// Takes in a write to a role or binding; others mean nothing here.
     pub(crate) fn committed(&self, resource: &Resource, object: &Object, removed: bool) {
         if resource.group != GROUP {

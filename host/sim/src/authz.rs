@@ -13,7 +13,7 @@ mod rbac;
 mod review;
 mod rule;
 
-pub use aggregation::aggregate;
+pub use aggregation::{aggregate, gathered};
 pub use escalation::{BindingRefused, check_binding, check_role};
 pub use policy::{Binding, Policy, RoleRef, RoleStore, Subject};
 pub use rbac::{Access, Attributes, authorize, authorize_path, path_refusal, permit, rules_for};

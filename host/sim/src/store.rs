@@ -5,6 +5,7 @@
 //! continue at an older version, and for exact reads. The history is bounded;
 //! a version older than it is [`Compacted`].
 
+mod form;
 mod object;
 mod restore;
 mod table;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::state::{Entry, Journal, Unkept};
 
+pub(crate) use form::Form;
 pub(crate) use object::Object;
 pub(crate) use restore::Image;
 use table::Table;
@@ -221,9 +223,23 @@ impl Store {
         key: &str,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
-        self.write(table, key, |present| match present {
+        self.write(table, key, |present, version| match present {
             Some(_) => Err(Refused::Exists),
-            None => Ok(Some(value)),
+            None => Ok(Some(Object::new(key, version, value))),
+        })
+    }
+
+    /// Stores the new object that a form makes.
+    pub(crate) fn create_from(
+        &self,
+        table: &TableName,
+        form: &Form,
+        uid: &str,
+        created: &str,
+    ) -> Result<Arc<Object>, Refused> {
+        self.write(table, form.key(), |present, version| match present {
+            Some(_) => Err(Refused::Exists),
+            None => Ok(Some(form.filled_in(version, uid, created))),
         })
     }
 
@@ -235,10 +251,10 @@ impl Store {
         expected: u64,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
-        self.write(table, key, |present| match present {
+        self.write(table, key, |present, version| match present {
             None => Err(Refused::Missing),
             Some(object) if object.version() != expected => Err(Refused::Changed),
-            Some(_) => Ok(Some(value)),
+            Some(_) => Ok(Some(Object::new(key, version, value))),
         })
     }
 
@@ -250,7 +266,7 @@ impl Store {
         key: &str,
         expected: u64,
     ) -> Result<Arc<Object>, Refused> {
-        self.write(table, key, |present| match present {
+        self.write(table, key, |present, _| match present {
             None => Err(Refused::Missing),
             Some(object) if object.version() != expected => Err(Refused::Changed),
             Some(_) => Ok(None),
@@ -280,16 +296,16 @@ impl Store {
         &self,
         table: &TableName,
         key: &str,
-        decide: impl FnOnce(Option<&Object>) -> Result<Option<Value>, Refused>,
+        decide: impl FnOnce(Option<&Object>, u64) -> Result<Option<Object>, Refused>,
     ) -> Result<Arc<Object>, Refused> {
         let mut state = self.state.lock();
         let version = state.version + 1;
         let rows = state.table(table, self.history);
         let present = rows.get(key);
         let journal = self.journal.get();
-        let object = match (decide(present.as_deref())?, present) {
-            (Some(value), _) => {
-                let object = Arc::new(Object::new(key, version, value));
+        let object = match (decide(present.as_deref(), version)?, present) {
+            (Some(object), _) => {
+                let object = Arc::new(object);
                 if let Some(journal) = journal {
                     journal.append(&Entry::Put {
                         version,

@@ -106,6 +106,7 @@ impl Selection {
             "ClusterRole" | "ClusterRoleBinding" | "PriorityClass" => {
                 bootstraps || name.starts_with("system:") || name.starts_with("system-")
             }
+            "Role" | "RoleBinding" => bootstraps,
             "Service" => namespace == "default" && name == "kubernetes",
             _ => false,
         };

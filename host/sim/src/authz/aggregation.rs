@@ -8,9 +8,8 @@ use crate::selector::LabelSelector;
 /// The rules that an aggregated ClusterRole should have, given all ClusterRoles.
 /// None when the role does not aggregate, or has those rules already.
 pub fn aggregate<'a>(role: &Value, all: impl IntoIterator<Item = &'a Value>) -> Option<Vec<Value>> {
-    let selectors: Vec<LabelSelector> = items(role.get("aggregationRule")?, "clusterRoleSelectors")
-        .filter_map(|selector| LabelSelector::from_object(selector).ok())
-        .collect();
+    role.get("aggregationRule")?;
+    let selectors: Vec<LabelSelector> = gathered(role).collect();
     let name = text_at(role, "/metadata/name");
     let mut sources: Vec<&Value> = all
         .into_iter()
@@ -33,6 +32,13 @@ pub fn aggregate<'a>(role: &Value, all: impl IntoIterator<Item = &'a Value>) -> 
     let present: Vec<&Value> = items(role, "rules").collect();
     let same = present.len() == rules.len() && present.iter().zip(&rules).all(|(a, b)| *a == b);
     (!same).then_some(rules)
+}
+
+/// The roles that an aggregated ClusterRole is made of.
+pub fn gathered(role: &Value) -> impl Iterator<Item = LabelSelector> {
+    let rule = role.get("aggregationRule").unwrap_or(&Value::Null);
+    items(rule, "clusterRoleSelectors")
+        .filter_map(|selector| LabelSelector::from_object(selector).ok())
 }
 
 #[cfg(test)]

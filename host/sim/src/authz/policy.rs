@@ -109,8 +109,10 @@ impl Subject {
                 } else {
                     namespace
                 };
-                Identity::parse_service_account(&user.name)
-                    .is_some_and(|(ns, account)| ns == namespace && account == name)
+                // Most are somebody else, which the length tells.
+                user.name.len() == "system:serviceaccount::".len() + namespace.len() + name.len()
+                    && Identity::parse_service_account(&user.name)
+                        .is_some_and(|(ns, account)| ns == namespace && account == name)
             }
             Subject::Unknown => false,
         }
@@ -152,6 +154,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether there are no roles and no bindings.
+    pub fn is_empty(&self) -> bool {
+        self.roles.is_empty() && self.bindings.is_empty()
+    }
+
     /// Takes in a new or changed Role, ClusterRole or binding. Objects of other
     /// kinds are ignored.
     pub fn put(&mut self, kind: &str, object: &Value) {

@@ -8,9 +8,10 @@ use super::writer;
 use crate::authz;
 use crate::rest::write::{Proposal, Writer};
 use crate::rest::{manage, meta};
+use crate::selector::LabelSelector;
 use crate::server::Shared;
 use crate::status::ApiError;
-use crate::store::Range;
+use crate::store::{Object, Range};
 
 /// The table of ClusterRoles.
 pub(super) const TABLE: &str = "clusterroles.rbac.authorization.k8s.io";
@@ -25,8 +26,26 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
     };
     let page = shared.store.list(TABLE, &Range::default(), None);
     let objects = page.map(|page| page.objects).unwrap_or_default();
-    let roles: Vec<Value> = objects.iter().map(|object| object.value()).collect();
-    for (role, value) in objects.iter().zip(&roles) {
+    // Most neither gather rules nor are gathered, which is known without reading them.
+    let gathering: Vec<(&Arc<Object>, Value)> = objects
+        .iter()
+        .filter(|object| object.mentions("aggregationRule"))
+        .map(|object| (object, object.value()))
+        .collect();
+    let selectors: Vec<LabelSelector> = gathering
+        .iter()
+        .flat_map(|(_, role)| authz::gathered(role))
+        .collect();
+    let roles: Vec<Value> = objects
+        .iter()
+        .filter(|role| {
+            selectors
+                .iter()
+                .any(|one| one.selects(|key| role.label(key)))
+        })
+        .map(|object| object.value())
+        .collect();
+    for (role, value) in &gathering {
         let Some(rules) = authz::aggregate(value, &roles) else {
             continue;
         };

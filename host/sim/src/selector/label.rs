@@ -136,8 +136,12 @@ impl LabelSelector {
 
     /// Whether an object with these `metadata.labels` is selected.
     pub fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
-        let get = |key: &str| labels?.get(key)?.as_str();
-        self.requirements.iter().all(|r| r.holds(get(&r.key)))
+        self.selects(|key| labels?.get(key)?.as_str())
+    }
+
+    /// Whether an object is selected of which `label` says the value of a label.
+    pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|r| r.holds(label(&r.key)))
     }
 
     /// Whether the object is selected.

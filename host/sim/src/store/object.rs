@@ -99,6 +99,21 @@ impl Object {
         self.written.is_some()
     }
 
+    /// An object that differs from this one in its version, its uid and its JSON.
+    pub(super) fn made(&self, version: u64, uid: &str, json: Bytes) -> Self {
+        Object {
+            version,
+            uid: uid.into(),
+            json,
+            key: self.key.clone(),
+            api_version: self.api_version.clone(),
+            labels: self.labels.clone(),
+            owners: self.owners.clone(),
+            written: None,
+            terminating: self.terminating,
+        }
+    }
+
     /// The same content, stamped with another version.
     pub(crate) fn restamped(&self, version: u64) -> Self {
         Object::new(&self.key, version, self.value())
@@ -145,6 +160,11 @@ impl Object {
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
         self.labels.get(at).map(|(_, value)| &**value)
+    }
+
+    /// Whether a text is somewhere in its JSON: of what is not, there is no field either.
+    pub(crate) fn mentions(&self, text: &str) -> bool {
+        std::str::from_utf8(&self.json).is_ok_and(|json| json.contains(text))
     }
 
     /// How many bytes of JSON it is.

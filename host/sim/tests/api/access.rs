@@ -45,6 +45,57 @@ fn message(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 #[tokio::test]
+async fn a_new_server_has_granted_what_is_usual() {
+    let (server, http) = admin();
+    let code = async |user: &str, path: &str| {
+        let client = Http(server.client_as(user, [""; 0]));
+        client.get(path).await.0
+    };
+    let scheduler = "system:kube-scheduler";
+    assert_eq!(code(scheduler, "/api/v1/pods").await, 200);
+    assert_eq!(code(scheduler, "/api/v1/secrets").await, 403);
+    let shared = "configmaps/extension-apiserver-authentication";
+    let path = |namespace: &str| format!("/api/v1/namespaces/{namespace}/{shared}");
+    assert_eq!(code(scheduler, &path("kube-system")).await, 404);
+    assert_eq!(code(scheduler, &path("default")).await, 403);
+    let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
+    assert_eq!(code(collector, "/api/v1/secrets").await, 200);
+    let elsewhere = "system:serviceaccount:default:generic-garbage-collector";
+    assert_eq!(code(elsewhere, "/api/v1/secrets").await, 403);
+
+    let path = format!("{RBAC}/namespaces/default/rolebindings");
+    let binding = json!({
+        "metadata": {"name": "edits"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": "ann"}],
+    });
+    assert_eq!(http.post(&path, binding).await.0, 201);
+    let ann = Http(server.client_as("ann", [""; 0]));
+    for (group, resource, verb, allowed) in [
+        ("discovery.k8s.io", "endpointslices", "list", true),
+        ("discovery.k8s.io", "endpointslices", "create", false),
+        ("events.k8s.io", "events", "create", true),
+        ("apps", "deployments/status", "get", true),
+        ("apps", "controllerrevisions", "get", true),
+        ("apps", "controllerrevisions", "update", false),
+        ("", "endpoints", "update", false),
+        ("", "pods/exec", "get", true),
+        ("", "pods/eviction", "create", true),
+        ("", "pods/eviction", "get", false),
+    ] {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let review = json!({"spec": {"resourceAttributes": {
+            "namespace": "default", "verb": verb, "group": group,
+            "resource": resource, "subresource": subresource,
+        }}});
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let (_, answer) = ann.post(path, review).await;
+        let found = &answer["status"]["allowed"];
+        assert_eq!(*found, allowed, "{verb} {group} {resource} {subresource}");
+    }
+}
+
+#[tokio::test]
 async fn roles_grant_what_they_say_and_no_more() {
     let (server, http) = admin();
     let bot = Http(server.client_as(BOT, [""; 0]));

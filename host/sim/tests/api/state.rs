@@ -247,12 +247,23 @@ async fn tokens_certificate_and_port_stay() {
 async fn what_is_always_there_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let (server, client) = open(folder.path());
-    let path = format!("{ROLES}/view");
-    assert_eq!(client.delete(&path).await.0, 200);
-    assert_eq!(client.get(&path).await.0, 404);
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let paths = [
+        format!("{ROLES}/view"),
+        format!("{group}/clusterrolebindings/system:kube-scheduler"),
+        format!("{group}/namespaces/kube-system/roles/extension-apiserver-authentication-reader"),
+    ];
+    for path in &paths {
+        assert_eq!(client.delete(path).await.0, 200);
+        assert_eq!(client.get(path).await.0, 404);
+    }
     close(server, client).await;
-    let (_server, client) = open(folder.path());
-    assert_eq!(client.get(&path).await.0, 200);
+    let (server, client) = open(folder.path());
+    for path in &paths {
+        assert_eq!(client.get(path).await.0, 200);
+    }
+    let scheduler = Http(server.client_as("system:kube-scheduler", [""; 0]));
+    assert_eq!(scheduler.get("/api/v1/nodes").await.0, 200);
 }
 
 #[tokio::test]

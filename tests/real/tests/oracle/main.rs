@@ -1,5 +1,5 @@
 //! `reeve-ssa` against the Go libraries that a server uses, and its table of
-//! built-in types, and that of `reeve-sim`, against a live server.
+//! built-in types, and those of `reeve-sim` of types and roles, against a live server.
 //!
 //! The comparison makes requests at random: applies, forced applies, updates and
 //! edits of several managers, at several versions, to objects and to their status.
@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `REEVE_ORACLE_REQUESTS` | how many requests each of the two comparisons makes |
 //! | `REEVE_ORACLE_SEED` | the seed of another run, to repeat it |
-//! | `REEVE_UPDATE_TABLE` | write the table instead of comparing it |
+//! | `REEVE_UPDATE_TABLE` | write the tables instead of comparing them |
 
 mod comparison;
 mod documents;
@@ -18,17 +18,19 @@ mod kinds;
 mod oracle;
 mod random;
 mod reduce;
+mod roles;
 mod table;
 mod types;
 
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
+use reeve_real::ControlPlane;
 use reeve_real::parts::SSA;
 use reeve_ssa::builtin;
 
@@ -83,11 +85,30 @@ fn the_table_of_built_in_types_is_that_of_the_server() -> Result<()> {
     let versions: BTreeSet<&str> = builtin::kinds().map(|(version, _)| version).collect();
     let components = kinds::components(documents::folder()?)?;
     let rendered = table::render(&components, &shapes, &versions)?;
-    let path = table_path();
-    if env::var_os("REEVE_UPDATE_TABLE").is_some() {
-        return fs::write(&path, rendered).context("cannot write the table");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/ssa/src/builtin/table.txt");
+    is_table(&path, &rendered).map(drop)
+}
+
+#[test]
+fn a_new_cluster_has_the_roles_of_the_server() -> Result<()> {
+    let server = ControlPlane::start()?;
+    let rendered = roles::render(&server)?;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/sim/src/bootstrap/roles.txt");
+    if is_table(&path, &rendered)? {
+        let compared = roles::compare(&server)?;
+        ensure!(compared > 100, "only {compared} objects were compared");
     }
-    let checked_in = fs::read_to_string(&path)?;
+    Ok(())
+}
+
+/// Refuses a table that is not the one that was rendered, or writes it: then it says
+/// that this is not what was compiled.
+fn is_table(path: &Path, rendered: &str) -> Result<bool> {
+    if env::var_os("REEVE_UPDATE_TABLE").is_some() {
+        fs::write(path, rendered).context("cannot write the table")?;
+        return Ok(false);
+    }
+    let checked_in = fs::read_to_string(path)?;
     let differs = rendered
         .lines()
         .zip(checked_in.lines())
@@ -98,11 +119,7 @@ fn the_table_of_built_in_types_is_that_of_the_server() -> Result<()> {
          write it with REEVE_UPDATE_TABLE=1 and see what changes",
         path.display()
     );
-    Ok(())
-}
-
-fn table_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/ssa/src/builtin/table.txt")
+    Ok(true)
 }
 
 fn requests() -> Result<usize> {
