@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::graph::{Graph, Node};
 use super::{delete, writer};
@@ -341,26 +341,17 @@ pub(super) fn hold(
     key: &str,
     finalizer: &str,
 ) -> Result<(), ApiError> {
-    let written = writer(shared, resource).update(key, |live| {
-        let mut object = live.clone();
-        let metadata = meta::of_mut(&mut object);
-        metadata.remove("resourceVersion");
-        if metadata.get("deletionTimestamp").is_none() && !has_finalizer(live, finalizer) {
-            let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-            if let Value::Array(finalizers) = finalizers {
-                finalizers.push(json!(finalizer));
-            }
+    change_metadata(shared, resource, key, |metadata| {
+        if metadata.contains_key("deletionTimestamp") {
+            return;
         }
-        Ok(Proposal {
-            object,
-            owned: false,
-            ..Proposal::default()
-        })
-    });
-    match written {
-        Err(error) if error.code() != 404 => Err(error),
-        _ => Ok(()),
-    }
+        let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+        if let Value::Array(finalizers) = finalizers
+            && finalizers.iter().all(|present| present != finalizer)
+        {
+            finalizers.push(json!(finalizer));
+        }
+    })
 }
 
 /// Keeps of a list in the metadata only what `keep` says yes to, which may change it.
@@ -371,16 +362,28 @@ fn edit_metadata(
     field: &str,
     keep: impl Fn(&mut Value) -> bool,
 ) -> Result<(), ApiError> {
-    let written = writer(shared, resource).update(key, |live| {
-        let mut object = live.clone();
-        let metadata = meta::of_mut(&mut object);
-        metadata.remove("resourceVersion");
+    change_metadata(shared, resource, key, |metadata| {
         if let Some(Value::Array(items)) = metadata.get_mut(field) {
             items.retain_mut(&keep);
             if items.is_empty() {
                 metadata.remove(field);
             }
         }
+    })
+}
+
+/// Changes the metadata of an object, if it is there.
+fn change_metadata(
+    shared: &Arc<Shared>,
+    resource: &Resource,
+    key: &str,
+    change: impl Fn(&mut Map<String, Value>),
+) -> Result<(), ApiError> {
+    let written = writer(shared, resource).update(key, |live| {
+        let mut object = live.clone();
+        let metadata = meta::of_mut(&mut object);
+        metadata.remove("resourceVersion");
+        change(metadata);
         Ok(Proposal {
             object,
             owned: false,
