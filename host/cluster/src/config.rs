@@ -1,5 +1,6 @@
 //! Finding the cluster, as kubectl does.
 
+use crate::client;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::ffi::OsString;
@@ -156,15 +157,11 @@ async fn configuration(options: &ConnectOptions) -> Result<(Config, String), Con
         }
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = None;
-    config.write_timeout = None;
-    // Repetition is ours to decide: errors must come back as they are.
-    config.default_retry = false;
     Ok((config, origin))
 }
 
 fn client(config: Config, origin: String) -> Result<Client, ConnectError> {
-    Client::try_from(config).map_err(|source| ConnectError::Client {
+    client::client(config).map_err(|source| ConnectError::Client {
         origin,
         source: Box::new(source),
     })

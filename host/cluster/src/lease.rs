@@ -15,15 +15,15 @@
 //! │                      │ to finish      │ way     │
 //! ```
 //!
-//! - [`Fence`] is asked right before each write is sent, and again each time the
-//!   write is looked after; it is what makes a stopped and resumed leader begin
+//! - [`Fence`] is asked before a write is handed over, and once more by the task that
+//!   writes it to the connection; it is what makes a stopped and resumed leader begin
 //!   nothing.
 //! - [`Elector`] gets, keeps and gives back the Lease.
 //! - How the times hang together is in [`timing`]; who may take over when is a
 //!   pure state machine in `election`, which is tested on arbitrary clocks.
 //!
-//! What remains is the time between the question and the system call that sends
-//! the request, some microseconds of a process that runs. Deletions carry the uid
+//! What remains is the time between the last question and the system call that sends
+//! the request, some microseconds of one task that waits for nothing. Deletions carry the uid
 //! and version of what they are meant for, and applies the uid, so that even then
 //! nothing is written to an object that another leader has made anew.
 
@@ -37,4 +37,5 @@ pub mod timing;
 pub use clock::{BootClock, Moment, SystemBootClock, TokioClock};
 pub use elector::{Elector, ElectorSettings, LeaseName, Role, identity};
 pub use fence::{Fence, NotLeader};
+pub(crate) use fence::{LastLook, Passage};
 pub use timing::{LeaseTiming, TimingError};

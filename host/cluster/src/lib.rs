@@ -5,6 +5,7 @@
 //! over the network or to one in this process; nothing in here knows which. All
 //! waiting is tokio's, so that a paused clock governs it.
 
+mod client;
 pub mod cluster;
 pub mod config;
 pub mod delete;

@@ -1,8 +1,9 @@
 //! One request and its answer, with the errors that every verb shares.
 
+use crate::client;
 use crate::cluster::Cluster;
 use crate::identity::Identity;
-use crate::lease::NotLeader;
+use crate::lease::{LastLook, NotLeader, Passage};
 use crate::observer::Observer;
 use crate::resource::push_segment;
 use crate::status::Status;
@@ -208,7 +209,8 @@ impl Cluster {
             }
         };
         let exchange = async {
-            let response = self.send(call).await?;
+            let last_look = passage.as_ref().and_then(Passage::last_look);
+            let response = self.send(call, last_look).await?;
             Ok(collect(response).await?)
         };
         let exchange = tokio::time::timeout(REQUEST_TIMEOUT, exchange);
@@ -225,23 +227,32 @@ impl Cluster {
     /// still to come.
     pub(crate) async fn open(&self, call: Call) -> Result<Response<Body>, CallError> {
         debug_assert!(!call.fenced, "a write has to pass the fence");
-        self.send(call).await
+        self.send(call, None).await
     }
 
-    async fn send(&self, call: Call) -> Result<Response<Body>, CallError> {
+    async fn send(
+        &self,
+        call: Call,
+        last_look: Option<LastLook>,
+    ) -> Result<Response<Body>, CallError> {
         let method = call.method.clone();
         let user = call.user();
-        let request = call.into_request().map_err(TransportError::Form)?;
+        let mut request = call.into_request().map_err(TransportError::Form)?;
+        if let Some(last_look) = last_look {
+            request.extensions_mut().insert(last_look);
+        }
         let mut answered = Answered {
             observer: &*self.observer,
             method,
             code: None,
         };
-        let response = self
-            .client
-            .send(request)
-            .await
-            .map_err(|error| TransportError::Send(Box::new(error)))?;
+        let response =
+            self.client.send(request).await.map_err(|error| {
+                match client::was_held_back(&error) {
+                    true => NotLeader.into(),
+                    false => TransportError::Send(Box::new(error)),
+                }
+            })?;
         let code = response.status();
         answered.code = Some(code.as_u16());
         drop(answered);

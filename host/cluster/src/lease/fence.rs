@@ -68,7 +68,7 @@ impl Fence {
     }
 
     /// A fence that is closed until it is armed for a term.
-    pub(super) fn closed(clock: Arc<dyn BootClock>, timing: LeaseTiming) -> Self {
+    pub(crate) fn closed(clock: Arc<dyn BootClock>, timing: LeaseTiming) -> Self {
         Self(Some(Arc::new(Shared {
             clock,
             timing,
@@ -120,7 +120,7 @@ impl Fence {
     }
 
     /// Notes the term as it is now.
-    pub(super) fn set_term(&self, term: Option<(u64, Moment)>) {
+    pub(crate) fn set_term(&self, term: Option<(u64, Moment)>) {
         if let Some(shared) = &self.0 {
             shared.state.lock().term = term;
         }
@@ -151,7 +151,26 @@ impl fmt::Debug for Fence {
 /// A write that is under way, and the term in which it began.
 pub(crate) struct Passage(Option<(Arc<Shared>, u64)>);
 
+/// Whether a write that was let through may be sent still.
+#[derive(Clone)]
+pub(crate) struct LastLook(Arc<Shared>, u64);
+
+impl LastLook {
+    /// Looks whether writes may begin in the term in which this one was let through.
+    pub(crate) fn check(&self) -> Result<(), NotLeader> {
+        let Self(shared, number) = self;
+        let term = shared.term_to_write_in()?;
+        (term == *number).then_some(()).ok_or(NotLeader)
+    }
+}
+
 impl Passage {
+    /// For whoever writes it to the connection. None for a fence that is always open.
+    pub(crate) fn last_look(&self) -> Option<LastLook> {
+        let (shared, number) = self.0.as_ref()?;
+        Some(LastLook(shared.clone(), *number))
+    }
+
     /// Waits until the write has to be abandoned, because others may soon begin
     /// theirs. Renewals put that off; that the fence was closed meanwhile, or that
     /// the term is over, does not hasten it.
