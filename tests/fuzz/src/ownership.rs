@@ -158,8 +158,8 @@ fn stored(mut object: Value, before: Option<&Value>, reset: &FieldSet) -> Value 
     object
 }
 
-/// Null, which an apply leaves for a container whose last item it removed, as the
-/// empty container that the next apply makes of it when it has one there.
+/// Null or nothing, which an apply leaves for a container whose last item it removed, as
+/// the empty container that the next apply makes of it when it has one there.
 fn emptied(left: Value, next: &Value) -> Value {
     let empty = match next {
         Value::Object(fields) => fields.is_empty(),
@@ -168,19 +168,34 @@ fn emptied(left: Value, next: &Value) -> Value {
     };
     match (left, next) {
         (Value::Null, next) if empty => next.clone(),
-        (Value::Object(fields), Value::Object(next)) => fields
-            .into_iter()
-            .map(|(name, value)| match next.get(&name) {
-                Some(next) => (name, emptied(value, next)),
-                None => (name, value),
-            })
-            .collect(),
+        (Value::Object(fields), Value::Object(next)) => {
+            let come = next
+                .iter()
+                .filter(|(name, value)| !fields.contains_key(*name) && is_hollow(value));
+            let come: Vec<_> = come.map(|(n, v)| (n.clone(), v.clone())).collect();
+            let stay = fields
+                .into_iter()
+                .map(|(name, value)| match next.get(&name) {
+                    Some(next) => (name, emptied(value, next)),
+                    None => (name, value),
+                });
+            stay.chain(come).collect()
+        }
         (Value::Array(items), Value::Array(next)) if items.len() == next.len() => items
             .into_iter()
             .zip(next)
             .map(|(item, next)| emptied(item, next))
             .collect(),
         (left, _) => left,
+    }
+}
+
+/// Whether there is nothing in it but containers.
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_hollow),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
     }
 }
 

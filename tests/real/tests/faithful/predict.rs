@@ -141,7 +141,8 @@ pub(crate) async fn play(
             };
             tally.applies += 1;
             tally.unchanged += usize::from(!changed);
-            if changed != predicted {
+            let grew_hollow = !predicted && filled(&before) == filled(&after);
+            if changed != predicted && !grew_hollow {
                 let case = format!("config {config}\n      on {before}\n      gave {after}");
                 let list = if changed {
                     &mut tally.missed
@@ -177,6 +178,29 @@ fn content(object: &Value) -> Value {
         }
     }
     object
+}
+
+/// The content of an object without containers that have nothing in them. One that lost
+/// its last item is not there until it is applied once more, which nobody needs.
+fn filled(object: &Value) -> Value {
+    fn fill(value: Value) -> Option<Value> {
+        let value = match value {
+            Value::Object(fields) => fields
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, fill(value)?)))
+                .collect(),
+            Value::Array(items) => items.into_iter().filter_map(fill).collect(),
+            value => value,
+        };
+        let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty)
+            || value.as_array().is_some_and(Vec::is_empty);
+        (!is_empty).then_some(value)
+    }
+    let mut object = content(object);
+    // Their own empty maps say who has what.
+    let owners = object.pointer_mut("/metadata/managedFields");
+    let owners = owners.map(Value::take).unwrap_or_default();
+    Value::from(vec![fill(object).unwrap_or_default(), owners])
 }
 
 /// An apply to an object.
