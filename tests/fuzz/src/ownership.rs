@@ -109,19 +109,13 @@ fn applied(
     match again {
         Ok(again) => {
             let again = stored(again.object, Some(&object), &reset);
-            let settled = emptied(object.clone(), &again);
-            let values = |object: &Value| without_managers(object.clone());
-            assert_eq!(
-                values(&again),
-                values(&settled),
-                "the same apply is a change"
-            );
-            // Who has fields is another matter only where values have changed: others lose
-            // what was null and is empty.
-            if values(&again) == values(&object) {
-                assert_eq!(again, settled, "the same apply changes who has what");
-            }
-            if again != object {
+            let before = live.map(|live| owned_by(live, &id)).unwrap_or_default();
+            if before.difference(&owned).is_empty() {
+                assert_eq!(again, object, "the same apply is a change");
+            } else if again != object {
+                // What was taken away may have left a container without anything in it,
+                // which only the next apply makes as it is wanted. So does the server's
+                // library, to which the like is put at random.
                 let third = apply(Apply {
                     live: Some(&again),
                     ..request
@@ -154,54 +148,6 @@ fn stored(mut object: Value, before: Option<&Value>, reset: &FieldSet) -> Value 
             }
             _ => {}
         }
-    }
-    object
-}
-
-/// Null or nothing, which an apply leaves for a container whose last item it removed, as
-/// the empty container that the next apply makes of it when it has one there.
-fn emptied(left: Value, next: &Value) -> Value {
-    let empty = match next {
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
-    };
-    match (left, next) {
-        (Value::Null, next) if empty => next.clone(),
-        (Value::Object(fields), Value::Object(next)) => {
-            let come = next
-                .iter()
-                .filter(|(name, value)| !fields.contains_key(*name) && is_hollow(value));
-            let come: Vec<_> = come.map(|(n, v)| (n.clone(), v.clone())).collect();
-            let stay = fields
-                .into_iter()
-                .map(|(name, value)| match next.get(&name) {
-                    Some(next) => (name, emptied(value, next)),
-                    None => (name, value),
-                });
-            stay.chain(come).collect()
-        }
-        (Value::Array(items), Value::Array(next)) if items.len() == next.len() => items
-            .into_iter()
-            .zip(next)
-            .map(|(item, next)| emptied(item, next))
-            .collect(),
-        (left, _) => left,
-    }
-}
-
-/// Whether there is nothing in it but containers.
-fn is_hollow(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => fields.values().all(is_hollow),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
-    }
-}
-
-fn without_managers(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
     }
     object
 }

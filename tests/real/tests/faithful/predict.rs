@@ -28,6 +28,8 @@ pub(crate) struct Tally {
     /// The server changed something, and no change was predicted: the agent would
     /// have left out a write that was needed.
     pub(crate) missed: Vec<String>,
+    /// The server made nothing but empty containers of what it had been sent before.
+    pub(crate) hollow: usize,
     /// A change was predicted, and the server changed nothing: the agent would
     /// have sent a write for nothing.
     pub(crate) needless: Vec<String>,
@@ -39,6 +41,7 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.applies += other.applies;
         self.unchanged += other.unchanged;
+        self.hollow += other.hollow;
         self.missed.extend(other.missed);
         self.needless.extend(other.needless);
         for (kind, fields) in other.settled {
@@ -130,6 +133,14 @@ pub(crate) async fn play(
             let changed = content(&before) != content(&after);
             let predicted = match attempt.predict(&before, &config, &schema) {
                 Some(Prediction::NoChange) => false,
+                // What lost its last item is not there until it is applied once more. Nobody
+                // needs it: the agent leaves it as it is.
+                Some(Prediction::Settled(_))
+                    if again && changed && grew_hollow(&content(&before), &content(&after)) =>
+                {
+                    tally.hollow += 1;
+                    true
+                }
                 Some(Prediction::Settled(fields)) if again => {
                     let kind = config["kind"].as_str().unwrap_or_default().to_owned();
                     let fields = fields.iter().map(|field| field.to_string());
@@ -141,8 +152,7 @@ pub(crate) async fn play(
             };
             tally.applies += 1;
             tally.unchanged += usize::from(!changed);
-            let grew_hollow = !predicted && filled(&before) == filled(&after);
-            if changed != predicted && !grew_hollow {
+            if changed != predicted {
                 let case = format!("config {config}\n      on {before}\n      gave {after}");
                 let list = if changed {
                     &mut tally.missed
@@ -180,27 +190,25 @@ fn content(object: &Value) -> Value {
     object
 }
 
-/// The content of an object without containers that have nothing in them. One that lost
-/// its last item is not there until it is applied once more, which nobody needs.
-fn filled(object: &Value) -> Value {
-    fn fill(value: Value) -> Option<Value> {
-        let value = match value {
-            Value::Object(fields) => fields
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, fill(value)?)))
-                .collect(),
-            Value::Array(items) => items.into_iter().filter_map(fill).collect(),
-            value => value,
-        };
-        let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty)
-            || value.as_array().is_some_and(Vec::is_empty);
-        (!is_empty).then_some(value)
+/// Whether one is the other with containers besides that have nothing in them.
+fn grew_hollow(before: &Value, after: &Value) -> bool {
+    fn is_hollow(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => fields.values().all(is_hollow),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        }
     }
-    let mut object = content(object);
-    // Their own empty maps say who has what.
-    let owners = object.pointer_mut("/metadata/managedFields");
-    let owners = owners.map(Value::take).unwrap_or_default();
-    Value::from(vec![fill(object).unwrap_or_default(), owners])
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            before.keys().all(|name| after.contains_key(name))
+                && after.iter().all(|(name, value)| match before.get(name) {
+                    Some(before) => grew_hollow(before, value),
+                    None => is_hollow(value),
+                })
+        }
+        _ => before == after,
+    }
 }
 
 /// An apply to an object.

@@ -8,10 +8,12 @@ use anyhow::Result;
 use reeve_ssa::{Schema, Version, builtin};
 use serde_json::{Map, Value, json};
 
+use crate::random::Random;
+
 /// A kind of object, with the schemas from which objects are made.
 pub(crate) struct Kind {
     /// The oracle's name for it.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) versions: Vec<KindVersion>,
 }
@@ -79,14 +81,14 @@ const BUILT_IN: &str = "built-in";
 
 /// Custom resources that have everything in their schema, or nothing.
 pub(crate) fn custom() -> Result<Vec<Kind>> {
-    let mut kinds: BTreeMap<&'static str, Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
     for (name, version, json) in schemas() {
         let schema = match &json {
             Value::Null => Schema::untyped(),
             json => Schema::from_crd(json)?,
         };
         let kind = kinds.entry(name).or_insert_with(|| Kind {
-            name,
+            name: name.to_owned(),
             kind: "Thing".to_owned(),
             versions: Vec::new(),
         });
@@ -97,6 +99,26 @@ pub(crate) fn custom() -> Result<Vec<Kind>> {
         });
     }
     Ok(kinds.into_values().collect())
+}
+
+/// Custom resources whose schemas are made at random. They nest what those that are
+/// written here have side by side, and a field has few names and values, so that managers
+/// meet on it.
+pub(crate) fn random(random: &mut Random, count: usize) -> Result<Vec<Kind>> {
+    (0..count)
+        .map(|number| {
+            let json = random.resource();
+            Ok(Kind {
+                name: format!("random-{number}"),
+                kind: "Thing".to_owned(),
+                versions: vec![KindVersion {
+                    api_version: "test/v1".to_owned(),
+                    schema: Schema::from_crd(&json)?,
+                    json,
+                }],
+            })
+        })
+        .collect()
 }
 
 /// Every kind of the table of built-in types that the server has, too.
@@ -114,7 +136,7 @@ pub(crate) fn built_in(folder: &Path) -> Result<Vec<Kind>> {
             _ => format!("{group}/{version}"),
         };
         out.push(Kind {
-            name: BUILT_IN,
+            name: BUILT_IN.to_owned(),
             kind,
             versions: vec![KindVersion {
                 api_version,

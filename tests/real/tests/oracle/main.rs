@@ -8,7 +8,7 @@
 //!
 //! | Variable | |
 //! |---|---|
-//! | `REEVE_ORACLE_REQUESTS` | how many requests each of the two comparisons makes |
+//! | `REEVE_ORACLE_REQUESTS` | how many requests each of the three comparisons makes |
 //! | `REEVE_ORACLE_SEED` | the seed of another run, to repeat it |
 //! | `REEVE_UPDATE_TABLE` | write the tables instead of comparing them |
 
@@ -39,10 +39,22 @@ use self::comparison::compare;
 /// Some fifteen seconds' worth on a small machine, without optimisation: a request
 /// costs both sides together about 4 ms.
 const REQUESTS: usize = 4_000;
+/// How many definitions are made at random for a run.
+const RANDOM_KINDS: usize = 100;
 
 #[test]
 fn custom_resources_are_written_as_by_the_server() -> Result<()> {
     compare(&kinds::custom()?, None, requests()?, seed()?)
+}
+
+/// The definitions are as random as the requests: what no schema that somebody thought of
+/// has is in one of these.
+#[test]
+fn resources_of_random_definitions_are_written_as_by_the_server() -> Result<()> {
+    let seed = seed()?;
+    let mut random = random::Random::new(seed, serde_json::Map::new());
+    let kinds = kinds::random(&mut random, RANDOM_KINDS)?;
+    compare(&kinds, None, requests()?, seed)
 }
 
 #[test]

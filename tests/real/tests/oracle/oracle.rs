@@ -24,7 +24,7 @@ impl Oracle {
         let definitions: Map<String, Value> = kinds
             .iter()
             .filter(|_| folder.is_none())
-            .map(|kind| (kind.name.to_owned(), kind.definition()))
+            .map(|kind| (kind.name.clone(), kind.definition()))
             .collect();
         Self::start_with(definitions.into(), folder.map(Path::to_owned))
     }

@@ -107,6 +107,68 @@ impl Random {
         })
     }
 
+    /// The schema of a custom resource, with everything that decides on how it merges.
+    pub(crate) fn resource(&mut self) -> Value {
+        let mut properties = Map::new();
+        for name in ["spec", "status", "data"] {
+            properties.insert(name.to_owned(), self.schema(3));
+        }
+        let mut root = json!({"type": "object", "properties": properties});
+        if self.chance(10) {
+            root["x-kubernetes-preserve-unknown-fields"] = true.into();
+        }
+        root
+    }
+
+    fn schema(&mut self, depth: usize) -> Value {
+        match self.below(if depth == 0 { 6 } else { 14 }) {
+            0 | 1 => json!({"type": "string"}),
+            2 => json!({"type": "integer"}),
+            3 => json!({"type": "boolean"}),
+            4 => json!({"x-kubernetes-int-or-string": true}),
+            5 => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            6..=8 => {
+                let names = ["a", "b", "c"].map(str::to_owned);
+                let properties: Map<String, Value> = names
+                    .into_iter()
+                    .map(|name| (name, self.schema(depth - 1)))
+                    .collect();
+                let mut out = json!({"type": "object", "properties": properties});
+                match self.below(8) {
+                    6 => out["x-kubernetes-map-type"] = "atomic".into(),
+                    7 => out["x-kubernetes-preserve-unknown-fields"] = true.into(),
+                    _ => {}
+                }
+                out
+            }
+            9 | 10 => {
+                let values = self.schema(depth - 1);
+                let mut out = json!({"type": "object", "additionalProperties": values});
+                if self.chance(25) {
+                    out["x-kubernetes-map-type"] = "atomic".into();
+                }
+                out
+            }
+            11 => json!({"type": "array", "items": self.schema(depth - 1)}),
+            12 => json!({
+                "type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
+            }),
+            _ => {
+                let keys = *self.pick(&[&["name"] as &[&str], &["id"], &["id", "kind"]]);
+                json!({
+                    "type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": keys,
+                    "items": {"type": "object", "properties": {
+                        "id": {"type": "integer"},
+                        "kind": {"type": "string", "default": "x"},
+                        "name": {"type": "string"},
+                        "value": self.schema(depth - 1),
+                    }},
+                })
+            }
+        }
+    }
+
     /// The object as it is read in a version. Now and then an owner has written at
     /// another one.
     fn live(&mut self, kind: &Kind, version: &KindVersion, live: &Value) -> Value {
