@@ -21,7 +21,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower::{BoxError, Service, ServiceBuilder};
 
-/// A client of the cluster that a configuration describes. It repeats no request.
+/// A client of the cluster that a configuration describes. It repeats no request that was
+/// sent.
 ///
 /// # Errors
 ///

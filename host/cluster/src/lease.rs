@@ -23,7 +23,10 @@
 //!   pure state machine in `election`, which is tested on arbitrary clocks.
 //!
 //! What remains is the time between the last question and the system call that sends
-//! the request, some microseconds of one task that waits for nothing. Deletions carry the uid
+//! the request: some microseconds of one task that waits for nothing, unless the body is
+//! larger than what the connection takes at once, some hundreds of KiB. And what the kernel
+//! has taken it may send again, past the end of the lease, to an API server that was
+//! cut off. Deletions carry the uid
 //! and version of what they are meant for, and applies the uid, so that even then
 //! nothing is written to an object that another leader has made anew.
 

@@ -196,6 +196,11 @@ impl Call {
 impl Cluster {
     /// Sends a call and returns the whole body of a successful answer.
     pub(crate) async fn call(&self, call: Call) -> Result<Bytes, CallError> {
+        // hyper asks for the body only of a request that has one.
+        debug_assert!(
+            !call.fenced || !call.body.is_empty(),
+            "a write has to be looked after"
+        );
         // Of a follower nothing is sent that changes the cluster, and of a leader
         // nothing stays under way past the end of its lease.
         let passage = match call.fenced {

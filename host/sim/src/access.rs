@@ -173,3 +173,47 @@ pub(crate) fn check_escalation(
     authz::check_role(&*policy, user, object, old)
         .map_err(|why| ApiError::forbidden(resource.about(name), &why))
 }
+
+/// Refuses who approves or signs a request for a certificate in the name of a signer for
+/// whom they may not.
+pub(crate) fn check_signer(
+    shared: &Shared,
+    user: &Identity,
+    resource: &Resource,
+    subresource: Option<&str>,
+    object: &Value,
+    old: &Value,
+) -> Result<(), ApiError> {
+    const GROUP: &str = "certificates.k8s.io";
+    if resource.group != GROUP || resource.plural != "certificatesigningrequests" {
+        return Ok(());
+    }
+    let unchanged = |field: &str| {
+        let at = |object: &Value| object["status"].get(field).cloned().unwrap_or_default();
+        at(object) == at(old)
+    };
+    let verb = match subresource {
+        Some("approval") => "approve",
+        Some("status") if !(unchanged("certificate") && unchanged("conditions")) => "sign",
+        _ => return Ok(()),
+    };
+    let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+    let domain = signer.split('/').next().unwrap_or_default();
+    let policy = shared.rights.policy.read();
+    let may = [signer, &format!("{domain}/*")].iter().any(|name| {
+        let asked = Attributes {
+            verb,
+            group: GROUP,
+            resource: "signers",
+            name,
+            ..Attributes::default()
+        };
+        authz::permit(&*policy, user, &asked).is_ok()
+    });
+    if may {
+        return Ok(());
+    }
+    let name = crate::rest::meta::text(old, "name");
+    let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
+    Err(ApiError::forbidden(resource.about(name), &why))
+}

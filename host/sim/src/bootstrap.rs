@@ -16,7 +16,8 @@ const SERVER: &str = "10.96.0.1";
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Stores the first objects of a server, and of one that has been before those that
-/// are not there any more, as the real server does when it starts.
+/// are not there any more, as the real server does when it starts. Roles and bindings that
+/// are there get back what they lack.
 ///
 /// They are written as they are, past the write path: making a server must be
 /// cheap, and they are known to be right.
@@ -53,7 +54,16 @@ pub(crate) fn fill(shared: &Arc<Shared>) {
     let known = shared.rights.begin(&START.policy);
     for first in &START.objects {
         let key = first.form.key();
-        if shared.store.get(&first.table, key).is_some() {
+        if let Some(live) = shared.store.get(&first.table, key) {
+            let mut value = live.value();
+            if roles::complete(&mut value, &first.value) {
+                // Nobody else writes yet.
+                let _ = shared
+                    .store
+                    .replace(&first.table, key, live.version(), value.clone());
+                let kind = value["kind"].as_str().unwrap_or_default();
+                shared.rights.put(kind, &value);
+            }
             continue;
         }
         let uid = shared.random.uid();

@@ -306,7 +306,12 @@ impl Work {
             }
         }
         for (table, key) in std::mem::take(&mut self.unprotected) {
-            report(protection::protect(shared, &table, &key));
+            let protected = protection::protect(shared, &table, &key);
+            if protected.is_err() {
+                // With the next change, whatever it is.
+                self.unprotected.insert((table, key));
+            }
+            report(protected);
         }
         for claim in &self.ending_claims {
             report(protection::release_claim(shared, claim));

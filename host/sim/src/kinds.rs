@@ -55,6 +55,7 @@ mod schedule;
 mod secret;
 mod selectors;
 mod service;
+mod signing;
 mod statuses;
 mod storage;
 mod stored;

@@ -2,7 +2,7 @@
 
 mod kept;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -106,7 +106,8 @@ impl Grant {
             [] => vec![AUDIENCE.to_owned()],
             own => own.to_vec(),
         };
-        let both = wanted.iter().filter(|one| own.contains(one)).cloned();
+        let known: HashSet<&String> = own.iter().collect();
+        let both = wanted.iter().filter(|one| known.contains(one)).cloned();
         let both: Vec<String> = both.collect();
         if both.is_empty() {
             let wanted = wanted.to_vec();
@@ -259,7 +260,7 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     bound.extend(bound_object(call, &request)?);
     let mut identity = Identity::service_account(account.namespace(), account.name());
     identity.uid = account.uid().to_owned();
-    identity.extra = extra(&server.random.uid(), bound.get(1));
+    identity.extra = extra(&server.store, &server.random.uid(), bound.get(1));
     let audiences = request["spec"]["audiences"].as_array();
     let audiences = audiences.into_iter().flatten();
     let audiences = audiences.filter_map(|one| one.as_str().map(str::to_owned));
@@ -296,8 +297,8 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
 }
 
 /// What is known of the holder of a token besides the account: which token it is, and the
-/// object that it is bound to.
-fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
+/// object that it is bound to, with the node of a pod that is on one.
+fn extra(store: &Store, id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
     let entry = |name: &str, value: String| {
         let name = format!("authentication.kubernetes.io/{name}");
         (name, vec![value])
@@ -315,6 +316,13 @@ fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
             entry(&format!("{of}-name"), name.to_owned()),
             entry(&format!("{of}-uid"), bound.uid.clone()),
         ]);
+        let pod = store.get(bound.table, &bound.key).filter(|_| of == "pod");
+        let node = pod.map(|pod| text(&pod.value()["spec"], "nodeName").to_owned());
+        if let Some(node) = node.filter(|node| !node.is_empty()) {
+            let known = store.get("nodes", &node);
+            extra.extend(known.map(|known| entry("node-uid", known.uid().to_owned())));
+            extra.extend([entry("node-name", node)]);
+        }
     }
     extra
 }

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::choices::Choices;
 
 const MAX_STEPS: usize = 12;
+/// How often an apply may be repeated before it does nothing.
+const REST: usize = 4;
 const NOW: &str = "2026-01-01T00:00:00Z";
 /// Fields that nobody owns, of those that are made here.
 const IDENTITY: &[&str] = &[
@@ -23,8 +25,11 @@ const IDENTITY: &[&str] = &[
 /// The input decides on the schema of a custom resource and on a sequence of
 /// applies and updates by several managers, most of which fit it.
 ///
-/// After every step that succeeds: the same step again changes nothing, an applier
-/// owns what it applied and nothing else, and what does not fit is refused.
+/// After every step that succeeds: the same update again changes nothing, and the same apply
+/// again and again comes to rest; an applier owns what it applied and nothing else, and what
+/// does not fit is refused. That one apply were enough is true of ordinary objects alone, and
+/// of the server's library neither, to which the like is put at random: where something was
+/// taken away it leaves empty containers, or none, and makes them at the next.
 pub fn ownership(input: &[u8]) {
     let mut choices = Choices::new(input);
     let json = resource(&mut choices);
@@ -97,39 +102,27 @@ fn applied(
     }
 
     let object = stored(object, live, &reset);
-    let tracked = ManagedFields::of(&object).is_ok_and(|managers| !managers.is_empty());
-    if !tracked {
-        // The next apply is the first, and says who was there before it.
-        return Some(object);
-    }
-    let again = apply(Apply {
-        live: Some(&object),
-        ..request
-    });
-    match again {
-        Ok(again) => {
-            let again = stored(again.object, Some(&object), &reset);
-            let before = live.map(|live| owned_by(live, &id)).unwrap_or_default();
-            if before.difference(&owned).is_empty() {
-                assert_eq!(again, object, "the same apply is a change");
-            } else if again != object {
-                // What was taken away may have left a container without anything in it,
-                // which only the next apply makes as it is wanted. So does the server's
-                // library, to which the like is put at random.
-                let third = apply(Apply {
-                    live: Some(&again),
-                    ..request
-                });
-                let third = third.map(|third| stored(third.object, Some(&again), &reset));
-                assert_eq!(third.ok(), Some(again), "it never comes to an end");
-            }
-        }
-        // An apply may leave what does not fit, such as null for a container whose
-        // items are gone; a server refuses to store that.
-        Err(ApplyError::Live { .. } | ApplyError::Conflict(_)) => {}
-        Err(error) => panic!("{error}: {config} on {object}"),
+    // Where something is put back afterwards, more than a request decides.
+    if reset.is_empty() && !has_nameless_item(config) {
+        comes_to_rest(request, object.clone());
     }
     Some(object)
+}
+
+/// The same apply again and again does at last nothing.
+fn comes_to_rest(request: Apply<'_>, mut object: Value) {
+    for _ in 0..REST {
+        let live = Some(&object);
+        match apply(Apply { live, ..request }) {
+            Ok(next) if next.object == object => return,
+            Ok(next) => object = next.object,
+            // An apply may leave what does not fit, such as null for a container whose
+            // items are gone; a server refuses to store that.
+            Err(ApplyError::Live { .. } | ApplyError::Conflict(_)) => return,
+            Err(error) => panic!("{error}: {} on {object}", request.config),
+        }
+    }
+    panic!("{} never comes to an end: {object}", request.config);
 }
 
 /// An object as a server stores it: what a request cannot set, it merges, and puts what was
@@ -178,8 +171,28 @@ fn updated(
         object: &written,
         ..request
     });
-    assert_eq!(again, written, "an update without a change is one");
+    if !has_long_integer(&written) {
+        assert_eq!(again, written, "an update without a change is one");
+    }
     written
+}
+
+/// An item of a list with keys may leave all of them to their defaults. The server's library
+/// owns nothing in it then, and takes away the item that it named at the next apply.
+fn has_nameless_item(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items
+            .iter()
+            .any(|item| *item == json!({}) || has_nameless_item(item)),
+        Value::Object(fields) => fields.values().any(has_nameless_item),
+        _ => false,
+    }
+}
+
+/// The server's library reads an integer that no float is from managedFields as a float,
+/// so that the name of such an item of a set changes once.
+fn has_long_integer(object: &Value) -> bool {
+    object.to_string().contains(&i64::MAX.to_string())
 }
 
 fn owned_by(object: &Value, id: &ManagerId) -> FieldSet {

@@ -106,7 +106,8 @@ impl Selection {
             "ClusterRole" | "ClusterRoleBinding" | "PriorityClass" => {
                 bootstraps || name.starts_with("system:") || name.starts_with("system-")
             }
-            "Role" | "RoleBinding" => bootstraps,
+            // Elsewhere it is a copy that somebody made.
+            "Role" | "RoleBinding" => bootstraps && SYSTEM.contains(&namespace),
             "Service" => namespace == "default" && name == "kubernetes",
             _ => false,
         };

@@ -193,6 +193,43 @@ fn gather(objects: &mut [Value]) {
     }
 }
 
+/// Gives a role or binding that was there before what it lacks of `first`: labels and
+/// annotations, what it gathers, rules, subjects. What somebody has added stays, and so does
+/// all of one that somebody looks after (`autoupdate` is not `true`). Says whether anything
+/// changed.
+pub(super) fn complete(live: &mut Value, first: &Value) -> bool {
+    if live["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] != "true" {
+        return false;
+    }
+    let before = live.clone();
+    for field in ["labels", "annotations"] {
+        for (name, value) in first["metadata"][field].as_object().into_iter().flatten() {
+            if live["metadata"][field].get(name).is_none() {
+                live["metadata"][field][name] = value.clone();
+            }
+        }
+    }
+    if let Some(rule) = first.get("aggregationRule") {
+        live["aggregationRule"] = rule.clone();
+    }
+    // The rules of others come to those who gather them.
+    let fields = match first.get("aggregationRule") {
+        Some(_) => &["subjects"][..],
+        None => &["rules", "subjects"],
+    };
+    for &field in fields {
+        let wanted = first[field].as_array().into_iter().flatten();
+        for item in wanted {
+            match live[field].as_array_mut() {
+                Some(items) if items.contains(item) => {}
+                Some(items) => items.push(item.clone()),
+                None => live[field] = json!([item]),
+            }
+        }
+    }
+    *live != before
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::writer;
 use crate::authz;
+use crate::kinds::edit::{items, text_at};
 use crate::rest::write::{Proposal, Writer};
 use crate::rest::{manage, meta};
 use crate::selector::LabelSelector;
@@ -19,7 +20,8 @@ pub(super) const TABLE: &str = "clusterroles.rbac.authorization.k8s.io";
 /// Who owns the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// Brings the rules of every aggregated role up to date.
+/// Brings the rules of every aggregated role up to date. Roles that gather each other in a
+/// circle, and would hand their rules around it for ever, stay as they are.
 pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
     let Some(resource) = shared.registry.find_table(TABLE) else {
         return Ok(());
@@ -36,7 +38,7 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
         .iter()
         .flat_map(|(_, role)| authz::gathered(role))
         .collect();
-    let roles: Vec<Value> = objects
+    let mut roles: Vec<Value> = objects
         .iter()
         .filter(|role| {
             selectors
@@ -45,8 +47,9 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
         })
         .map(|object| object.value())
         .collect();
-    for (role, value) in &gathering {
-        let Some(rules) = authz::aggregate(value, &roles) else {
+    let settled = settled(&gathering, &mut roles);
+    for ((role, value), rules) in gathering.iter().zip(settled) {
+        let Some(rules) = rules else {
             continue;
         };
         let rules = json!(rules);
@@ -77,4 +80,42 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
         })?;
     }
     Ok(())
+}
+
+/// As many steps from role to role are followed. Twice as many show what has no end.
+const STEPS: usize = 32;
+
+/// The rules that the `gathering` roles come to have, in their order: what one gathers may
+/// be gathered by another. None for those where that has no end. `roles` are those that are
+/// gathered.
+fn settled(gathering: &[(&Arc<Object>, Value)], roles: &mut [Value]) -> Vec<Option<Vec<Value>>> {
+    let mut values: Vec<(Value, bool)> = gathering
+        .iter()
+        .map(|(_, value)| (value.clone(), true))
+        .collect();
+    for step in 0..2 * STEPS {
+        let mut changed = false;
+        for (value, settles) in &mut values {
+            let Some(rules) = authz::aggregate(value, &*roles) else {
+                continue;
+            };
+            changed = true;
+            *settles &= step < STEPS;
+            value["rules"] = json!(rules);
+            let name = text_at(value, "/metadata/name");
+            let own = roles
+                .iter_mut()
+                .find(|role| text_at(role, "/metadata/name") == name);
+            if let Some(own) = own {
+                own["rules"] = value["rules"].clone();
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    values
+        .iter()
+        .map(|(value, settles)| settles.then(|| items(value, "rules").cloned().collect()))
+        .collect()
 }

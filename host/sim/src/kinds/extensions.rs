@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, flag, integer, items_mut, set, text, text_at};
 use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
+use super::signing;
 use super::verbs::Subresource;
 use crate::crd;
 use crate::field::{Errors, FieldError, Path};
@@ -77,6 +78,9 @@ pub(super) const ROWS: &[Kind] = &[
             }
         },
     )
+    .status_restored(signing::restore_verdicts)
+    .status_validated(signing::validate_status)
+    .parts(|_, _, _| {}, signing::validate_approval)
     .fields(&SIGNER_FIELDS)
     .subresources(&[
         Subresource::of("approval", &["get", "patch", "update"]),

@@ -421,6 +421,10 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
+        if let Some(user) = self.user {
+            let part = self.part.subresource();
+            access::check_signer(self.server, user, resource, part, &after, before)?;
+        }
         if asks {
             drop(claim.take());
         }

@@ -196,6 +196,42 @@ async fn roles_aggregate() {
 }
 
 #[tokio::test]
+async fn roles_that_gather_each_other_come_to_rest() {
+    let (_server, http) = admin();
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let rule = |name: &str| json!({"apiGroups": [name], "resources": ["things"], "verbs": ["get"]});
+    // Two, and a circle of three, which hand their rules around; one takes from the circle.
+    let names = ["a", "b", "one", "two", "three", "taker"];
+    let sources = ["b", "a", "three", "one", "two", "one"];
+    for (name, source) in names.iter().zip(sources) {
+        let role = json!({
+            "metadata": {"name": name, "labels": {"is": name}},
+            "rules": [rule(name)],
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"is": source}}]},
+        });
+        assert_eq!(http.post(roles, role).await.0, 201);
+    }
+    let widgets = json!({
+        "metadata": {"name": "widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": [rule("widgets")],
+    });
+    assert_eq!(http.post(roles, widgets).await.0, 201);
+    settle().await;
+    let versions = async || {
+        let (_, list) = http.get(roles).await;
+        let items = list["items"].as_array().unwrap().iter();
+        let versions = items.map(|role| role["metadata"]["resourceVersion"].clone());
+        versions.collect::<Vec<_>>()
+    };
+    let before = versions().await;
+    settle().await;
+    assert_eq!(versions().await, before);
+    let (_, view) = http.get(&format!("{roles}/view")).await;
+    let gathered = view["rules"].as_array().unwrap();
+    assert!(gathered.contains(&rule("widgets")), "others gather as ever");
+}
+
+#[tokio::test]
 async fn forks_go_their_own_ways() {
     let (server, http) = admin();
     let top = owner(&http).await;

@@ -126,7 +126,9 @@ async fn filled(client: &Http) {
         200
     );
     assert_eq!(client.delete(&format!("{CONFIG_MAPS}/b")).await.0, 200);
-    let role = json!({"rules": []});
+    // One that the server does not look after any more.
+    let unkept = json!({"rbac.authorization.kubernetes.io/autoupdate": "false"});
+    let role = json!({"rules": [], "metadata": {"annotations": unkept}});
     let path = format!("{ROLES}/system:basic-user");
     assert_eq!(client.call("PATCH", &path, role).await.0, 200);
     settle().await;
@@ -264,6 +266,45 @@ async fn what_is_always_there_is_made_again() {
     }
     let scheduler = Http(server.client_as("system:kube-scheduler", [""; 0]));
     assert_eq!(scheduler.get("/api/v1/nodes").await.0, 200);
+}
+
+#[tokio::test]
+async fn roles_get_back_what_they_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, client) = open(folder.path());
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let scheduler = format!("{ROLES}/system:kube-scheduler");
+    let binding = format!("{group}/clusterrolebindings/system:kube-scheduler");
+    let own = format!("{ROLES}/system:kube-dns");
+    let rule = json!({"apiGroups": ["mine"], "resources": ["things"], "verbs": ["get"]});
+    for (path, change) in [
+        (&scheduler, json!({"rules": [rule]})),
+        (&binding, json!({"subjects": null})),
+        (
+            &own,
+            json!({"rules": [], "metadata": {"annotations": {
+            "rbac.authorization.kubernetes.io/autoupdate": "false"}}}),
+        ),
+    ] {
+        let media = "application/merge-patch+json";
+        let (code, answer) = client.call_as("PATCH", path, media, change).await;
+        assert_eq!(code, 200, "{answer}");
+    }
+    close(server, client).await;
+    let (server, client) = open(folder.path());
+    let (_, role) = client.get(&scheduler).await;
+    assert!(role["rules"].as_array().unwrap().contains(&rule));
+    let named = Http(server.client_as("system:kube-scheduler", [""; 0]));
+    assert_eq!(named.get("/api/v1/nodes").await.0, 200);
+    let (_, role) = client.get(&own).await;
+    assert!(role["rules"].as_array().is_none_or(Vec::is_empty), "{role}");
+    // Once is enough.
+    let version = client.get(&scheduler).await.1["metadata"]["resourceVersion"].clone();
+    drop(named);
+    close(server, client).await;
+    let (_server, client) = open(folder.path());
+    let (_, role) = client.get(&scheduler).await;
+    assert_eq!(role["metadata"]["resourceVersion"], version);
 }
 
 #[tokio::test]
