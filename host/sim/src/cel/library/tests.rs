@@ -161,6 +161,8 @@ fn functions_mean_what_they_mean_in_go() {
         "string(true) == 'true' && bool('t')",
         "timestamp('2020-01-01T00:00:00Z').getHours('-05:00') == 19",
         "timestamp('2020-01-01T00:00:00+02:00').getHours() == 22",
+        "int(9223372036854774784.0) == 9223372036854774784",
+        "int(-9223372036854774784.0) == -9223372036854774784",
         "'abc'.split('')[0] == 'a' && 'a,b'.split(',', 1) == ['a,b']",
         "format.named('dns1123Subdomain').value().validate('a.b') == optional.none()",
         "format.dns1123Label().validate('A').hasValue()",
@@ -183,6 +185,8 @@ fn functions_mean_what_they_mean_in_go() {
 fn texts_are_looked_into_before_they_are_used() {
     for (text, why) in [
         ("'a'.matches('(')", "invalid matches argument"),
+        ("int(-9223372036854775808.0) < 0", "integer overflow"),
+        ("int(9223372036854775808.0) > 0", "integer overflow"),
         (
             "duration('1x') == duration('1h')",
             "invalid duration argument",
