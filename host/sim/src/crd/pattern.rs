@@ -1,11 +1,11 @@
-//! Regular expressions of schemas, which are those of Go (RE2), in the syntax of this
-//! crate's engine: `\w` and its like are ASCII there, `\Q…\E` quotes, and classes
-//! are no sets to calculate with.
+//! Regular expressions of schemas, which are those of Go (RE2), run by this crate's
+//! engine.
 //!
 //! They are matched on bytes, because only there `\B` may be ASCII as well. All else
 //! still stands for whole characters.
 
-mod faults;
+mod classes;
+mod syntax;
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -14,11 +14,14 @@ use regex::bytes::{Regex, RegexBuilder};
 pub(crate) struct Pattern {
     text: String,
     regex: Regex,
+    /// Whether it may find something between the bytes of a character, where Go does not
+    /// look.
+    splits: bool,
 }
 
-/// A pattern may compile to this many bytes: ten times what the largest takes that Go
-/// compiles, which repeats nothing more than a thousand times.
-const SIZE_MAX: usize = 10 << 20;
+/// A pattern may compile to this many bytes: `\pL{1000}`, which is as much as Go repeats
+/// one class, does.
+const SIZE_MAX: usize = 64 << 20;
 
 /// Compiles a pattern.
 ///
@@ -29,6 +32,22 @@ pub(super) fn compile(text: &str) -> Result<Pattern, String> {
     Pattern::compile(text)
 }
 
+/// So many levels of a pattern the engine compiles on any stack: it calls itself for each.
+const LEVELS_MAX: u32 = 100;
+
+/// The stack for the most levels that a pattern may have.
+const STACK: usize = 32 << 20;
+
+/// The engine for a pattern that is written as it takes it.
+fn built(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text)
+        .size_limit(SIZE_MAX)
+        // That there are not too many levels was looked at before.
+        .nest_limit(u32::MAX)
+        .build()
+        .map_err(|error| format!("error parsing regexp: {error}"))
+}
+
 impl Pattern {
     /// Compiles a pattern.
     ///
@@ -36,16 +55,24 @@ impl Pattern {
     ///
     /// With the reason why it is none, as Go says it.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
-        if let Some(fault) = faults::fault(text) {
-            return Err(fault);
-        }
-        let regex = RegexBuilder::new(&translated(text))
-            .size_limit(SIZE_MAX)
-            .build()
-            .map_err(|error| format!("error parsing regexp: {error}"))?;
+        let translated = syntax::translated(text)?;
+        let built = || built(&translated.text);
+        let regex = if translated.levels > LEVELS_MAX {
+            std::thread::scope(|scope| {
+                let builder = std::thread::Builder::new().stack_size(STACK);
+                let thread = builder.spawn_scoped(scope, built);
+                let thread = thread.map_err(|error| error.to_string())?;
+                let failed = |_| "the pattern could not be compiled".to_owned();
+                thread.join().map_err(failed)?
+            })
+        } else {
+            built()
+        };
+        let regex = regex?;
         Ok(Pattern {
             text: text.to_owned(),
             regex,
+            splits: translated.text.contains(r"\B"),
         })
     }
 
@@ -57,129 +84,14 @@ impl Pattern {
 
     /// Whether the pattern matches somewhere in `value`.
     pub(crate) fn matches(&self, value: &str) -> bool {
-        self.regex.is_match(value.as_bytes())
+        let matches = self.regex.is_match(value.as_bytes());
+        matches && (!self.splits || self.found(value).next().is_some())
     }
 
     /// The text of the pattern.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
-}
-
-/// The same pattern in this engine's syntax. What is no pattern in either stays none.
-fn translated(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    // Whether a class is open, and whether its first item is still to come.
-    let (mut class, mut first) = (false, false);
-    while let Some(c) = rest.chars().next() {
-        let after = rest.get(c.len_utf8()..).unwrap_or_default();
-        let is_first = std::mem::take(&mut first);
-        rest = match c {
-            '\\' => {
-                let Some(escaped) = after.chars().next() else {
-                    out.push(c);
-                    break;
-                };
-                let beyond = after.get(escaped.len_utf8()..).unwrap_or_default();
-                if escaped == 'Q' && !class {
-                    let (quoted, beyond) = beyond.split_once("\\E").unwrap_or((beyond, ""));
-                    out.push_str(&regex::escape(quoted));
-                    beyond
-                } else if let Some(name) = beyond.strip_prefix("{^")
-                    && let Some(other) = negated(escaped)
-                {
-                    out.extend(['\\', other, '{']);
-                    name
-                } else {
-                    match ascii(escaped) {
-                        Some(same) if escaped != 'b' || !class => out.push_str(same),
-                        _ => out.extend(['\\', escaped]),
-                    }
-                    beyond
-                }
-            }
-            // Names of groups may be there twice in Go, and nobody asks for them.
-            '(' if !class && is_named(after) => {
-                out.push(c);
-                after.split_once('>').map_or("", |(_, beyond)| beyond)
-            }
-            '[' if !class => {
-                (class, first) = (true, true);
-                out.push(c);
-                match after.strip_prefix('^') {
-                    Some(after) => {
-                        out.push('^');
-                        after
-                    }
-                    None => after,
-                }
-            }
-            '[' if after.starts_with(':') => match after.split_once(":]") {
-                // A class with a name.
-                Some((name, beyond)) => {
-                    out.extend(["[", name, ":]"]);
-                    beyond
-                }
-                None => {
-                    out.push_str("\\[");
-                    after
-                }
-            },
-            ']' if class && is_first => {
-                out.push_str("\\]");
-                after
-            }
-            ']' => {
-                class = false;
-                out.push(c);
-                after
-            }
-            '[' | '&' | '~' if class => {
-                out.extend(['\\', c]);
-                after
-            }
-            '-' if class && after.starts_with('-') => {
-                out.push_str("-\\-");
-                after.get(1..).unwrap_or_default()
-            }
-            _ => {
-                out.push(c);
-                after
-            }
-        };
-    }
-    out
-}
-
-/// The letter of the class that has all others than the one of this letter.
-fn negated(letter: char) -> Option<char> {
-    match letter {
-        'p' => Some('P'),
-        'P' => Some('p'),
-        _ => None,
-    }
-}
-
-/// Whether what follows a parenthesis is the name of the group.
-fn is_named(text: &str) -> bool {
-    text.starts_with("?P<") || text.starts_with("?<")
-}
-
-/// What stands for a letter behind a backslash that means more than ASCII here. One
-/// class may stand inside of another.
-fn ascii(letter: char) -> Option<&'static str> {
-    Some(match letter {
-        'd' => "[0-9]",
-        'D' => "[^0-9]",
-        'w' => "[0-9A-Za-z_]",
-        'W' => "[^0-9A-Za-z_]",
-        's' => r"[\t\n\f\r ]",
-        'S' => r"[^\t\n\f\r ]",
-        'b' => r"(?-u:\b)",
-        'B' => r"(?-u:\B)",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -212,6 +124,61 @@ mod tests {
             (r"^[a\]b]$", "]", "c"),
             (r"^\p{^Lu}[\P{^Lu}]$", "aA", "Aa"),
             (r"^(?P<n>a)(?<n>b)(?P<1>c)$", "abc", "ab"),
+            // What is escaped and no letter stands for itself.
+            (r"^\<a\>$", "<a>", "a"),
+            (r"^[^\<\>]+$", "a", "<"),
+            (r"^[\<-\>]+$", "<=>", "?"),
+            (r"^\!\\\'\%\,\/\:\;\=\@\_\`\~\ $", "!\\'%,/:;=@_`~ ", "!"),
+            (r"^\-\#\&[\&\&\~\-\#]$", "-#&~", "-#&!"),
+            (r"a\b{start}", "a{start}", "a start"),
+            (r"^.\B{end}", "-{end}", "a{end}"),
+            // A brace that starts no repetition does as well.
+            (r"^\${[A-Z]+}$", "${A}", "{A}"),
+            ("^a{$", "a{", "a"),
+            ("^a{,3}$", "a{,3}", "aa"),
+            ("^a{02}$", "a{02}", "aa"),
+            ("^a{2$", "a{2", "aa"),
+            ("^a{0}{$", "{", "a{"),
+            ("^a{2}}$", "aa}", "aa"),
+            ("^{}$", "{}", ""),
+            // Numbers of characters.
+            (r"^\07\123\0$", "\u{7}S\0", "7123"),
+            (r"^[\101-\103]\777$", "B\u{1ff}", "D\u{1ff}"),
+            (r"^\x41[\x{1F600}]$", "A😀", "A"),
+            (r"^[\x{D7FF}-\x{E000}]$", "\u{e000}", "\u{fffd}"),
+            (r"^(a|[\x{D800}])$", "a", "\u{fffd}"),
+            (r"^(a|\x{D800})$", "a", "\u{fffd}"),
+            (r"^[^\x{D800}]$", "\u{fffd}", ""),
+            // Flags hold for what follows, and nothing is repeated of them.
+            ("^a(?i)*b$", "aaB", "Ab"),
+            ("^a*(?i)?b$", "aaB", "Ab"),
+            ("^a*(?U)?b$", "aab", "ac"),
+            ("^(?i:k)(?s-m:.)(?-i)c$", "K\nc", "k\nC"),
+            ("^a(?i)b|c$", "C", "D"),
+            ("^((?i)a)b$", "Ab", "AB"),
+            ("(?m)^a$", "b\na", "b a"),
+            ("(?ii)(?)(?-i)^a$", "a", "A"),
+            ("^a.c$", "abc", "a\nc"),
+            ("^[^a]$", "\n", "a"),
+            // Classes by their names.
+            (r"^\p{Greek}\PN\p{^Lu}$", "αaa", "αaA"),
+            (
+                r"^\pL\p{greek}\p{Uppercase_Letter}\p{punct}$",
+                "aαA!",
+                "aαa!",
+            ),
+            (r"^\p{Any}\p{ASCII}[\PL]$", "éa1", "aé1"),
+            (r"^(a|\p{Cs})\P{Cs}$", "aa", "\u{fffd}a"),
+            (r"^[\d-z][[:^alpha:][]$", "-[", "ea"),
+            (r"^(?i)\w\W$", "\u{17f}!", "a\u{17f}"),
+            // Others.
+            (r"^\Qa*\E*$", "a**", "aa"),
+            (r"^a*\Q\E?$", "aa", "b"),
+            (r"^\A*(?:^)*a\z$", "a", "a\n"),
+            ("^()*[]a-][^]]$", "-a", "-]"),
+            (r"\B", "é", "aéa"),
+            ("^(?:(?:a{10}){10}){10}$", &"a".repeat(1000), "a"),
+            (r"^\pL{1000}$", &"é".repeat(1000), "é"),
         ] {
             let compiled = compile(pattern).map_err(|why| format!("{pattern}: {why}"));
             let compiled = compiled.unwrap();
@@ -222,5 +189,78 @@ mod tests {
         for pattern in ["(", "[a", "a**\\", "*"] {
             assert!(compile(pattern).is_err(), "{pattern}");
         }
+    }
+
+    #[test]
+    fn few_are_preferred_where_go_prefers_few() {
+        for (pattern, expected) in [
+            ("a+", "aaa"),
+            ("a+?", "a"),
+            ("(?U)a+", "a"),
+            ("(?U)a+?", "aaa"),
+            ("(?U:a+)a*", "aaa"),
+            ("a(?U){1,3}", "a"),
+            ("a{2}?", "aa"),
+            ("a*(?U)?", ""),
+        ] {
+            let compiled = compile(pattern).unwrap();
+            assert_eq!(compiled.found("aaa").next(), Some(expected), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_no_letter_may_be_escaped() {
+        for c in ('\0'..='\u{7f}').filter(|c| !c.is_ascii_alphanumeric()) {
+            let text = c.to_string();
+            for pattern in [
+                format!("^\\{c}$"),
+                format!("^[\\{c}]$"),
+                format!("^[ab\\{c}]$"),
+            ] {
+                let compiled = compile(&pattern).map_err(|why| format!("{pattern}: {why}"));
+                let compiled = compiled.unwrap();
+                assert!(compiled.matches(&text), "{pattern}");
+                assert!(!compiled.matches("c"), "{pattern}");
+            }
+            let other = compile(&format!("^[^\\{c}]$")).unwrap();
+            assert!(!other.matches(&text) && other.matches("a"), "{c}");
+        }
+    }
+
+    #[test]
+    fn levels_are_those_of_go() {
+        for (open, close, most) in [
+            ("(", ")", 999),
+            ("(", "a)", 500),
+            ("(?:a", "b)*", 500),
+            ("(", "|a)*", 333),
+            ("(a|b*(c", ")+)?d", 142),
+        ] {
+            let nested = |levels| open.repeat(levels) + "z" + &close.repeat(levels);
+            assert!(compile(&nested(most)).is_ok(), "{open}{close}");
+            let why = compile(&nested(most + 1)).unwrap_err();
+            let expected = "error parsing regexp: expression nests too deeply: `(";
+            assert!(why.starts_with(expected), "{open}{close}: {why:.80}");
+        }
+        // Some make no levels.
+        let flat = "(?:".repeat(50_000) + "a" + &")".repeat(50_000);
+        assert!(compile(&flat).unwrap().matches("a"));
+    }
+
+    #[test]
+    fn long_patterns_do_not_take_long() {
+        let started = std::time::Instant::now();
+        for (part, times, expected) in [
+            (r"\pL", 300_000, "expression too large: `"),
+            (r"[\pL]", 300_000, "expression too large: `"),
+            (r"\p{Greek}", 100_000, "Compiled regex exceeds size limit"),
+            ("[[:", 300_000, "missing closing ]: `"),
+            (r"\p{Emoji}", 300_000, "invalid character class range: `"),
+        ] {
+            let why = compile(&part.repeat(times)).unwrap_err();
+            let expected = format!("error parsing regexp: {expected}");
+            assert!(why.starts_with(&expected), "{part}: {why:.80}");
+        }
+        assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }
 }

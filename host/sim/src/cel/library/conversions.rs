@@ -19,7 +19,8 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
         ("int", [Value::String(text)]) => text.parse().ok().map(Value::Int),
         ("int", [Value::Float(number)]) => {
             const END: f64 = 9_223_372_036_854_775_808.0;
-            if !(-END..END).contains(number) {
+            // Go takes none of the two ends.
+            if !(*number > -END && *number < END) {
                 return Some(Err(failed(name, "integer overflow")));
             }
             #[expect(clippy::cast_possible_truncation, reason = "it was looked at before")]

@@ -161,6 +161,15 @@ fn functions_mean_what_they_mean_in_go() {
         "string(true) == 'true' && bool('t')",
         "timestamp('2020-01-01T00:00:00Z').getHours('-05:00') == 19",
         "timestamp('2020-01-01T00:00:00+02:00').getHours() == 22",
+        "timestamp('1970-01-01T00:00:00Z').getHours('-1:-2147483648') == 4",
+        "timestamp(253402300799) == timestamp('9999-12-31T23:59:59Z')",
+        "string(timestamp(253402300799)) == '9999-12-31T23:59:59Z'",
+        "timestamp('9999-12-31T23:59:59Z').getFullYear() == 9999",
+        "timestamp('9999-12-31T23:59:59.5Z').getMilliseconds() == 500",
+        "timestamp(253402300799).getFullYear('+01:00') == 10000",
+        "timestamp(-62135596800).getFullYear() == 1",
+        "int(9223372036854774784.0) == 9223372036854774784",
+        "int(-9223372036854774784.0) == -9223372036854774784",
         "'abc'.split('')[0] == 'a' && 'a,b'.split(',', 1) == ['a,b']",
         "format.named('dns1123Subdomain').value().validate('a.b') == optional.none()",
         "format.dns1123Label().validate('A').hasValue()",
@@ -183,6 +192,16 @@ fn functions_mean_what_they_mean_in_go() {
 fn texts_are_looked_into_before_they_are_used() {
     for (text, why) in [
         ("'a'.matches('(')", "invalid matches argument"),
+        ("int(-9223372036854775808.0) < 0", "integer overflow"),
+        ("int(9223372036854775808.0) > 0", "integer overflow"),
+        (
+            "timestamp(253402300800) > timestamp(0)",
+            "timestamp overflow",
+        ),
+        (
+            "timestamp(-62135596801) < timestamp(0)",
+            "timestamp overflow",
+        ),
         (
             "duration('1x') == duration('1h')",
             "invalid duration argument",

@@ -1,5 +1,6 @@
 //! Functions of points in time and of durations.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -22,10 +23,10 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
         ("timestamp", [value @ Value::Timestamp(_)])
         | ("duration", [value @ Value::Duration(_)]) => value.clone(),
         ("timestamp", [Value::Int(seconds)]) => {
-            let time = Timestamp::from_second(*seconds);
-            return Some(match time.ok().filter(|_| TIMES.contains(seconds)) {
-                Some(time) => evaluated(name, &[text(time.to_string())], false),
-                None => Err(failed(name, "timestamp overflow")),
+            return Some(if TIMES.contains(seconds) {
+                evaluated(name, &[text(Clock::at(*seconds, 0).written())], false)
+            } else {
+                Err(failed(name, "timestamp overflow"))
             });
         }
         ("timestamp", [Value::String(_)]) => {
@@ -76,7 +77,7 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
             };
             let nanoseconds = i32::try_from(time.timestamp_subsec_nanos()).unwrap_or(0);
             let there = there(time.timestamp(), nanoseconds, zone);
-            match there.map(|there| field(name, there)) {
+            match there.map(|there| there.field(name)) {
                 Ok(Some(number)) => Value::Int(number),
                 Ok(None) => return None,
                 Err(why) => return Some(Err(failed(name, why))),
@@ -87,51 +88,90 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
     Some(Ok(made))
 }
 
+/// What a clock shows. Its years go on where those of the time that it is made of end:
+/// zones are far from each other in Go, and the last day of year 9999 is one as well.
+#[derive(Debug)]
+struct Clock {
+    /// The time, in the years from 2000 to 2399.
+    time: DateTime,
+    /// How many years it is from there: the calendar is the same again after 400.
+    years: i64,
+}
+
+impl Clock {
+    /// What it shows so many seconds after the start of 1970.
+    fn at(seconds: i64, nanoseconds: i32) -> Self {
+        // The start of the year 2000, and 400 years.
+        const START: i64 = 946_684_800;
+        const YEARS: i64 = 146_097 * 86_400;
+        let since = seconds.saturating_sub(START);
+        let time = Timestamp::new(START + since.rem_euclid(YEARS), nanoseconds);
+        Clock {
+            time: Offset::UTC.to_datetime(time.unwrap_or_default()),
+            years: since.div_euclid(YEARS) * 400,
+        }
+    }
+
+    fn year(&self) -> i64 {
+        i64::from(self.time.year()) + self.years
+    }
+
+    /// The time as it is written, to seconds.
+    fn written(&self) -> String {
+        format!(
+            "{:04}-{}Z",
+            self.year(),
+            self.time.strftime("%m-%dT%H:%M:%S")
+        )
+    }
+
+    fn field(&self, name: &str) -> Option<i64> {
+        let time = self.time;
+        Some(match name {
+            "getFullYear" => self.year(),
+            "getMonth" => i64::from(time.month()) - 1,
+            "getDayOfYear" => i64::from(time.day_of_year()) - 1,
+            "getDayOfMonth" => i64::from(time.day()) - 1,
+            "getDate" => i64::from(time.day()),
+            "getDayOfWeek" => i64::from(time.weekday().to_sunday_zero_offset()),
+            "getHours" => i64::from(time.hour()),
+            "getMinutes" => i64::from(time.minute()),
+            "getSeconds" => i64::from(time.second()),
+            "getMilliseconds" => i64::from(time.subsec_nanosecond()) / 1_000_000,
+            _ => return None,
+        })
+    }
+}
+
 /// The time on a clock in a zone: UTC, or an offset of hours and minutes. Zones with other
 /// names are in no table here.
-fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<DateTime, String> {
+fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<Clock, String> {
     let offset = match zone.split_once(':') {
         Some((hours, minutes)) => {
-            let number = |text: &str| {
-                let parsed = text.parse::<i32>();
-                let why = |_| format!("strconv.Atoi: parsing {}: invalid syntax", quoted(text));
-                parsed.map_err(why)
-            };
             let (hours, minutes) = (number(hours)?, number(minutes)?);
             let minutes = if zone.starts_with('-') {
-                -minutes
+                minutes.wrapping_neg()
             } else {
                 minutes
             };
-            let seconds = hours.checked_mul(60).and_then(|h| h.checked_add(minutes));
-            let seconds = seconds.and_then(|minutes| minutes.checked_mul(60));
-            let offset = seconds.and_then(|seconds| Offset::from_seconds(seconds).ok());
-            offset.ok_or_else(|| unknown(zone))?
+            // Go looks at no limits here, and counts in nanoseconds on its way.
+            let minutes = hours.wrapping_mul(60).wrapping_add(minutes);
+            minutes.wrapping_mul(60_000_000_000) / 1_000_000_000
         }
-        None if matches!(zone, "" | "UTC") => Offset::UTC,
-        None => return Err(unknown(zone)),
+        None if matches!(zone, "" | "UTC") => 0,
+        None => return Err(format!("unknown time zone {zone}")),
     };
-    let time = Timestamp::new(seconds, nanoseconds).map_err(|error| error.to_string())?;
-    Ok(offset.to_datetime(time))
+    Ok(Clock::at(seconds.saturating_add(offset), nanoseconds))
 }
 
-fn unknown(zone: &str) -> String {
-    format!("unknown time zone {zone}")
-}
-
-fn field(name: &str, time: DateTime) -> Option<i64> {
-    Some(match name {
-        "getFullYear" => i64::from(time.year()),
-        "getMonth" => i64::from(time.month()) - 1,
-        "getDayOfYear" => i64::from(time.day_of_year()) - 1,
-        "getDayOfMonth" => i64::from(time.day()) - 1,
-        "getDate" => i64::from(time.day()),
-        "getDayOfWeek" => i64::from(time.weekday().to_sunday_zero_offset()),
-        "getHours" => i64::from(time.hour()),
-        "getMinutes" => i64::from(time.minute()),
-        "getSeconds" => i64::from(time.second()),
-        "getMilliseconds" => i64::from(time.subsec_nanosecond()) / 1_000_000,
-        _ => return None,
+/// The number that a part of a zone is.
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.Atoi: parsing {}: {why}", quoted(text))
     })
 }
 
@@ -156,16 +196,51 @@ mod tests {
 
     #[test]
     fn zones_are_offsets() {
-        let hour = |zone: &str| there(0, 0, zone).map(|there| there.to_string());
-        assert_eq!(hour("UTC").as_deref(), Ok("1970-01-01T00:00:00"));
-        assert_eq!(hour("-05:30").as_deref(), Ok("1969-12-31T18:30:00"));
-        assert_eq!(hour("02:00").as_deref(), Ok("1970-01-01T02:00:00"));
-        for zone in ["America/New_York", "99999999:00"] {
-            assert_eq!(hour(zone), Err(unknown(zone)));
+        let hour = |zone: &str| there(0, 0, zone).map(|there| there.written());
+        for (zone, time) in [
+            ("UTC", "1970-01-01T00:00:00Z"),
+            ("-05:30", "1969-12-31T18:30:00Z"),
+            ("02:00", "1970-01-01T02:00:00Z"),
+            ("24:00", "1970-01-02T00:00:00Z"),
+            ("-1:-2147483648", "1961-03-09T04:06:05Z"),
+            ("99999999:00", "1686-11-11T23:28:46Z"),
+            ("153722867:16", "1969-12-31T23:59:09Z"),
+            ("-1:-9223372036854775808", "1969-12-31T23:00:00Z"),
+            (
+                "-9223372036854775808:9223372036854775807",
+                "1970-01-01T00:01:00Z",
+            ),
+        ] {
+            assert_eq!(hour(zone).as_deref(), Ok(time), "{zone}");
         }
-        for (zone, part) in [("a:b", "a"), ("1:b", "b"), ("1:2:3", "2:3")] {
+        let unknown = "unknown time zone America/New_York".to_owned();
+        assert_eq!(hour("America/New_York"), Err(unknown));
+        for (zone, part) in [("a:b", "a"), ("1:b", "b"), ("1:2:3", "2:3"), (":1", "")] {
             let why = format!("strconv.Atoi: parsing \"{part}\": invalid syntax");
             assert_eq!(hour(zone), Err(why));
+        }
+        for (zone, part) in [
+            ("9223372036854775808:0", "9223372036854775808"),
+            ("1:-9223372036854775809", "-9223372036854775809"),
+        ] {
+            let why = format!("strconv.Atoi: parsing \"{part}\": value out of range");
+            assert_eq!(hour(zone), Err(why));
+        }
+    }
+
+    #[test]
+    fn clocks_go_on_beyond_all_years() {
+        for (seconds, zone, time, weekday) in [
+            (*TIMES.end(), "UTC", "9999-12-31T23:59:59Z", 5),
+            (*TIMES.end(), "+01:00", "10000-01-01T00:59:59Z", 6),
+            (*TIMES.start(), "UTC", "0001-01-01T00:00:00Z", 1),
+            (*TIMES.start(), "-01:00", "0000-12-31T23:00:00Z", 0),
+            (951_782_400, "UTC", "2000-02-29T00:00:00Z", 2),
+            (946_684_799, "UTC", "1999-12-31T23:59:59Z", 5),
+        ] {
+            let clock = there(seconds, 0, zone).unwrap();
+            assert_eq!(clock.written(), time);
+            assert_eq!(clock.field("getDayOfWeek"), Some(weekday), "{time}");
         }
     }
 
