@@ -410,7 +410,14 @@ impl World {
             plural: kinds.plural(&kind.group, &kind.kind),
             namespaced: kinds.namespaced(&kind.group, &kind.kind),
         };
-        grant::objects(&grantee, manifest, served)
+        let mut objects = grant::objects(&grantee, manifest, served);
+        // As an ordinary grant has it, but without the policy that keeps the account to the
+        // finalizers: nothing else is written with it here, and it would be compiled for
+        // every scenario.
+        if !grant::holding_policy(&grantee, manifest, served).is_empty() {
+            objects.extend(grant::holding(&grantee, manifest, served));
+        }
+        objects
     }
 
     /// Makes grants, and the namespaces that they are in: rights in those that the

@@ -169,7 +169,15 @@ impl Installer {
             service_account: name,
             agent: Subject::User(AGENT_USER),
         };
-        let objects = grant::objects(&grantee, manifest, served);
+        let mut objects = grant::objects(&grantee, manifest, served);
+        // Its primaries wait for the end of their units where a policy keeps the account to
+        // that, as `reeve plugin grant` has it.
+        let policy = grant::holding_policy(&grantee, manifest, served);
+        let holds = !policy.is_empty();
+        if holds {
+            objects.extend(grant::holding(&grantee, manifest, served));
+            objects.extend(policy);
+        }
         // Rights in namespaces that the manifest names need those namespaces.
         let namespaces: BTreeSet<&str> = objects
             .iter()
@@ -184,7 +192,13 @@ impl Installer {
         }
         self.approve(name, manifest).await?;
         let rules = grant::account_rules(manifest, served).into_iter().collect();
-        let rules = grant::in_words(&rules).into_iter();
+        let mut rules = grant::in_words(&rules);
+        if holds {
+            let holding = grant::in_words(&grant::holding_rules(manifest, served));
+            let only = "by policy for Reeve's finalizers only";
+            rules.extend(holding.iter().map(|rule| format!("{rule}, {only}")));
+        }
+        let rules = rules.into_iter();
         Ok(rules.map(|rule| format!("granted: {rule}")).collect())
     }
 
