@@ -444,7 +444,7 @@ impl Controller {
         }
         let says_something = !ran.problems.is_empty()
             || !ran.conditions.is_empty()
-            || state.fight.is_some()
+            || (state.fight.is_some() && !gone)
             || !state.effects.is_empty()
             || (state.sync.is_durable() && !gone);
         if says_something {

@@ -170,13 +170,11 @@ impl Installer {
             agent: Subject::User(AGENT_USER),
         };
         let mut objects = grant::objects(&grantee, manifest, served);
-        // Its primaries wait for the end of their units where a policy keeps the account to
-        // that, as `reeve plugin grant` has it.
-        let policy = grant::holding_policy(&grantee, manifest, served);
-        let holds = !policy.is_empty();
+        // Its primaries wait for the end of their units where `reeve plugin grant` lets them.
+        // Without the policy that it adds: that would be in the way of a later version.
+        let holds = !grant::holding_policy(&grantee, manifest, served).is_empty();
         if holds {
             objects.extend(grant::holding(&grantee, manifest, served));
-            objects.extend(policy);
         }
         // Rights in namespaces that the manifest names need those namespaces.
         let namespaces: BTreeSet<&str> = objects
@@ -195,8 +193,7 @@ impl Installer {
         let mut rules = grant::in_words(&rules);
         if holds {
             let holding = grant::in_words(&grant::holding_rules(manifest, served));
-            let only = "by policy for Reeve's finalizers only";
-            rules.extend(holding.iter().map(|rule| format!("{rule}, {only}")));
+            rules.extend(holding.iter().map(|rule| format!("{rule}, for finalizers")));
         }
         let rules = rules.into_iter();
         Ok(rules.map(|rule| format!("granted: {rule}")).collect())

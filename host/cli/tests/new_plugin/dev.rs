@@ -55,7 +55,7 @@ pub(crate) fn ends_when_converged(place: &Path) {
         "  ✓ installing greeting (#.# s)",
         "      granted: create, delete, patch configmaps cluster-wide",
         "      granted: get, list, watch profiles.kubeflow.org cluster-wide",
-        "      granted: patch profiles.kubeflow.org cluster-wide, by policy for Reeve's finalizers only",
+        "      granted: patch profiles.kubeflow.org cluster-wide, for finalizers",
         "PLUGIN    PRIMARY            APPLIED",
         "greeting  Profile alice      ConfigMap alice/greeting",
         "greeting  Profile bob        ConfigMap bob/greeting",

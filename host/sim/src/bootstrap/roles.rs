@@ -195,10 +195,10 @@ fn gather(objects: &mut [Value]) {
 
 /// Gives a role or binding that was there before what it lacks of `first`: labels and
 /// annotations, what it gathers, rules, subjects. What somebody has added stays, and so does
-/// all of one that somebody looks after (`autoupdate` is not `true`). Says whether anything
+/// all of one that somebody looks after (`autoupdate` is `false`). Says whether anything
 /// changed.
 pub(super) fn complete(live: &mut Value, first: &Value) -> bool {
-    if live["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] != "true" {
+    if live["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] == "false" {
         return false;
     }
     let before = live.clone();
@@ -210,24 +210,25 @@ pub(super) fn complete(live: &mut Value, first: &Value) -> bool {
         }
     }
     if let Some(rule) = first.get("aggregationRule") {
-        live["aggregationRule"] = rule.clone();
+        let own = &mut live["aggregationRule"];
+        add_items(own, rule, "clusterRoleSelectors");
+    } else {
+        // The rules of others come to those who gather them.
+        add_items(live, first, "rules");
     }
-    // The rules of others come to those who gather them.
-    let fields = match first.get("aggregationRule") {
-        Some(_) => &["subjects"][..],
-        None => &["rules", "subjects"],
-    };
-    for &field in fields {
-        let wanted = first[field].as_array().into_iter().flatten();
-        for item in wanted {
-            match live[field].as_array_mut() {
-                Some(items) if items.contains(item) => {}
-                Some(items) => items.push(item.clone()),
-                None => live[field] = json!([item]),
-            }
+    add_items(live, first, "subjects");
+    *live != before
+}
+
+/// Adds the items of a list that are not in it.
+fn add_items(to: &mut Value, from: &Value, field: &str) {
+    for item in from[field].as_array().into_iter().flatten() {
+        match to[field].as_array_mut() {
+            Some(items) if items.contains(item) => {}
+            Some(items) => items.push(item.clone()),
+            None => to[field] = json!([item]),
         }
     }
-    *live != before
 }
 
 #[cfg(test)]
