@@ -60,6 +60,8 @@ pub(crate) fn problem(path: &Path, text: &str, error: &serde_saphyr::Error) -> S
         formatter: &Placeless,
         snippets: SnippetMode::Off,
     });
+    // Which is for who writes programs.
+    let message = message.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
     let message = message.trim_end();
     let path = path.display();
     let Some(at) = error.location() else {

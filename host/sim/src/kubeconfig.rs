@@ -7,8 +7,8 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The name of cluster, user and context.
-const NAME: &str = "reeve";
+/// The name of cluster, user and context in the kubeconfig of an embedded cluster.
+pub const NAME: &str = "reeve";
 
 /// A kubeconfig with one context, in YAML.
 pub(crate) fn text(url: &str, certificate: &str, token: &str, namespace: &str) -> String {

@@ -79,6 +79,7 @@ pub use self::counter::{Call, Requests};
 pub use self::faults::{Fault, FaultError, Faults, Outage};
 pub use self::http::route::Verb;
 pub use self::identity::Identity;
+pub use self::kubeconfig::NAME as KUBECONFIG_NAME;
 pub use self::serve::{ServeError, Serving};
 pub use self::server::{Config, Server};
 pub use self::state::{StateError, is_snapshot, load_state, save_state};

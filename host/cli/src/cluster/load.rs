@@ -4,7 +4,7 @@ use super::embedded;
 use crate::columns::counted;
 use crate::output::{complain, tell};
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use reeve_cluster::Cluster;
 use reeve_cluster::portable::Given;
 use reeve_core::chain;
@@ -22,17 +22,18 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 everything is loaded; 1 some objects were refused, \
-    the others are loaded; 2 nothing is."
+    the others are loaded; 2 nothing is.",
+    group(ArgGroup::new("cluster").required(true))
 )]
 pub(super) struct LoadArgs {
     /// What to load
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Folder of the state; for what was saved, one that holds none yet
-    #[arg(long, value_name = "FOLDER", required_unless_present = "kubeconfig")]
+    #[arg(long, value_name = "FOLDER", group = "cluster")]
     state: Option<PathBuf>,
     /// Kubeconfig of an embedded cluster that runs; for objects only
-    #[arg(long, value_name = "FILE", conflicts_with = "state")]
+    #[arg(long, value_name = "FILE", group = "cluster")]
     kubeconfig: Option<PathBuf>,
 }
 

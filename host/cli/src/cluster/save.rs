@@ -5,7 +5,7 @@ use crate::columns::counted;
 use crate::output::tell;
 use crate::record::write;
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use reeve_sim::save_state;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,16 +16,19 @@ use std::process::ExitCode;
 /// `reeve cluster load` makes the state of another cluster of it. Tokens, certificate
 /// and port are not in it. Secrets are, as they are: only you can read the file.
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 it is saved; 2 it is not.")]
+#[command(
+    after_help = "Exit codes: 0 it is saved; 2 it is not.",
+    group(ArgGroup::new("cluster").required(true))
+)]
 pub(super) struct SaveArgs {
     /// Where to write it
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Kubeconfig of the cluster, which goes on running
-    #[arg(long, value_name = "FILE", required_unless_present = "state")]
+    #[arg(long, value_name = "FILE", group = "cluster")]
     kubeconfig: Option<PathBuf>,
     /// State of the cluster, which does not run
-    #[arg(long, value_name = "FOLDER", conflicts_with = "kubeconfig")]
+    #[arg(long, value_name = "FOLDER", group = "cluster")]
     state: Option<PathBuf>,
     /// Replace a file that is there already
     #[arg(long)]

@@ -114,8 +114,8 @@ async fn call(client: &Client, method: &str, path: &str, body: &str) -> (u16, St
 async fn it_serves_until_it_is_told_to_stop() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kubeconfig");
-    // An earlier file is replaced, its mode too.
-    std::fs::write(&file, "old").unwrap();
+    // A file with nothing in it is replaced, its mode too.
+    std::fs::write(&file, "\n").unwrap();
     let server = start(&file, &[]);
     let line = server.ready.clone();
     assert!(line.starts_with("ready: https://127.0.0.1:"), "{line}");
@@ -452,4 +452,13 @@ fn what_keeps_it_from_starting_is_named() {
         assert!(message.contains(&expected), "{message}");
         assert!(!file.exists());
     }
+    // Somebody's own kubeconfig is not written over.
+    std::fs::write(&file, "clusters: [{name: prod, cluster: {}}]").unwrap();
+    let (code, message) = refused(&file, &[]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(
+        message.contains("name another file with --kubeconfig"),
+        "{message}"
+    );
+    assert!(std::fs::read_to_string(&file).unwrap().contains("prod"));
 }

@@ -444,7 +444,11 @@ fn finish(status: &mut Value, verdict: &Verdict, now: &str) {
         conditions::replace(status, condition, now, STAMPS);
     }
     if verdict.success {
-        set(status, "completionTime", now);
+        // A clock that was set back must not make of it a status that is refused: its pods
+        // would be counted for nothing, and made anew without end.
+        let started = text(status, "startTime");
+        let end = if started > now { started } else { now }.to_owned();
+        set(status, "completionTime", end);
     }
 }
 

@@ -5,6 +5,7 @@
 //! still stands for whole characters.
 
 mod classes;
+mod letters;
 mod syntax;
 
 use regex::bytes::{Regex, RegexBuilder};

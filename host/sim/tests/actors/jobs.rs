@@ -46,6 +46,27 @@ const FAILED: &[&str] = &[
     "Failed=True BackoffLimitExceeded",
 ];
 
+/// A Job that began later than it ends, by the clock.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_makes_no_pods() {
+    let world = World::new();
+    world.server.jump_clock(3_600_000);
+    world.create(job(&[], json!({}))).await;
+    after(0.5).await;
+    world.server.jump_clock(-3_600_000);
+    // Which was to end in an hour.
+    let names = world.names("Pod").await;
+    world.delete("Pod", &names[0]).await;
+    after(30.0).await;
+    let found = world.get("Job", "task").await;
+    assert_eq!(conditions(&found), COMPLETE);
+    has(
+        &found["status"],
+        json!({"succeeded": 1, "completionTime": "2026-01-01T01:00:00Z"}),
+    );
+    assert_eq!(world.list("Pod").await.len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn jobs_complete() {
     check(&[], json!({}), &[

@@ -6,9 +6,9 @@
 //! it. So there are no flags but the one for the case of letters, no names of groups, and
 //! no character stands for itself that may be more than that.
 
-use std::ops::RangeInclusive;
-
-use super::classes;
+use super::letters::{
+    BAD_ESCAPE, BAD_RANGE, Fault, POSIX, before, escaped, member, named, range, split,
+};
 
 /// A pattern for the engine.
 #[derive(Debug)]
@@ -43,20 +43,13 @@ pub(super) fn translated(pattern: &str) -> Result<Translated, String> {
     }
 }
 
-/// A complaint, and the part of the pattern that it is about.
-type Fault<'p> = (&'static str, &'p str);
-
-const BAD_RANGE: &str = "invalid character class range";
-const BAD_ESCAPE: &str = "invalid escape sequence";
 const BAD_CAPTURE: &str = "invalid named capture";
 const BAD_FLAGS: &str = "invalid or unsupported Perl syntax";
 const BAD_COUNT: &str = "invalid repeat count";
 const REPEATED_TWICE: &str = "invalid nested repetition operator";
 const NOTHING_TO_REPEAT: &str = "missing argument to repetition operator";
-const OPEN_CLASS: &str = "missing closing ]";
 const OPEN_GROUP: &str = "missing closing )";
 const CLOSED_TWICE: &str = "unexpected )";
-const TRAILING: &str = "trailing backslash at end of expression";
 const TOO_DEEP: &str = "expression nests too deeply";
 const TOO_LARGE: &str = "expression too large";
 
@@ -77,13 +70,6 @@ const LINES: u8 = 2;
 const ALL: u8 = 4;
 /// Whether repetitions prefer to be few, `U`.
 const FEW: u8 = 8;
-
-/// The class of no character at all, and of any.
-const NONE: &str = r"[^\x{0}-\x{10FFFF}]";
-const ANY: &str = r"[\x{0}-\x{10FFFF}]";
-
-/// What is a character to Go, and is in no text.
-const SURROGATES: RangeInclusive<u32> = 0xD800..=0xDFFF;
 
 /// What a part of a pattern is, for levels: those of one kind make no two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,18 +192,6 @@ struct Parser<'p> {
     /// Whether a name of a class may still end.
     closes: bool,
     out: String,
-}
-
-/// What comes before `rest` in `text`, of which it is the end.
-fn before<'p>(text: &'p str, rest: &str) -> &'p str {
-    let end = text.len().saturating_sub(rest.len());
-    text.get(..end).unwrap_or(text)
-}
-
-/// The first character and what follows it.
-fn split(text: &str) -> Option<(char, &str)> {
-    let mut chars = text.chars();
-    Some((chars.next()?, chars.as_str()))
 }
 
 impl<'p> Parser<'p> {
@@ -534,42 +508,6 @@ impl<'p> Parser<'p> {
     }
 }
 
-/// Writes a character that stands for itself.
-fn character(out: &mut String, code: u32) {
-    let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-    if c.is_ascii() && !c.is_ascii_alphanumeric() {
-        let digit = |digit: u32| char::from_digit(digit, 16).unwrap_or_default();
-        out.extend(['\\', 'x', digit(code >> 4), digit(code & 15)]);
-    } else {
-        out.push(c);
-    }
-}
-
-/// Writes a range of characters as it stands in a class; one of them also stands for
-/// itself.
-fn range(out: &mut String, low: u32, high: u32) {
-    let is_none = |code: u32| SURROGATES.contains(&code);
-    let low = if is_none(low) {
-        SURROGATES.end() + 1
-    } else {
-        low
-    };
-    let high = if is_none(high) {
-        SURROGATES.start() - 1
-    } else {
-        high
-    };
-    if low > high {
-        out.push_str(NONE);
-        return;
-    }
-    character(out, low);
-    if low < high {
-        out.push('-');
-        character(out, high);
-    }
-}
-
 /// `{2}`, `{2,}` or `{2,3}`, with what follows it; numbers that are too large are more
 /// than anything may be repeated.
 fn counted(text: &str) -> Option<(u32, Option<u32>, &str)> {
@@ -593,156 +531,6 @@ fn number(text: &str) -> Option<(u32, &str)> {
         return None;
     }
     Some((digits.parse().unwrap_or(u32::MAX), rest))
-}
-
-/// A class that has a name.
-struct Named<'p> {
-    /// As the engine has it; of the others if it is a category or a script.
-    name: &'static str,
-    negated: bool,
-    /// How many ends of ranges it has.
-    length: usize,
-    /// What follows it.
-    rest: &'p str,
-}
-
-impl Named<'_> {
-    /// Writes it as a class, or into another.
-    fn write(&self, out: &mut String) {
-        match (self.name, self.negated) {
-            ("Cs", false) => out.push_str(NONE),
-            ("Cs", true) => out.push_str(ANY),
-            (class, _) if class.starts_with('[') => out.push_str(class),
-            (class, false) => out.extend(["\\p{", class, "}"]),
-            (class, true) => out.extend(["\\P{", class, "}"]),
-        }
-    }
-}
-
-/// What is escaped as a class, `\d` or `\p{Greek}`, if one starts here.
-fn named(text: &str) -> Result<Option<Named<'_>>, Fault<'_>> {
-    let Some((letter, mut rest)) = text.strip_prefix('\\').and_then(split) else {
-        return Ok(None);
-    };
-    let name = match letter {
-        'd' => "[0-9]",
-        'D' => "[^0-9]",
-        'w' => "[0-9A-Za-z_]",
-        'W' => "[^0-9A-Za-z_]",
-        's' => r"[\t\n\f\r ]",
-        'S' => r"[^\t\n\f\r ]",
-        'p' | 'P' => {
-            let mut name = rest;
-            if let Some(braced) = rest.strip_prefix('{') {
-                (name, rest) = braced.split_once('}').ok_or((BAD_RANGE, text))?;
-            } else {
-                rest = split(rest).map_or("", |(_, rest)| rest);
-                name = before(name, rest);
-            }
-            let (bare, is_other) = match name.strip_prefix('^') {
-                Some(bare) => (bare, true),
-                None => (name, false),
-            };
-            let class = classes::named(bare).ok_or((BAD_RANGE, before(text, rest)))?;
-            return Ok(Some(Named {
-                name: class.name,
-                negated: is_other != (letter == 'P'),
-                length: class.length,
-                rest,
-            }));
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(Named {
-        name,
-        negated: false,
-        length: 8,
-        rest,
-    }))
-}
-
-/// A character that is escaped, and what follows it.
-fn escaped(text: &str) -> Result<(u32, &str), Fault<'_>> {
-    let after = text.get(1..).unwrap_or_default();
-    let Some((c, mut rest)) = split(after) else {
-        return Err((TRAILING, ""));
-    };
-    let octal = |rest: &str| rest.starts_with(|c: char| ('0'..='7').contains(&c));
-    match c {
-        'a' => return Ok((7, rest)),
-        'f' => return Ok((12, rest)),
-        'n' => return Ok((10, rest)),
-        'r' => return Ok((13, rest)),
-        't' => return Ok((9, rest)),
-        'v' => return Ok((11, rest)),
-        '0'..='7' if c == '0' || octal(rest) => {
-            let mut code = c.to_digit(8).unwrap_or(0);
-            for _ in 0..2 {
-                let Some((digit, behind)) = split(rest).filter(|_| octal(rest)) else {
-                    break;
-                };
-                code = code * 8 + digit.to_digit(8).unwrap_or(0);
-                rest = behind;
-            }
-            return Ok((code, rest));
-        }
-        'x' => {
-            let (code, behind) = hexadecimal(rest);
-            if let Some(code) = code {
-                return Ok((code, behind));
-            }
-            rest = behind;
-        }
-        c if c.is_ascii() && !c.is_ascii_alphanumeric() => {
-            return Ok((u32::from(c), rest));
-        }
-        _ => {}
-    }
-    Err((BAD_ESCAPE, before(text, rest)))
-}
-
-/// The character of a number behind `\x`, and what follows what was read of it.
-fn hexadecimal(text: &str) -> (Option<u32>, &str) {
-    let Some((first, mut rest)) = split(text) else {
-        return (None, text);
-    };
-    if first != '{' {
-        let Some((second, rest)) = split(rest) else {
-            return (None, rest);
-        };
-        let code = first.to_digit(16).zip(second.to_digit(16));
-        return (code.map(|(high, low)| high * 16 + low), rest);
-    }
-    let mut code: Option<u32> = None;
-    while let Some((c, behind)) = split(rest) {
-        rest = behind;
-        if c == '}' {
-            return (code, rest);
-        }
-        let Some(digit) = c.to_digit(16) else {
-            return (None, rest);
-        };
-        let sum = code.unwrap_or(0) * 16 + digit;
-        if sum > u32::from(char::MAX) {
-            return (None, rest);
-        }
-        code = Some(sum);
-    }
-    (None, rest)
-}
-
-const POSIX: [&str; 14] = [
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
-    "space", "upper", "word", "xdigit",
-];
-
-/// A character of a class.
-fn member<'p>(text: &'p str, class: &'p str) -> Result<(u32, &'p str), Fault<'p>> {
-    match split(text) {
-        None => Err((OPEN_CLASS, class)),
-        Some(('\\', _)) => escaped(text),
-        Some((c, rest)) => Ok((u32::from(c), rest)),
-    }
 }
 
 #[cfg(test)]

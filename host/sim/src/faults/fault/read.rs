@@ -251,7 +251,12 @@ impl Reader {
             return Ok(None);
         };
         let number = text.parse().ok().filter(|number| *number > 0);
-        let wrong = || self.wrong(field, format!("{text:?} is no number; write 1, 2, 3, …"));
+        let wrong = || {
+            self.wrong(
+                field,
+                format!("{text:?} is no number of times; write 1, 2, 3, …"),
+            )
+        };
         number.map(Some).ok_or_else(wrong)
     }
 

@@ -75,7 +75,7 @@ fn what_is_no_fault_is_refused_with_its_place() {
         ),
         (
             "reset: count=0",
-            "fault reset: field count: \"0\" is no number; write 1, 2, 3, …",
+            "fault reset: field count: \"0\" is no number of times; write 1, 2, 3, …",
         ),
         (
             "reset: user=a||b",
