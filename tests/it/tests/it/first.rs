@@ -49,8 +49,9 @@ async fn whoever_asks_for_a_unit_does_not_wait_for_all_others() {
             let asks = json!({"metadata": {"annotations": {annotation: "1"}}});
             world.edit(&profile_reference(tenant), asks).await;
         }
-        // What runs ends within a second, and what begins then within another.
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        // What runs ends within a second, and what has begun by then and waits to write within
+        // another; those asked for write with these, or next.
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
         let missing = missing(&world).await;
         for tenant in &chosen {
             assert!(!missing.contains(tenant), "{tenant}: {missing:?}");
