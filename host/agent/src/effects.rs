@@ -7,12 +7,13 @@
 //! here decides and does nothing; `run/effects.rs` acts.
 
 mod door;
+mod line;
 mod room;
 mod secret;
 mod status;
 
 pub(crate) use door::Door;
-pub(crate) use room::{CALLS_AT_ONCE, OUTSIDE_AT_ONCE, PluginRoom, Room};
+pub(crate) use room::{CALLS_AT_ONCE, NoRoom, OUTSIDE_AT_ONCE, PluginRoom, Room};
 pub(crate) use secret::{Keeper, Kept};
 pub(crate) use status::word;
 
@@ -87,6 +88,8 @@ pub(crate) struct Effect {
     pub(crate) waits: bool,
     /// No attempt is made before this time.
     pub(crate) not_before: Option<Timestamp>,
+    /// Whether that is since there was no room outside.
+    pub(crate) awaits_room: bool,
     /// What a person has approved that has not come about yet, where nothing is done
     /// without that.
     pub(crate) approved: Option<Verb>,
@@ -159,6 +162,7 @@ impl Effects {
                 effect.message = None;
                 effect.waits = false;
                 effect.not_before = None;
+                effect.awaits_room = false;
                 effect.approved = None;
             }
         }
@@ -291,6 +295,7 @@ impl Effects {
         for effect in self.0.values_mut() {
             effect.failures = 0;
             effect.not_before = None;
+            effect.awaits_room = false;
         }
     }
 }
@@ -307,6 +312,7 @@ impl Effect {
             message: None,
             waits: false,
             not_before: None,
+            awaits_room: false,
             approved: None,
         }
     }
@@ -402,6 +408,7 @@ impl Effect {
         self.message = None;
         self.waits = false;
         self.not_before = None;
+        self.awaits_room = false;
     }
 
     /// Notes that an attempt failed, and when the next one is.
@@ -409,11 +416,26 @@ impl Effect {
         self.failures = self.failures.saturating_add(1);
         self.message = Some(message);
         self.not_before = later(now, Backoff::UNIT.delay(self.failures, 1.0));
+        self.awaits_room = false;
     }
 
     /// Notes that no attempt can be made just now.
     pub(crate) fn postponed(&mut self, time: Duration, now: Timestamp) {
         self.not_before = later(now, time);
+        self.awaits_room = false;
+    }
+
+    /// Notes that there was no room outside.
+    pub(crate) fn turned_away(&mut self, no: NoRoom, now: Timestamp) {
+        self.postponed(no.again, now);
+        self.awaits_room = true;
+    }
+
+    /// Notes that its unit stands in line for room no more: it may try.
+    pub(crate) fn asked_in(&mut self) {
+        if std::mem::take(&mut self.awaits_room) {
+            self.not_before = None;
+        }
     }
 }
 

@@ -154,7 +154,7 @@ pub enum Reason {
     FieldImmutable,
     /// The namespace of an object does not exist, or is going.
     NamespaceAbsent,
-    /// An object is not healthy yet, and is waited for.
+    /// An object is not healthy yet, or an outside effect finds no room yet: it is waited for.
     Waiting,
     /// A plan waits for a person.
     AwaitingApproval,

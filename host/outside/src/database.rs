@@ -65,8 +65,10 @@ struct Inner {
     idle: Mutex<Vec<(Instant, Connection)>>,
 }
 
-/// Connections that are kept for the next call.
-const IDLE: usize = 2;
+/// Connections that are kept for the next call: as many as the agent lets one plugin
+/// have in use. Each is worth a handshake and a login, which cost more than most
+/// statements.
+const IDLE: usize = 4;
 
 /// An idle connection is not used again after this time: servers and what stands in
 /// between forget it not much later.

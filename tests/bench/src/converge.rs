@@ -105,7 +105,11 @@ async fn collect(admin: &kube::Client) -> Result<()> {
 
 /// The agent, from its start to the first unit that is ready, and to the last object in
 /// place.
-async fn agent(client: &kube::Client, engine: &Engine, units: usize) -> Result<(f64, f64)> {
+pub(crate) async fn agent(
+    client: &kube::Client,
+    engine: &Engine,
+    units: usize,
+) -> Result<(f64, f64)> {
     let begun = Instant::now();
     let agent = Agent::start(AgentConfig::new(client.clone(), engine.clone(), NAMESPACE));
     let mut status = agent.status();

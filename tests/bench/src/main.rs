@@ -4,6 +4,7 @@
 //! something that runs in the same minute on the same machine. The exit code is 1
 //! when a figure is beyond its limit.
 
+mod actions;
 mod bare;
 mod call;
 mod converge;
@@ -73,6 +74,9 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     }
     if wanted("converge") {
         converge::measure(&mut figures).await?;
+    }
+    if wanted("actions") {
+        actions::measure(&mut figures).await?;
     }
     if wanted("fleet-thousand") {
         fleet::thousand::measure(&mut figures).await?;

@@ -19,7 +19,7 @@ use reeve_core::waves::Propagation;
 use reeve_core::{Desired, GroupVersionKind, Manifest, ObjectReference, UnitKey};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_test_support::samples;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,15 +73,22 @@ impl World {
             apply(&world.admin, &object).await?;
         }
         for (name, bytes) in plugins {
-            world.add(engine, name, bytes).await?;
+            world.add(engine, name, bytes, &json!({})).await?;
         }
         Ok(world)
     }
 
-    async fn add(&mut self, engine: &Engine, name: &'static str, bytes: Bytes) -> Result<()> {
+    /// Installs one more plugin, which has this configuration.
+    pub(crate) async fn add(
+        &mut self,
+        engine: &Engine,
+        name: &'static str,
+        bytes: Bytes,
+        config: &Value,
+    ) -> Result<()> {
         let component = engine.load(bytes.clone()).await?;
         let described = component
-            .describe(Bytes::from_static(b"{}"), &Limits::default())
+            .describe(Bytes::from(config.to_string()), &Limits::default())
             .await?;
         let manifest = match described.value {
             Ok(manifest) => Manifest::try_from(manifest)?,
@@ -94,20 +101,15 @@ impl World {
             } = self.admin.resolve(kind).await?;
             plurals.insert(kind.clone(), Served { plural, namespaced });
         }
-        let grantee = Grantee {
-            plugin: name,
-            namespace: NAMESPACE,
-            service_account: name,
-            agent: Subject::User(AGENT),
-        };
         let served = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
-        for object in grant::objects(&grantee, &manifest, served) {
+        for object in grant::objects(&grantee(name), &manifest, served) {
             apply(&self.admin, &object).await?;
         }
         apply(&self.admin, &json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"reeve.dev/plugin": "true"}},
             "binaryData": {"plugin.wasm": k8s_openapi::ByteString(bytes.to_vec())},
+            "data": {"config.yaml": config.to_string()},
         }))
         .await?;
         self.plugins.push(Loaded {
@@ -247,6 +249,16 @@ impl World {
             all.bare_bytes += some.bare_bytes;
         }
         Ok(all)
+    }
+}
+
+/// Who is granted what a plugin needs.
+pub(crate) fn grantee(plugin: &str) -> Grantee<'_> {
+    Grantee {
+        plugin,
+        namespace: NAMESPACE,
+        service_account: plugin,
+        agent: Subject::User(AGENT),
     }
 }
 

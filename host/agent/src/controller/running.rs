@@ -465,6 +465,13 @@ impl Controller {
             self.state.queue.remove(unit);
             self.runner.memo.forget(unit);
         }
+        // Once for each run that ends: it may have made room outside.
+        while let Some(next) = active.as_ref().and_then(|active| active.outside.next()) {
+            if plugin.units.contains_key(&*next.primary) {
+                self.state.queue.add(next);
+                break;
+            }
+        }
         let fails = plugin.heard_canary(unit);
         plugin.has_run(unit);
         plugin.heard();

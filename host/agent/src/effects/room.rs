@@ -3,6 +3,9 @@
 //! Such a run computes nothing. If it kept the place of one that could, a few plugins
 //! whose outside does not answer would keep all others from their work.
 
+use super::line::Line;
+use parking_lot::Mutex;
+use reeve_core::UnitKey;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,6 +22,15 @@ pub(crate) const OUTSIDE_AT_ONCE: usize = 32;
 /// For how long a run waits until its plugin, and all together, have room for one more
 /// call.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who stands in line is asked in when another run of the same plugin ends. Should that
+/// be overlooked, it asks again after this time: for a large fleet, of which all units
+/// wait, it is as good as nothing.
+const OVERLOOKED: Duration = Duration::from_secs(30);
+
+/// Whether other plugins go outside less is told to nobody, so that who found no room
+/// for that asks again after this time: soon enough for whoever waits for an effect.
+const BUSY: Duration = Duration::from_secs(3);
 
 /// Room for runs of all plugins that are outside.
 #[derive(Debug)]
@@ -38,6 +50,15 @@ pub(crate) struct PluginRoom {
     /// Runs that are outside, or wait for those to come back: as many again.
     places: Semaphore,
     calls: Semaphore,
+    /// Units that found no room.
+    line: Mutex<Line>,
+}
+
+/// There is no room just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom {
+    /// After which time to ask again, unless asked in before.
+    pub(crate) again: Duration,
 }
 
 /// A place outside; it is free again when this is dropped.
@@ -65,6 +86,7 @@ impl Room {
             all: Arc::clone(self),
             places: Semaphore::new(2 * CALLS_AT_ONCE),
             calls: Semaphore::new(CALLS_AT_ONCE),
+            line: Mutex::default(),
         }
     }
 
@@ -97,10 +119,24 @@ impl Drop for Waiting<'_> {
 }
 
 impl PluginRoom {
-    /// Goes outside, if need be after a short wait for calls of the same plugin and of
-    /// others; none when there is no room by then.
-    pub(crate) async fn enter(&self) -> Option<Place<'_>> {
-        let own = self.places.try_acquire().ok()?;
+    /// Goes outside with a unit, if need be after a short wait for calls of the same
+    /// plugin and of others.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room by then. The unit stands in line from then on.
+    pub(crate) async fn enter(&self, unit: &UnitKey) -> Result<Place<'_>, NoRoom> {
+        let entered = self.enter_if_free().await;
+        match &entered {
+            Ok(_) => self.line.lock().leave(unit),
+            Err(_) => self.line.lock().join(unit),
+        }
+        entered
+    }
+
+    async fn enter_if_free(&self) -> Result<Place<'_>, NoRoom> {
+        let full = |_| NoRoom { again: OVERLOOKED };
+        let own = self.places.try_acquire().map_err(full)?;
         let waiting = self.all.wait();
         // Who waits for its own plugin takes no place from others.
         let both = async {
@@ -108,19 +144,34 @@ impl PluginRoom {
             let place = self.all.places.acquire().await.ok()?;
             Some((call, place))
         };
-        let (call, place) = tokio::time::timeout(PATIENCE, both).await.ok()??;
+        let found = tokio::time::timeout(PATIENCE, both).await;
+        let (call, place) = found.ok().flatten().ok_or(NoRoom { again: BUSY })?;
         drop(waiting);
-        Some(Place {
+        Ok(Place {
             _call: call,
             _place: place,
             _own: own,
         })
+    }
+
+    /// Whether a unit stands in line: nobody has asked it in yet.
+    pub(crate) fn awaits(&self, unit: &UnitKey) -> bool {
+        self.line.lock().has(unit)
+    }
+
+    /// Asks the next in line in, if there is room for one more: it is to run.
+    pub(crate) fn next(&self) -> Option<UnitKey> {
+        match self.places.available_permits() {
+            0 => None,
+            _ => self.line.lock().next(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::line::tests::unit;
 
     #[tokio::test(start_paused = true)]
     async fn a_plugin_has_a_part_of_the_room_and_its_runs_do_not_wait_for_long() {
@@ -128,14 +179,19 @@ mod tests {
         let (one, other) = (room.of_plugin(), room.of_plugin());
         let mut calls = Vec::new();
         for _ in 0..CALLS_AT_ONCE {
-            calls.push(one.enter().await.unwrap());
+            calls.push(one.enter(&unit("a")).await.unwrap());
         }
         assert_eq!(room.outside(), CALLS_AT_ONCE);
         let start = tokio::time::Instant::now();
-        assert!(one.enter().await.is_none(), "it has its part");
+        let full = NoRoom { again: BUSY };
+        assert_eq!(
+            one.enter(&unit("a")).await.unwrap_err(),
+            full,
+            "it has its part"
+        );
         assert_eq!(start.elapsed(), PATIENCE);
         // Who waits is outside as well.
-        let waiting = async { one.enter().await.is_some() };
+        let waiting = async { one.enter(&unit("a")).await.is_ok() };
         let meanwhile = async {
             room.one_more().await;
             assert_eq!(room.outside(), CALLS_AT_ONCE + 1);
@@ -143,13 +199,17 @@ mod tests {
         };
         assert!(tokio::join!(waiting, meanwhile).0, "one came back");
         let here = [
-            other.enter().await,
-            other.enter().await,
-            other.enter().await,
+            other.enter(&unit("a")).await,
+            other.enter(&unit("b")).await,
+            other.enter(&unit("c")).await,
         ];
         assert_eq!(here.iter().flatten().count(), 3);
         let start = tokio::time::Instant::now();
-        assert!(other.enter().await.is_none(), "all room is taken");
+        assert_eq!(
+            other.enter(&unit("d")).await.unwrap_err(),
+            full,
+            "all room is taken"
+        );
         assert_eq!(start.elapsed(), PATIENCE);
         drop((here, calls));
         assert_eq!(room.outside(), 0);
@@ -165,7 +225,7 @@ mod tests {
                 let hanging = hanging.clone();
                 tokio::spawn(async move {
                     loop {
-                        let place = hanging.enter().await;
+                        let place = hanging.enter(&unit("a")).await;
                         tokio::time::sleep(Duration::from_secs(1)).await;
                         drop(place);
                     }
@@ -175,7 +235,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let other = room.of_plugin();
         for _ in 0..10 {
-            assert!(other.enter().await.is_some(), "its turn comes");
+            assert!(other.enter(&unit("a")).await.is_ok(), "its turn comes");
         }
         busy.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -186,16 +246,57 @@ mod tests {
         let one = room.of_plugin();
         let start = tokio::time::Instant::now();
         let enter = || async {
-            let place = one.enter().await;
+            let place = one.enter(&unit("a")).await;
             let waited = start.elapsed();
             tokio::time::sleep(2 * PATIENCE).await;
-            (place.is_some(), waited)
+            (place.map_or_else(|no| Some(no.again), |_| None), waited)
         };
         let nine: [_; 9] = std::array::from_fn(|_| Box::pin(enter()));
         let ended = futures::future::join_all(nine).await;
-        let count = |what: (bool, Duration)| ended.iter().filter(|one| **one == what).count();
-        assert_eq!(count((true, Duration::ZERO)), CALLS_AT_ONCE);
-        assert_eq!(count((false, PATIENCE)), CALLS_AT_ONCE);
-        assert_eq!(count((false, Duration::ZERO)), 1);
+        let count =
+            |what: (Option<Duration>, Duration)| ended.iter().filter(|one| **one == what).count();
+        assert_eq!(count((None, Duration::ZERO)), CALLS_AT_ONCE);
+        assert_eq!(count((Some(BUSY), PATIENCE)), CALLS_AT_ONCE);
+        assert_eq!(count((Some(OVERLOOKED), Duration::ZERO)), 1);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn the_next_in_line_is_asked_in_when_there_is_room() {
+        let room = Room::new(usize::from(u8::MAX));
+        let one = room.of_plugin();
+        let all = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(unit);
+        let ended = futures::future::join_all(all.iter().map(|unit| one.enter(unit))).await;
+        assert!(ended[..CALLS_AT_ONCE].iter().all(Result::is_ok));
+        // Those that waited for a call, and those that did not even find room for that.
+        assert!(ended[CALLS_AT_ONCE..].iter().all(Result::is_err));
+        let in_line = |one: &PluginRoom| {
+            let names = all.iter().filter(|unit| one.awaits(unit));
+            names
+                .map(|unit| unit.primary.name.clone())
+                .collect::<String>()
+        };
+        assert_eq!(in_line(&one), "efghij");
+        // The first that was turned away is the first that is asked in.
+        assert_eq!(one.next().unwrap(), all[8]);
+        assert_eq!(one.next().unwrap(), all[9]);
+        drop(ended);
+        assert!(one.enter(&all[4]).await.is_ok());
+        assert_eq!(in_line(&one), "fgh");
+        for expected in &all[5..8] {
+            assert_eq!(one.next().as_ref(), Some(expected));
+        }
+        assert_eq!(one.next(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_asked_in_while_there_is_no_room() {
+        let room = Room::new(usize::from(u8::MAX));
+        let one = room.of_plugin();
+        let _all = one
+            .places
+            .try_acquire_many(2 * CALLS_AT_ONCE as u32)
+            .unwrap();
+        assert!(one.enter(&unit("a")).await.is_err());
+        assert_eq!(one.next(), None);
+        assert!(one.awaits(&unit("a")));
     }
 }

@@ -77,6 +77,7 @@ fn read(status: &ActionStatus) -> Option<Effect> {
         message: status.message.clone(),
         waits: false,
         not_before: None,
+        awaits_room: false,
         approved: status.approved.as_deref().and_then(verb),
     })
 }

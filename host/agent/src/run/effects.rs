@@ -25,9 +25,8 @@ use tokio::time::{Instant, timeout};
 /// The largest fact: a name, an address, an id. It is kept in the `Unit` object.
 const FACT_BYTES: usize = 4 << 10;
 
-/// When there is no room outside, a run looks again after this time: soon enough for
-/// whoever waits for an effect. It asks the API server for nothing, but a large fleet of
-/// which all units wait computes for it.
+/// When an effect cannot be written down, a run tries again after this time: soon enough
+/// for whoever waits for it.
 const AGAIN: Duration = Duration::from_secs(3);
 
 /// How one attempt ended.
@@ -197,6 +196,9 @@ impl Runner {
         if asks && !effect.may_go_on() {
             return;
         }
+        if !run.active.outside.awaits(&run.unit) {
+            effect.asked_in();
+        }
         if let Due::At(_) = effect.due(now) {
             ran.problems.extend(standing_problem(effect));
             return;
@@ -205,9 +207,13 @@ impl Runner {
         // API server, and leaves no Secret of an effect that was never begun.
         let _place = match &self.effects {
             EffectFeed::Given(_) => None,
-            EffectFeed::Outside => match run.active.outside.enter().await {
-                Some(place) => Some(place),
-                None => return effect.postponed(AGAIN, now),
+            EffectFeed::Outside => match run.active.outside.enter(&run.unit).await {
+                Ok(place) => Some(place),
+                Err(no) => {
+                    effect.turned_away(no, now);
+                    ran.problems.extend(standing_problem(effect));
+                    return;
+                }
             },
         };
         let unrecorded = effect.is_unrecorded() && matches!(self.effects, EffectFeed::Outside);
@@ -471,11 +477,19 @@ fn failure_problem(failure: Failure) -> Problem {
 
 /// What is still wrong with an effect that is not tried just now.
 fn standing_problem(effect: &Effect) -> Option<Problem> {
-    let message = effect.message.clone()?;
-    Some(match effect.waits {
-        true => Problem::lasting(Reason::NotReady, message),
-        false => Problem::passing(Reason::ActionFailed, message),
-    })
+    if let Some(message) = effect.message.clone() {
+        return Some(match effect.waits {
+            true => Problem::lasting(Reason::NotReady, message),
+            false => Problem::passing(Reason::ActionFailed, message),
+        });
+    }
+    let verb = effect.pending().filter(|_| effect.awaits_room)?;
+    let Action { key, name, .. } = &effect.action;
+    let text = format!(
+        "action {name} ({key}), {}: waits for others that are under way",
+        verb.as_str()
+    );
+    Some(Problem::lasting(Reason::Waiting, text))
 }
 
 fn kept_event(effect: &Effect) -> Event {

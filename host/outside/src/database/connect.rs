@@ -6,6 +6,8 @@ use super::settings::Settings;
 use crate::address::literal;
 use crate::http::check_all;
 use crate::resolve::{Resolver as _, SystemResolver, with_port};
+use futures::TryFutureExt as _;
+use futures::future::try_join;
 use reeve_core::chain;
 use reeve_core::sql::SqlError;
 use std::time::Duration;
@@ -105,13 +107,14 @@ impl Connection {
     /// Makes a connection that somebody has used as good as new.
     pub(super) async fn renew(mut self, limits: &SqlLimits) -> Result<Self, SqlError> {
         self.begin();
+        // The server does one after the other; neither is waited for before both are sent.
         let renewed = timeout(limits.connect, async {
-            let discarded = self.client.batch_execute("DISCARD ALL").await;
-            discarded.map_err(|error| SqlError::Connection(refusal(&error)))?;
-            self.prepare(limits).await
+            let discarded = self.client.batch_execute("DISCARD ALL");
+            let discarded = discarded.map_err(|error| SqlError::Connection(refusal(&error)));
+            try_join(discarded, self.prepare(limits)).await
         });
         match renewed.await {
-            Ok(renewed) => renewed?,
+            Ok(renewed) => drop(renewed?),
             Err(_) => return Err(SqlError::Connection("the connection was lost".to_owned())),
         }
         self.rest();

@@ -38,6 +38,11 @@ impl Service {
         format!("http://127.0.0.1:{port}/v1/")
     }
 
+    /// Does what it is asked from now on, and never says so.
+    pub(crate) fn be_silent(&self) {
+        *self.silent.lock() = true;
+    }
+
     /// What it was asked since this was last called.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
@@ -323,7 +328,7 @@ async fn a_key_that_is_dropped_while_the_primary_lives() {
 async fn what_was_begun_when_the_agent_ended_is_not_lost() {
     for retire in [true, false] {
         let (mut world, service, url) = world(json!({"retire": retire})).await;
-        *service.silent.lock() = true;
+        service.be_silent();
         grant(&world, capabilities(&url)).await;
         let heard = service.heard.notified();
         tokio::time::timeout(Duration::from_secs(600), heard)

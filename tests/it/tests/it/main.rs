@@ -14,6 +14,7 @@ mod contributions;
 mod crowd;
 mod day;
 mod effect_modes;
+mod effect_room;
 mod effect_secrets;
 mod effects;
 mod endpoints;
