@@ -1,7 +1,7 @@
 //! What operators do to a cluster, with kubectl and `reeve`.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -44,10 +44,7 @@ impl ControlPlane {
     ///
     /// When it fails; the message has its own.
     pub fn reeve(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new(binary()?)
-            .args(arguments)
-            .env("KUBECONFIG", self.kubeconfig())
-            .output()?;
+        let output = self.run_reeve(arguments)?;
         ensure!(
             output.status.success(),
             "`reeve {}` failed: {}",
@@ -55,6 +52,24 @@ impl ControlPlane {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// As [`Self::reeve`], for what tells by its exit code. Returns that, and all that it
+    /// printed, errors last.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run.
+    pub fn reeve_ended(&self, arguments: &[&str]) -> Result<(Option<i32>, String)> {
+        let output = self.run_reeve(arguments)?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.code(), String::from_utf8(said)?))
+    }
+
+    fn run_reeve(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new(binary()?);
+        command.args(arguments).env("KUBECONFIG", self.kubeconfig());
+        Ok(command.output()?)
     }
 
     /// Installs the kinds of Reeve.

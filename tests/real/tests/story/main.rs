@@ -4,6 +4,7 @@
 mod labels;
 mod policy;
 mod stage;
+mod versions;
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use reeve_test_support::samples;
 use serde_json::Value;
 
 /// The user that the agent is: nothing but what RBAC grants it.
-const AGENT: &str = "reeve-agent";
+pub(crate) const AGENT: &str = "reeve-agent";
 
 /// Where the agent works.
 pub(crate) const NAMESPACE: &str = "reeve-system";
@@ -144,6 +144,11 @@ impl Stage {
             .map(drop)
     }
 
+    /// Runs `reeve` as the administrator, which must succeed, and returns what it said.
+    pub(crate) fn reeve(&self, arguments: &[&str]) -> Result<String> {
+        self.explained(self.cluster.reeve(arguments))
+    }
+
     /// One object, or none.
     pub(crate) fn get(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
         self.cluster.get(kind, namespace, name)
@@ -154,16 +159,17 @@ impl Stage {
         &self,
         object: (&str, &str, &str),
         pointer: &str,
-        value: &str,
+        value: impl Into<Value>,
     ) -> Result<Value> {
         let (kind, namespace, name) = object;
+        let value = value.into();
         let what = format!("{kind} {namespace}/{name} has {pointer} = {value}");
         self.explained(eventually(&what, || {
             let Some(found) = self.get(kind, namespace, name)? else {
                 bail!("it does not exist");
             };
             let seen = found.pointer(pointer).unwrap_or(&Value::Null);
-            ensure!(seen == value, "it has {seen}");
+            ensure!(*seen == value, "it has {seen}");
             Ok(found)
         }))
     }
