@@ -13,6 +13,7 @@ use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
 use crate::clocks::{Ahead, Clocks};
+use crate::names::Names;
 use crate::pod::{Account, Pod};
 use crate::ports::free_port;
 use crate::server::Server;
@@ -58,7 +59,8 @@ impl Agent {
         Self::start_named(cluster, "reeve", kubeconfig, arguments)
     }
 
-    /// As [`Agent::start_with`], with all that it can log.
+    /// As [`Agent::start_with`], with all that it can log, and with name servers of its own
+    /// if there are any.
     ///
     /// # Errors
     ///
@@ -66,11 +68,13 @@ impl Agent {
     pub fn start_talkative(
         cluster: &ControlPlane,
         kubeconfig: &Path,
+        names: Option<&Names>,
         further: &[String],
     ) -> Result<Self> {
-        let environment = ["RUST_LOG=debug".to_owned()];
+        let mut before = vec!["RUST_LOG=debug".to_owned()];
+        before.extend(names.into_iter().flat_map(Names::before));
         let started = Started {
-            before: &environment,
+            before: &before,
             ..Started::with(kubeconfig)
         };
         Self::start_as(cluster, "reeve", &started, further)

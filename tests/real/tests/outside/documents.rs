@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use reeve_test_support::http::{self, Body, Certificate};
 use tokio::runtime::Runtime;
@@ -28,6 +29,7 @@ struct State {
     text: String,
     slow: bool,
     astray: bool,
+    hangs_up: bool,
 }
 
 impl Documents {
@@ -55,8 +57,8 @@ impl Documents {
     }
 
     /// Where the document is said to be; what is granted is one folder up.
-    pub(crate) fn url(&self) -> String {
-        format!("https://localhost:{}/v1/notes", self.port)
+    pub(crate) fn url(&self, host: &str) -> String {
+        format!("https://{host}:{}/v1/notes", self.port)
     }
 
     /// Changes the document.
@@ -67,6 +69,11 @@ impl Documents {
     /// Whether the body comes to no end.
     pub(crate) fn be_slow(&self, slow: bool) {
         locked(&self.state).slow = slow;
+    }
+
+    /// Whether each connection is for one answer.
+    pub(crate) fn hang_up(&self, hangs_up: bool) {
+        locked(&self.state).hangs_up = hangs_up;
     }
 
     /// Whether it redirects to what is not granted.
@@ -123,6 +130,10 @@ fn answer(request: &Request<Bytes>, shared: &Arc<Mutex<State>>) -> Response<Body
         && let Ok(value) = value.parse()
     {
         response.headers_mut().insert(name, value);
+    }
+    if state.hangs_up {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
     }
     response
 }

@@ -7,6 +7,7 @@
 mod canaries;
 mod database;
 mod documents;
+mod names;
 mod stage;
 
 use anyhow::{Result, ensure};

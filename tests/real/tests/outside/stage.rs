@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reeve_core::grant::{self, Subject};
-use reeve_real::{Agent, Azurite, ControlPlane, Postgres, User, eventually};
+use reeve_real::{Agent, Azurite, ControlPlane, Names, Postgres, User, eventually};
 use reeve_test_support::http::Certificate;
 use reeve_test_support::{guest, samples};
 use serde_json::{Value, json};
@@ -22,6 +22,9 @@ pub(crate) const PROFILE: &str = "alice";
 /// Its role and database.
 pub(crate) const ROLE: &str = "reeve_alice";
 
+/// A name that stands for what a test says.
+pub(crate) const DOCUMENTS: &str = "documents.reeve.test";
+
 /// Where all of the servers are; loopback has to be granted by its address.
 const LOOPBACK: &str = "127.0.0.0/8";
 
@@ -31,6 +34,7 @@ const VERIFY: u32 = 10;
 pub(crate) struct Stage {
     // Ends before what it talks to.
     agent: Option<Agent>,
+    names: Option<Names>,
     pub(crate) cluster: ControlPlane,
     pub(crate) database: Postgres,
     storage: Option<Azurite>,
@@ -43,11 +47,18 @@ impl Stage {
     /// has what it is to have besides a database: `service`, `document`. The agent does
     /// not run yet.
     pub(crate) fn new(wanted: &Value) -> Result<Self> {
-        let certificate = Certificate::of(&["localhost"])?;
+        Self::with_names(wanted, None)
+    }
+
+    /// As [`Self::new`], with a name server that knows [`DOCUMENTS`], which is where the
+    /// document is then.
+    pub(crate) fn with_names(wanted: &Value, names: Option<Names>) -> Result<Self> {
+        let certificate = Certificate::of(&["localhost", DOCUMENTS])?;
         let (roots, private) = (certificate.pem.clone(), certificate.key_pem.clone());
         let canaries = Canaries::new();
         let stage = Self {
             agent: None,
+            names,
             cluster: ControlPlane::builder().user(User::new(AGENT)).start()?,
             database: Postgres::start(&roots, &private, &canaries.admin_password)?,
             storage: match wanted["service"] == true {
@@ -70,7 +81,8 @@ impl Stage {
             "ca.crt": roots,
         });
         stage.store_key(&stage.canaries.storage_key)?;
-        let documents = stage.documents.url();
+        let host = stage.names.as_ref().map_or("localhost", |_| DOCUMENTS);
+        let documents = stage.documents.url(host);
         let folder = documents.trim_end_matches("notes");
         let mut capabilities = json!({
             "http": [
@@ -118,6 +130,11 @@ impl Stage {
         Ok(stage)
     }
 
+    /// The name server, where there is one.
+    pub(crate) fn names(&self) -> Result<&Names> {
+        self.names.as_ref().context("no name server")
+    }
+
     /// The storage, where it was asked for.
     pub(crate) fn storage(&mut self) -> Result<&mut Azurite> {
         self.storage.as_mut().context("no storage")
@@ -149,7 +166,8 @@ impl Stage {
             format!("--cache={}", cache.display()),
         ];
         let kubeconfig = self.cluster.kubeconfig_of(AGENT)?;
-        let agent = Agent::start_talkative(&self.cluster, &kubeconfig, &arguments)?;
+        let names = self.names.as_ref();
+        let agent = Agent::start_talkative(&self.cluster, &kubeconfig, names, &arguments)?;
         self.agent = Some(agent);
         Ok(())
     }
