@@ -27,6 +27,8 @@ impl AgentProcess {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = free.local_addr()?.port();
         drop(free);
+        // What it logs takes time, so that little is unless somebody asks.
+        let log = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
         let begun = Instant::now();
         let process = Process::start(
             reeve()?
@@ -36,7 +38,7 @@ impl AgentProcess {
                 .arg(kubeconfig)
                 .arg("--cache")
                 .arg(cache)
-                .env("RUST_LOG", "error"),
+                .env("RUST_LOG", log),
         )?;
         Ok(Self {
             process,
