@@ -94,6 +94,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-cluster",
             "reeve-core",
             "reeve-engine",
+            "reeve-outside",
             "reeve-real",
             "reeve-sim",
             "reeve-test-support",

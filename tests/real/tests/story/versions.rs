@@ -18,7 +18,7 @@ const PROFILES: [&str; 10] = [
 const PLUGIN: &str = "chameleon";
 
 /// So many objects for each Profile, of this size, or something else that it does.
-fn config(reconcile: Value) -> Value {
+fn config(reconcile: &Value) -> Value {
     json!({
         "primary": "Profile.v1.kubeflow.org",
         "scope": "namespace-named-like-primary",
@@ -27,7 +27,7 @@ fn config(reconcile: Value) -> Value {
 }
 
 fn objects(count: usize, bytes: usize) -> Value {
-    config(json!({"do": "objects", "count": count, "bytes": bytes}))
+    config(&json!({"do": "objects", "count": count, "bytes": bytes}))
 }
 
 /// A cluster in which the plugin has made four objects for each Profile.
@@ -151,7 +151,7 @@ fn a_version_runs_for_some_first_and_returns_or_goes_on() -> Result<()> {
     let policy = json!({"spec": {"upgrade": {"shadow": "Off", "canary": canary}}});
     patch_object(&stage, "plugin", &policy)?;
 
-    configure(&stage, &config(json!({"do": "trap"})))?;
+    configure(&stage, &config(&json!({"do": "trap"})))?;
     let message = stage.wait_for_condition(PLUGIN, ("Loaded", "False", "CanaryReturned"))?;
     ensure!(message.contains("was run for 3 units first"), "{message}");
     let plugin = ("plugin", NAMESPACE, PLUGIN);
