@@ -46,6 +46,7 @@ enum Output {
 
 pub(crate) fn run(args: &PackageArgs) -> anyhow::Result<ExitCode> {
     let source = source::from_file(&args.component, args.name.as_deref(), None)?;
+    source.check()?;
     if !is_dns_subdomain(&source.name) {
         anyhow::bail!(
             "`{}` is no name of a ConfigMap: use lower-case letters, digits and `-`, and give it with --name",

@@ -9,6 +9,7 @@ use kube::api::{Api, ListParams};
 use kube::core::ObjectMeta;
 use reeve_agent::delivery::{self, PART_OF_LABEL, Package};
 use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
+use reeve_engine::{CompileLimits, check_component};
 use serde_json::Value;
 use std::path::Path;
 
@@ -20,6 +21,20 @@ pub(crate) struct Source {
     pub(crate) package: Package,
     /// Where it was found, for people.
     pub(crate) origin: String,
+}
+
+impl Source {
+    /// Checks that it holds a component as an agent would take it, as far as that is told
+    /// without compiling it.
+    ///
+    /// # Errors
+    ///
+    /// When it does not, with what an agent would say of it.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let limits = CompileLimits::default();
+        check_component(&self.package.component, &limits)
+            .with_context(|| format!("no agent would run {}", self.origin))
+    }
 }
 
 /// Reads a plugin from a file: a component, one compressed with zstd or gzip, or
@@ -181,6 +196,25 @@ mod tests {
     use super::*;
     use reeve_agent::delivery::{PackOptions, pack};
     use std::fs;
+
+    #[test]
+    fn what_no_agent_would_run_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("module.wasm");
+        // A core module, and one that breaks off.
+        for (bytes, part) in [
+            (&b"\0asm\x01\0\0\0"[..], "core WebAssembly module"),
+            (b"\0asm\x0d\0\x01\0\x07", "the component is not valid"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let source = from_file(&path, None, None).unwrap();
+            let error = format!("{:#}", source.check().unwrap_err());
+            let whole = format!("no agent would run {}: ", path.display());
+            assert!(error.starts_with(&whole) && error.contains(part), "{error}");
+        }
+        let good = reeve_test_support::component("quotas");
+        from_file(&good, None, None).unwrap().check().unwrap();
+    }
 
     #[test]
     fn every_form_holds_the_same() {
