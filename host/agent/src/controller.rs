@@ -374,7 +374,7 @@ fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 /// A fraction that differs from unit to unit and from attempt to attempt, and is
 /// the same in every run of a scenario.
-fn jitter(name: &str, failures: u32) -> f64 {
+pub(crate) fn jitter(name: &str, failures: u32) -> f64 {
     let digest = Digest::of_parts([name.as_bytes(), &failures.to_le_bytes()]);
     let digits = u32::from_str_radix(&digest.hex()[..6], 16).unwrap_or(0);
     f64::from(digits) / f64::from(0x00ff_ffff)

@@ -290,6 +290,11 @@ impl Effects {
         effects.filter_map(|effect| Some((effect.pending()?, effect)))
     }
 
+    /// Whether any of them waits for room outside.
+    pub(crate) fn await_room(&self) -> bool {
+        self.0.values().any(|effect| effect.awaits_room)
+    }
+
     /// Forgets delays, since a person asked for a new attempt.
     pub(crate) fn try_anew(&mut self) {
         for effect in self.0.values_mut() {
@@ -425,9 +430,10 @@ impl Effect {
         self.awaits_room = false;
     }
 
-    /// Notes that there was no room outside.
-    pub(crate) fn turned_away(&mut self, no: NoRoom, now: Timestamp) {
-        self.postponed(no.again, now);
+    /// Notes that there was no room outside. `jitter`, from 0 to 1, keeps many that were
+    /// turned away at once from asking again at once.
+    pub(crate) fn turned_away(&mut self, no: NoRoom, jitter: f64, now: Timestamp) {
+        self.postponed(no.again.mul_f64(1.0 + jitter), now);
         self.awaits_room = true;
     }
 

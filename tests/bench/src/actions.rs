@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use reeve_core::grant;
 use reeve_engine::{Compiler, Engine, EngineConfig};
-use reeve_outside::Roots;
+use reeve_outside::scram::verifier;
+use reeve_outside::{Roots, Secret};
 use reeve_real::Postgres;
 use reeve_sim::{Config, Server};
 use reeve_test_support::http::Certificate;
@@ -148,7 +149,9 @@ async fn make(client: &Client, profile: &str) -> Result<()> {
     let role = format!("reeve_{}", profile.replace('-', "_"));
     let found = "SELECT 1 FROM pg_roles WHERE rolname = $1";
     anyhow::ensure!(client.query(found, &[&role]).await?.is_empty(), "{role}");
-    let make = format!(r#"CREATE ROLE "{role}" WITH LOGIN PASSWORD '{PASSWORD}'"#);
+    // As the agent does: the server is told a verifier, and computes none.
+    let verifier = verifier(&Secret::new(PASSWORD))?;
+    let make = format!(r#"CREATE ROLE "{role}" WITH LOGIN PASSWORD '{verifier}'"#);
     client.execute(&make, &[]).await?;
     let found = "SELECT 1 FROM pg_database WHERE datname = $1";
     anyhow::ensure!(client.query(found, &[&role]).await?.is_empty(), "{role}");

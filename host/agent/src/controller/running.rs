@@ -4,7 +4,7 @@ use super::reporting::{
     event_report, fight_event, set_unit_conditions, unit_object_name, unit_report,
 };
 use super::{Controller, Done, JobFor, jitter, trouble};
-use crate::active::LoadKey;
+use crate::active::{Active, LoadKey};
 use crate::artifacts::Looked;
 use crate::effects::Effects;
 use crate::execute::Lost;
@@ -23,6 +23,7 @@ use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Next;
 use reeve_core::ownership::unit_label;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -460,17 +461,26 @@ impl Controller {
             self.reports.put(About::Unit(name), Report::Unit(None));
         }
         if gone {
+            if let Some(active) = &active {
+                active.outside.forget(unit);
+            }
             plugin.forget_unit(unit);
             self.state.reads.remove(unit);
             self.state.queue.remove(unit);
             self.runner.memo.forget(unit);
         }
         // Once for each run that ends: it may have made room outside.
-        while let Some(next) = active.as_ref().and_then(|active| active.outside.next()) {
-            if plugin.units.contains_key(&*next.primary) {
+        while let Some(active) = &active
+            && let Some(next) = active.outside.next()
+        {
+            // It may have gone, or over to another version, which has a line of its own.
+            let known = plugin.units.contains_key(&*next.primary);
+            let same = |now: &Arc<Active>| Arc::ptr_eq(now, active);
+            if known && plugin.active_for(&next).is_some_and(same) {
                 self.state.queue.add(next);
                 break;
             }
+            active.outside.forget(&next);
         }
         let fails = plugin.heard_canary(unit);
         plugin.has_run(unit);

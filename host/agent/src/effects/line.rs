@@ -9,22 +9,30 @@ use std::collections::BTreeMap;
 pub(super) struct Line {
     units: BTreeMap<u64, UnitKey>,
     places: HashMap<UnitKey, u64>,
+    /// Places of those that were asked in and have not come in yet.
+    asked: HashMap<UnitKey, u64>,
     /// How many have come so far.
     came: u64,
 }
 
 impl Line {
-    /// Adds a unit at the end. One that stands in line keeps its place.
+    /// Adds a unit at the end. One that stands in line keeps its place, and one that was
+    /// asked in and found no room after all has it back.
     pub(super) fn join(&mut self, unit: &UnitKey) {
-        if !self.has(unit) {
-            self.came += 1;
-            self.units.insert(self.came, unit.clone());
-            self.places.insert(unit.clone(), self.came);
+        if self.has(unit) {
+            return;
         }
+        let place = self.asked.remove(unit).unwrap_or_else(|| {
+            self.came += 1;
+            self.came
+        });
+        self.units.insert(place, unit.clone());
+        self.places.insert(unit.clone(), place);
     }
 
     /// Takes a unit out, wherever it stands.
     pub(super) fn leave(&mut self, unit: &UnitKey) {
+        self.asked.remove(unit);
         if let Some(place) = self.places.remove(unit) {
             self.units.remove(&place);
         }
@@ -34,10 +42,11 @@ impl Line {
         self.places.contains_key(unit)
     }
 
-    /// Takes the first out.
+    /// Asks the first in.
     pub(super) fn next(&mut self) -> Option<UnitKey> {
-        let (_, unit) = self.units.pop_first()?;
+        let (place, unit) = self.units.pop_first()?;
         self.places.remove(&unit);
+        self.asked.insert(unit.clone(), place);
         Some(unit)
     }
 }
@@ -62,12 +71,18 @@ pub(super) mod tests {
         line.leave(&unit("none"));
         assert!(line.has(&unit("b")) && !line.has(&unit("c")));
         assert_eq!(line.next(), Some(unit("a")));
-        // Who comes again stands at the end.
+        // Who was asked in and found no room has its place back.
+        line.join(&unit("a"));
+        assert_eq!(line.next(), Some(unit("a")));
+        // Who was in and comes again stands at the end.
+        line.leave(&unit("a"));
         line.join(&unit("a"));
         for name in ["b", "d", "a"] {
             assert_eq!(line.next(), Some(unit(name)));
+            line.leave(&unit(name));
         }
         assert_eq!(line.next(), None);
-        assert_eq!((line.units.len(), line.places.len()), (0, 0));
+        let left = [line.units.len(), line.places.len(), line.asked.len()];
+        assert_eq!(left, [0; 3]);
     }
 }

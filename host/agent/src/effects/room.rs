@@ -23,13 +23,14 @@ pub(crate) const OUTSIDE_AT_ONCE: usize = 32;
 /// call.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Who stands in line is asked in when another run of the same plugin ends. Should that
-/// be overlooked, it asks again after this time: for a large fleet, of which all units
-/// wait, it is as good as nothing.
+/// Who stands in line is asked in when another run of the same version ends. Should that
+/// be missed, as when the others have gone over to another version, it asks again after
+/// this time or up to twice as long: of a thousand units that wait, some twenty a second.
 const OVERLOOKED: Duration = Duration::from_secs(30);
 
-/// Whether other plugins go outside less is told to nobody, so that who found no room
-/// for that asks again after this time: soon enough for whoever waits for an effect.
+/// Who waited as long as may be, for calls of its own plugin or of all, asks again after
+/// this time or up to twice as long, if it is not asked in before: soon enough for whoever
+/// waits for an effect.
 const BUSY: Duration = Duration::from_secs(3);
 
 /// Room for runs of all plugins that are outside.
@@ -57,7 +58,7 @@ pub(crate) struct PluginRoom {
 /// There is no room just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom {
-    /// After which time to ask again, unless asked in before.
+    /// After which time to ask again, or up to twice as long, unless asked in before.
     pub(crate) again: Duration,
 }
 
@@ -157,6 +158,11 @@ impl PluginRoom {
     /// Whether a unit stands in line: nobody has asked it in yet.
     pub(crate) fn awaits(&self, unit: &UnitKey) -> bool {
         self.line.lock().has(unit)
+    }
+
+    /// Takes a unit that is no more out of the line.
+    pub(crate) fn forget(&self, unit: &UnitKey) {
+        self.line.lock().leave(unit);
     }
 
     /// Asks the next in line in, if there is room for one more: it is to run.

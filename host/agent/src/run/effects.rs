@@ -3,8 +3,8 @@
 use super::ask::{fault_problem, log_lines};
 use super::secrets::PATIENCE;
 use super::{Ran, Run, Runner, approval, texts};
-use crate::controller::unit_object_name;
-use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept};
+use crate::controller::{jitter, unit_object_name};
+use crate::effects::{Door, Due, Effect, EffectFeed, Effects, GivenEffect, Keeper, Kept, NoRoom};
 use crate::metrics::EffectResult;
 use crate::problem::Problem;
 use crate::reporter::UnitReport;
@@ -114,9 +114,13 @@ impl Runner {
             effects.approve(&ran.approved);
         }
         let waiting = effects.unapproved();
+        let mut no_room = None;
         for key in effects.keys() {
-            self.attend(run, uid, &key, &mut effects, ran).await;
+            self.attend(run, uid, &key, &mut effects, &mut no_room, ran)
+                .await;
         }
+        // One of them came in, and with it the unit has left the line.
+        ran.again |= effects.await_room() && !run.active.outside.awaits(&run.unit);
         // What has turned out to be gone is another plan.
         ran.again |= asks && effects.unapproved() != waiting;
         ran.again |= effects.facts() != facts;
@@ -187,7 +191,16 @@ impl Runner {
     }
 
     /// Does what is due about one effect, if anything is.
-    async fn attend(&self, run: &Run, uid: &str, key: &str, effects: &mut Effects, ran: &mut Ran) {
+    /// `no_room` is what another effect of this run was told.
+    async fn attend(
+        &self,
+        run: &Run,
+        uid: &str,
+        key: &str,
+        effects: &mut Effects,
+        no_room: &mut Option<NoRoom>,
+        ran: &mut Ran,
+    ) {
         let now = self.clock.now();
         let Some(effect) = effects.get_mut(key) else {
             return;
@@ -205,16 +218,20 @@ impl Runner {
         }
         // Before anything is asked or made for it: who finds no room is no load for the
         // API server, and leaves no Secret of an effect that was never begun.
-        let _place = match &self.effects {
-            EffectFeed::Given(_) => None,
-            EffectFeed::Outside => match run.active.outside.enter(&run.unit).await {
-                Ok(place) => Some(place),
-                Err(no) => {
-                    effect.turned_away(no, now);
-                    ran.problems.extend(standing_problem(effect));
-                    return;
-                }
-            },
+        let entered = match (&self.effects, *no_room) {
+            (EffectFeed::Given(_), _) => Ok(None),
+            (EffectFeed::Outside, Some(no)) => Err(no),
+            (EffectFeed::Outside, None) => run.active.outside.enter(&run.unit).await.map(Some),
+        };
+        let _place = match entered {
+            Ok(place) => place,
+            Err(no) => {
+                *no_room = Some(no);
+                let jitter = jitter(&run.unit.id(), effect.failures);
+                effect.turned_away(no, jitter, self.clock.now());
+                ran.problems.extend(standing_problem(effect));
+                return;
+            }
         };
         let unrecorded = effect.is_unrecorded() && matches!(self.effects, EffectFeed::Outside);
         let recorded = match unrecorded {
@@ -477,19 +494,26 @@ fn failure_problem(failure: Failure) -> Problem {
 
 /// What is still wrong with an effect that is not tried just now.
 fn standing_problem(effect: &Effect) -> Option<Problem> {
-    if let Some(message) = effect.message.clone() {
-        return Some(match effect.waits {
-            true => Problem::lasting(Reason::NotReady, message),
-            false => Problem::passing(Reason::ActionFailed, message),
-        });
-    }
-    let verb = effect.pending().filter(|_| effect.awaits_room)?;
     let Action { key, name, .. } = &effect.action;
-    let text = format!(
-        "action {name} ({key}), {}: waits for others that are under way",
-        verb.as_str()
-    );
-    Some(Problem::lasting(Reason::Waiting, text))
+    let pending = effect.pending().filter(|_| effect.not_before.is_some());
+    match (pending, effect.message.clone()) {
+        (Some(verb), message) if effect.awaits_room => {
+            let before = message.map_or_else(String::new, |message| format!("; before: {message}"));
+            let text = format!(
+                "action {name} ({key}), {}: waits for others that are under way{before}",
+                verb.as_str()
+            );
+            Some(Problem::lasting(Reason::Waiting, text))
+        }
+        (_, Some(message)) if effect.waits => Some(Problem::lasting(Reason::NotReady, message)),
+        (_, Some(message)) => Some(Problem::passing(Reason::ActionFailed, message)),
+        // What kept it from being begun was the API server.
+        (Some(verb), None) => {
+            let text = format!("action {name} ({key}), {}: is tried again", verb.as_str());
+            Some(Problem::passing(Reason::Unreachable, text))
+        }
+        (None, None) => None,
+    }
 }
 
 fn kept_event(effect: &Effect) -> Event {

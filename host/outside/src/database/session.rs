@@ -41,6 +41,9 @@ struct Room {
 /// What a value takes beside what is in it.
 const VALUE: usize = 4;
 
+/// `invalid_sql_statement_name`: there is no such prepared statement.
+const FORGOTTEN: &str = "26000";
+
 /// How much longer than the server the host waits: the server says what it did.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -157,6 +160,9 @@ impl Session {
             None => error,
         });
         let ended = match &ran {
+            // A statement by which the client looks up types, forgotten when the connection
+            // was made as good as new: of no use from here on.
+            Err(SqlError::Refused { state, .. }) if state == FORGOTTEN => false,
             // The server says so last of all.
             Ok(_) | Err(SqlError::Refused { .. }) => true,
             Err(SqlError::Timeout(_) | SqlError::TooLarge(_) | SqlError::Connection(_)) => false,

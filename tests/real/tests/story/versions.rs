@@ -147,7 +147,7 @@ fn a_version_that_would_delete_much_is_held_let_through_and_taken_back() -> Resu
 fn a_version_runs_for_some_first_and_returns_or_goes_on() -> Result<()> {
     let stage = fleet()?;
     let before = made(&stage)?;
-    let canary = json!({"units": 3, "seconds": 10, "maxFailing": 0});
+    let canary = json!({"units": 3, "seconds": 40, "maxFailing": 0});
     let policy = json!({"spec": {"upgrade": {"shadow": "Off", "canary": canary}}});
     patch_object(&stage, "plugin", &policy)?;
 
@@ -167,7 +167,7 @@ fn a_version_runs_for_some_first_and_returns_or_goes_on() -> Result<()> {
             .filter(|(name, one)| before.get(*name) == Some(*one));
         Ok(made.len() - same.count())
     };
-    // It is passed only after ten seconds, of which this needs a few.
+    // It is passed only after forty seconds, of which this needs a few.
     eventually("three units are under the new version", || {
         let changed = changed(&stage)?;
         ensure!(changed == 12, "{changed} objects have changed");
