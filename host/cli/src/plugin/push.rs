@@ -46,7 +46,6 @@ pub(crate) async fn run(args: PushArgs) -> anyhow::Result<ExitCode> {
         );
     };
     let source = source::from_file(&args.component, Some("plugin"), None)?;
-    source.check()?;
     let component = source.package.component;
     let found = interfaces(&component)?;
     let registry = args.registry.open(&args.image)?;

@@ -79,6 +79,8 @@ fn what_a_supervisor_lists_is_deployed_and_told() -> Result<()> {
     let event = supervisor.wait_for("64a1", "deployment_launch_started")?;
     ensure!(event["predictionEnvironmentId"] == ENVIRONMENT, "{event}");
     ensure!(event["data"]["newModelId"] == "m-p1", "{event}");
+    // Of what was not told while it could be, only the last is told later.
+    supervisor.wait_for("64a4", "deployment_launch_started")?;
 
     // What it cannot say changes nothing; what it says afterwards does.
     supervisor.change(|state| {
