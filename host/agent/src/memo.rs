@@ -326,8 +326,8 @@ mod tests {
         assert!(recalled.is_none());
     }
 
-    /// What fourteen thousand such objects took was four times what was counted, when
-    /// each node counted as much as its text.
+    /// What answers with such objects took was four times what was counted, when each node
+    /// counted as its text and forty bytes.
     #[test]
     fn small_objects_weigh_as_much_as_their_nodes() {
         // Ten maps, of which none is full.

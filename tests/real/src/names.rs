@@ -16,8 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use tempfile::TempDir;
 
-/// Mounts are the program's own: nobody else sees the file.
-const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
+use crate::pod::UNSHARE;
 
 /// Puts the file $0 where name servers are listed, and becomes its arguments.
 const ENTER: &str = r#"

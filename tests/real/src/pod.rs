@@ -12,8 +12,8 @@ use crate::ControlPlane;
 /// Where Kubernetes mounts what belongs to a pod's ServiceAccount.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Mounts are the program's own: nobody else sees the folder.
-const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
+/// Mounts are the program's own: nobody else sees them.
+pub(crate) const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
 
 /// Puts what is in folder $1 where pods find it, and becomes the rest of its arguments.
 const ENTER: &str = r#"

@@ -206,11 +206,12 @@ impl Runner {
             return;
         };
         let asks = run.mode == SyncMode::OnRequest;
-        if asks && !effect.may_go_on() {
-            return;
-        }
+        // Also of one that waits for a person by now: it waits for no room any more.
         if !run.active.outside.awaits(&run.unit) {
             effect.asked_in();
+        }
+        if asks && !effect.may_go_on() {
+            return;
         }
         if let Due::At(_) = effect.due(now) {
             ran.problems.extend(standing_problem(effect));
