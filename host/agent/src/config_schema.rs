@@ -107,10 +107,10 @@ fn check(schema: &[u8], config: &[u8]) -> Result<(), SchemaError> {
         return Ok(());
     };
     let errors = match steps > MAX_STEPS_FOR_ALL {
-        true => vec![in_words(&first)],
+        true => vec![in_words(&schema, &first)],
         false => {
             let all = validator.iter_errors(&config).take(MAX_LISTED);
-            all.map(|error| in_words(&error)).collect()
+            all.map(|error| in_words(&schema, &error)).collect()
         }
     };
     Err(SchemaError::Config(errors.join("; ")))
@@ -154,7 +154,7 @@ mod tests {
             ),
             (
                 r#"{"hart": {}}"#,
-                Err("data[\"config.yaml\"]: /hart: there is no such setting"),
+                Err("data[\"config.yaml\"]: /hart: there is no such setting; there are hard"),
             ),
             (
                 r#"{"hard": {"pods": "1"}, "a/b": 1, "c": 2}"#,

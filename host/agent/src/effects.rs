@@ -498,8 +498,10 @@ mod tests {
         assert_eq!(effect.due(at(1001)), Due::At(at(1600)));
         assert_eq!(effect.due(at(1600)), Due::Now);
         assert_eq!(effects.next(false), Some(at(1600)));
+        assert_eq!(effects.write()[0].state, "InPlace");
         effects.want(&[action("2", false)]);
         assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::Now);
+        assert_eq!(effects.write()[0].state, "Pending");
         assert_eq!(
             effects.facts()[0].value,
             r#"{"a":1}"#,

@@ -55,6 +55,8 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) spec: &'a PluginSpec,
     /// Kinds to whose objects it contributes.
     pub(crate) contributes: &'a BTreeSet<String>,
+    /// Whether all units that it has are as they are to be, or cannot be.
+    pub(crate) settled: bool,
     /// The token by which a person approved of a version that was held.
     pub(crate) approved: Option<&'a str>,
 }
@@ -155,20 +157,24 @@ impl Gates {
             return ("Approved", Ok(()));
         }
         let excess: Vec<String> = excess.iter().map(ToString::to_string).collect();
+        let example = found.example();
+        let example = example.map_or_else(String::new, |example| format!(", such as to {example}"));
+        let running = upgrade.running.map(|running| VersionId::running(running));
         let message = format!(
-            "the new version, {}, is held for what it would do: {}; in all, {}. `reeve plugin \
+            "the new version, {}, is held for what it would do: {}{example}; in all, {}. `reeve plugin \
              diff {plugin} --namespace {namespace}` shows it; `reeve plugin approve {plugin} \
              --namespace {namespace}` lets it, which annotates the Plugin \
              {APPROVE_UPGRADE_ANNOTATION}={token}",
-            version.component,
+            running.map_or_else(|| version.component.to_string(), |it| version.beside(it)),
             excess.join("; "),
             found.in_words(),
         );
         let problem = Problem {
             reason: Reason::UpgradeHeld,
             message,
-            // What failed for a while may work the next time.
-            retries: found.passing,
+            // What failed for a while may work the next time, and what was about to be done
+            // is no longer to be done then.
+            retries: found.passing || !upgrade.settled,
         };
         ("Held", Err(problem))
     }

@@ -121,8 +121,10 @@ impl Granted {
             .entries(&granted.secret)
             .await
             .map_err(unusable)?;
-        let settings = Settings::read(&entries, granted.networks.clone())
-            .map_err(|error| unusable(error.to_string()))?;
+        let settings = Settings::read(&entries, granted.networks.clone()).map_err(|error| {
+            let place = self.secrets.place(&granted.secret);
+            unusable(format!("Secret {place}: {error}"))
+        })?;
         let mut known = granted.known.lock();
         if let Some(database) = known.as_ref().filter(|database| database.has(&settings)) {
             return Ok(database.clone());
@@ -169,7 +171,21 @@ impl Keys for KeyRing {
                 key: name.to_owned(),
                 problem,
             })?;
-            scheme.signer(name, &entries).map(Arc::new)
+            let signer = scheme.signer(name, &entries).map_err(|error| match error {
+                KeyError::Entry {
+                    key,
+                    entry,
+                    problem,
+                } => KeyError::Unreadable {
+                    key,
+                    problem: format!(
+                        "entry `{entry}` of Secret {} {problem}; put there what it is to be",
+                        self.secrets.place(secret)
+                    ),
+                },
+                other => other,
+            });
+            signer.map(Arc::new)
         })
     }
 }

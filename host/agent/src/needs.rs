@@ -173,7 +173,7 @@ impl Granted<'_> {
             standing: whole_if(!by.is_empty()),
             by,
             list: "http",
-            entry: json!({"url": bare, "methods": ["GET"]}),
+            entry: with_addresses(json!({"url": bare, "methods": ["GET"]}), url),
         }
     }
 
@@ -199,7 +199,7 @@ impl Granted<'_> {
             standing,
             by,
             list: "http",
-            entry: json!({"url": url}),
+            entry: with_addresses(json!({"url": url}), url),
         }
     }
 
@@ -265,6 +265,16 @@ impl Granted<'_> {
         }
         text
     }
+}
+
+/// A name for this machine has only addresses that a grant has to name.
+fn with_addresses(mut entry: Value, url: &str) -> Value {
+    let rule = Rule::new(without_query(url)).ok();
+    let host = rule.as_ref().map(Rule::host).unwrap_or_default();
+    if host == "localhost" || host.ends_with(".localhost") {
+        entry["addresses"] = json!(["127.0.0.0/8", "::1/128"]);
+    }
+    entry
 }
 
 fn whole_if(granted: bool) -> Granting {

@@ -77,6 +77,8 @@ pub(crate) struct PluginState {
     pub(crate) last_good: Option<VersionId>,
     /// The one that ran before that.
     pub(crate) previous: Previous,
+    /// The one that a person went back from last, until another takes over.
+    pub(crate) left: Previous,
     /// The artifact that it is, if it is one.
     pub(crate) tag: Tag,
     /// What the last shadow run found.
@@ -162,6 +164,7 @@ impl PluginState {
             places: BTreeSet::new(),
             last_good: None,
             previous: Previous::default(),
+            left: Previous::default(),
             tag: Tag::default(),
             canary: None,
             canary_status: None,
@@ -216,6 +219,10 @@ impl PluginState {
             let previous = status.previous.as_ref();
             self.previous.version = previous.and_then(VersionId::from_status);
         }
+        if self.left.version.is_none() {
+            let left = status.rolled_back_from.as_ref();
+            self.left.version = left.and_then(VersionId::from_status);
+        }
         if self.shadow.is_none() {
             self.shadow.clone_from(&status.shadow);
         }
@@ -254,23 +261,29 @@ impl PluginState {
         }
     }
 
-    /// Notes that a version takes over, and what ran before it. Who has gone back from a
-    /// version goes forward to it by the ConfigMap that has it.
+    /// Notes that a version takes over, and what ran before it: there a person may go
+    /// back to, unless it is what was gone back from.
     pub(crate) fn take_over(&mut self, version: VersionId, cached: bool) {
         let before = self.last_good.replace(version);
         let Some(before) = before.filter(|before| *before != version) else {
             return;
         };
-        self.previous = Previous::default();
-        if self.words.is_rolled_back(before) {
-            return;
-        }
-        self.previous.version = Some(before);
-        if !cached {
-            let active = self.active.as_ref();
-            let ran = active.filter(|active| VersionId::running(active) == before);
-            self.previous.compiled = ran.map(|active| Artifact::of(active));
-        }
+        let active = self.active.as_ref().filter(|_| !cached);
+        let ran = active.filter(|active| VersionId::running(active) == before);
+        let before_this = Previous {
+            version: Some(before),
+            compiled: ran.map(|active| Artifact::of(active)),
+        };
+        (self.previous, self.left) = match self.words.is_rolled_back(before) {
+            true => (Previous::default(), before_this),
+            false => (before_this, Previous::default()),
+        };
+    }
+
+    /// Whether a person went back from a version and wants it again.
+    pub(crate) fn wants_left(&self) -> bool {
+        let left = self.left.version;
+        left.is_some_and(|left| !self.words.is_rolled_back(left) && self.last_good != Some(left))
     }
 
     /// The state of a unit, made if it is new.

@@ -41,6 +41,12 @@ impl Secrets {
         }
     }
 
+    /// Where a Secret is, as messages name it.
+    pub(crate) fn place(&self, reference: &SecretReference) -> String {
+        let namespace = reference.namespace.as_deref().unwrap_or(&self.namespace);
+        format!("{namespace}/{}", reference.name)
+    }
+
     /// The entries of a Secret. An error names the Secret, never what is in it.
     pub(crate) async fn entries(&self, reference: &SecretReference) -> Result<Entries, String> {
         let namespace = reference.namespace.as_deref().unwrap_or(&self.namespace);

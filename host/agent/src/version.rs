@@ -48,6 +48,15 @@ impl VersionId {
         }
     }
 
+    /// What names it in a text that names another one too: the component, and the
+    /// configuration where that is all that tells them apart.
+    pub(crate) fn beside(&self, other: Self) -> String {
+        match self.component == other.component && self.config != other.config {
+            true => format!("{} with configuration {}", self.component, self.config),
+            false => self.component.to_string(),
+        }
+    }
+
     /// What names it in an annotation.
     pub(crate) fn token(&self) -> String {
         upgrade::token(&self.component, &self.config)
@@ -105,6 +114,19 @@ impl Artifact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_tells_two_versions_apart_is_named() {
+        let version = |component: &str, config: &str| VersionId {
+            component: Digest::of(component.as_bytes()),
+            config: Digest::of(config.as_bytes()),
+        };
+        let one = version("a", "{}");
+        assert_eq!(one.beside(version("b", "1")), one.component.to_string());
+        assert_eq!(one.beside(one), one.component.to_string());
+        let text = format!("{} with configuration {}", one.component, one.config);
+        assert_eq!(one.beside(version("a", "1")), text);
+    }
 
     #[test]
     fn a_status_names_what_it_named() {

@@ -246,6 +246,10 @@ pub struct PluginStatus {
     /// The version that ran before that one: what `reeve plugin rollback` goes back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<GoodVersion>,
+    /// The version that was gone back from, until a newer one takes over. `reeve plugin
+    /// rollback --undo` returns to it where the newest version does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back_from: Option<GoodVersion>,
     /// What the last version that was to take over would have done, or has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowStatus>,

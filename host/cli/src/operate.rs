@@ -19,9 +19,10 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use outcome::{Goal, wait};
-use reeve_api::{Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION, SYNC_ANNOTATION};
+use reeve_api::{Plugin, RECONCILE_ANNOTATION, RETRY_ANNOTATION, SYNC_ANNOTATION, Unit};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ const FIELD_MANAGER: &str = "reeve-cli";
 #[derive(Args)]
 pub(crate) struct TargetArgs {
     /// Name of the plugin
-    plugin: String,
+    pub(crate) plugin: String,
     /// Wait for what comes of it, and say how it went
     #[arg(long, short)]
     wait: bool,
@@ -40,7 +41,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "DURATION", default_value = "2m", requires = "wait", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    pub(crate) connection: ConnectionArgs,
 }
 
 /// Run the units of a plugin now
@@ -110,6 +111,17 @@ pub(crate) struct SuspendArgs {
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// Waits until a version that was approved runs, if that is wanted.
+pub(crate) async fn await_approved(
+    client: &Client,
+    target: &TargetArgs,
+) -> anyhow::Result<ExitCode> {
+    match target.wait {
+        true => wait(client, target, &Goal::VersionApproved).await,
+        false => Ok(ExitCode::SUCCESS),
+    }
 }
 
 const WAITING: &str = "Exit codes: 0 it was asked, and with --wait it is done and all is well; 1 \
@@ -272,12 +284,31 @@ async fn find_unit(
     let reference = |namespace: Option<String>, object: String| {
         ObjectReference::new(GroupVersionKind::clone(&kind), namespace, object)
     };
-    let units: Vec<ObjectReference> = listed
-        .items
-        .iter()
+    let primaries = listed.items.iter();
+    let mut units: BTreeSet<ObjectReference> = primaries
         .map(|object| reference(object.namespace(), object.name_any()))
         .collect();
+    // Of a primary that is gone something may be left to do. Who may not list units means
+    // one whose primary is there.
+    let objects: Api<Unit> =
+        Api::namespaced(client.clone(), &plugin.namespace().unwrap_or_default());
+    let objects = objects.list(&ListParams::default()).await;
+    let objects = objects.into_iter().flat_map(|list| list.items);
+    for spec in objects.map(|unit| unit.spec) {
+        if spec.plugin == name
+            && spec.primary.kind == kind.kind
+            && is_of_group(&spec.primary.api_version, &kind.group)
+        {
+            units.insert(reference(spec.primary.namespace, spec.primary.name));
+        }
+    }
+    let units: Vec<ObjectReference> = units.into_iter().collect();
     select(&units, text).with_context(|| format!("plugin {name}"))
+}
+
+fn is_of_group(api_version: &str, group: &str) -> bool {
+    let found = api_version.split_once('/');
+    found.map_or("", |(group, _)| group) == group
 }
 
 /// `90s`, `5m`.

@@ -60,6 +60,18 @@ pub enum HttpError {
         /// The URL.
         url: String,
     },
+    /// Grants cover it with other methods.
+    #[error(
+        "{method} {url} is not granted: what is granted there is {granted}; add the method in Plugin spec.capabilities.http if it is meant"
+    )]
+    MethodNotGranted {
+        /// The method.
+        method: Method,
+        /// The URL.
+        url: String,
+        /// The methods that are.
+        granted: String,
+    },
     /// The URL is malformed or ambiguous.
     #[error(transparent)]
     Url(#[from] RuleError),
@@ -171,9 +183,13 @@ impl Http {
 
     fn grant(&self, method: &Method, uri: &Uri) -> Result<&Grant, HttpError> {
         let mut unclear = None;
+        let mut with = Vec::new();
         for grant in &self.inner.grants {
             match grant.rule.covers(method, uri) {
                 Ok(true) => return Ok(grant),
+                Ok(false) if grant.rule.covers_place(uri) => {
+                    with.extend(grant.rule.methods.iter().map(Method::as_str));
+                }
                 Ok(false) => {}
                 // To a wider grant the rest of the path does not matter.
                 Err(error) => unclear = Some(error),
@@ -184,10 +200,17 @@ impl Http {
         }
         // Says what is wrong with the URL even where nothing at all is granted.
         Rule::new(&without_query(uri))?;
-        Err(HttpError::NotGranted {
-            method: method.clone(),
-            url: without_query(uri),
-        })
+        let (method, url) = (method.clone(), without_query(uri));
+        with.sort_unstable();
+        with.dedup();
+        match with.is_empty() {
+            true => Err(HttpError::NotGranted { method, url }),
+            false => Err(HttpError::MethodNotGranted {
+                method,
+                url,
+                granted: with.join(", "),
+            }),
+        }
     }
 
     /// Sends one request and waits for the whole response. Redirects are responses

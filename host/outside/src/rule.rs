@@ -192,10 +192,21 @@ impl Rule {
     ///
     /// When its URL is no URL of HTTP, or its path has more than one meaning.
     pub fn covers(&self, method: &Method, uri: &Uri) -> Result<bool, RuleError> {
+        if !self.methods.is_empty() && !self.methods.contains(method) {
+            // Malformed is malformed whatever the method.
+            return Place::of(uri).map(|_| false);
+        }
+        self.is_above(uri)
+    }
+
+    /// Whether a request to a URL falls under this grant but for its method.
+    pub fn covers_place(&self, uri: &Uri) -> bool {
+        self.is_above(uri).unwrap_or(false)
+    }
+
+    fn is_above(&self, uri: &Uri) -> Result<bool, RuleError> {
         let place = Place::of(uri)?;
-        let same = (place.scheme, &place.host, place.port) == (self.scheme, &self.host, self.port);
-        let named = self.methods.is_empty() || self.methods.contains(method);
-        if !same || !named {
+        if (place.scheme, &place.host, place.port) != (self.scheme, &self.host, self.port) {
             return Ok(false);
         }
         path::is_below(place.path, &self.prefix).map_err(|source| RuleError::Path {

@@ -5,12 +5,15 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+/// Settings that are told of where another is meant.
+const MAX_KNOWN: usize = 20;
+
 /// Bytes of a value that are repeated.
 const MAX_SHOWN: usize = 100;
 
 /// What does not fit, with the JSON Pointer of it. Where several forms are possible and
 /// none fits, those are told of that have at least the type of the value.
-pub(super) fn in_words(error: &ValidationError<'_>) -> String {
+pub(super) fn in_words(schema: &Value, error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
@@ -18,12 +21,16 @@ pub(super) fn in_words(error: &ValidationError<'_>) -> String {
                 let name = name.replace('~', "~0").replace('/', "~1");
                 format!("{path}/{name}: there is no such setting")
             });
-            named.collect::<Vec<_>>().join("; ")
+            let named = named.collect::<Vec<_>>().join("; ");
+            match known(schema, error) {
+                None => named,
+                Some(known) => format!("{named}; there are {known}"),
+            }
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }
             if !context.is_empty() =>
         {
-            of_forms(error, context)
+            of_forms(schema, error, context)
         }
         ValidationErrorKind::Type { kind } => {
             let mut types = Vec::new();
@@ -34,7 +41,23 @@ pub(super) fn in_words(error: &ValidationError<'_>) -> String {
     }
 }
 
-fn of_forms(error: &ValidationError<'_>, forms: &[Vec<ValidationError<'_>>]) -> String {
+/// The settings that there are where one is that there is not.
+fn known(schema: &Value, error: &ValidationError<'_>) -> Option<String> {
+    let path = error.schema_path().to_string();
+    let (parent, _) = path.rsplit_once('/')?;
+    let names = schema.pointer(parent)?.get("properties")?.as_object()?;
+    let mut known: Vec<&str> = names.keys().take(MAX_KNOWN).map(String::as_str).collect();
+    if names.len() > known.len() {
+        known.push("others");
+    }
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+fn of_forms(
+    schema: &Value,
+    error: &ValidationError<'_>,
+    forms: &[Vec<ValidationError<'_>>],
+) -> String {
     let mut types = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for complaints in forms {
@@ -48,7 +71,8 @@ fn of_forms(error: &ValidationError<'_>, forms: &[Vec<ValidationError<'_>>]) -> 
         match of_type {
             Some(kind) => add_types(kind, &mut types),
             None => {
-                let words = complaints.iter().take(MAX_LISTED).map(in_words);
+                let words = complaints.iter().take(MAX_LISTED);
+                let words = words.map(|complaint| in_words(schema, complaint));
                 let words = words.collect::<Vec<_>>().join("; ");
                 if !words.is_empty() && !others.contains(&words) {
                     others.push(words);

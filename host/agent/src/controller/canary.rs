@@ -377,13 +377,14 @@ impl Controller {
         let message = format!(
             "the new version, {}, was run for {} units first, and {} of them failed that did not \
              before: {}. The version before, {}, runs for all of them again. Deliver a better one, \
-             or let this one take over with the annotation {APPROVE_UPGRADE_ANNOTATION}={} of the \
-             Plugin",
+             or let this one take over with `reeve plugin approve {name} --namespace {}`, which \
+             annotates the Plugin {APPROVE_UPGRADE_ANNOTATION}={}",
             canary.version.component,
             canary.units,
             canary.failing.len(),
             example.unwrap_or_default(),
             canary.stable.component.digest(),
+            self.loader.namespace,
             canary.token,
         );
         let problem = Problem::lasting(Reason::CanaryReturned, message);

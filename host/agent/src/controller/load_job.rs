@@ -1,6 +1,8 @@
 //! One load: of the newest version or, where that is refused and nothing runs, of
 //! the last good one; or of the one before, where a person wants that.
 
+mod back;
+
 use super::canary::NewCanary;
 use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
@@ -16,7 +18,7 @@ use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
-use reeve_api::{ArtifactSource, PluginSpec, ROLL_BACK_ANNOTATION, Reason, ShadowStatus};
+use reeve_api::{ArtifactSource, PluginSpec, Reason, ShadowStatus};
 use reeve_cluster::Object;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub(super) struct Load {
     pub(super) words: Words,
     /// What runs.
     pub(super) running: Option<Arc<Active>>,
+    /// Whether all of its units are as they are to be, or cannot be.
+    pub(super) settled: bool,
     /// The version that some units run before all others, if there is one.
     pub(super) canary: Option<VersionId>,
     /// The token of a version that too many of them failed under, and what was said.
@@ -62,6 +66,8 @@ pub(super) struct Load {
     pub(super) last_good: Option<VersionId>,
     /// What ran before that.
     pub(super) previous: Previous,
+    /// What a person went back from last.
+    pub(super) left: Previous,
     /// Where the plugin may have objects.
     pub(super) places: BTreeSet<Place>,
     /// Kinds to whose objects it contributes.
@@ -84,7 +90,7 @@ impl Words {
     }
 }
 
-/// The version that ran before the one that runs.
+/// A version that ran and may run again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Previous {
     pub(crate) version: Option<VersionId>,
@@ -103,10 +109,14 @@ impl Load {
         let result = match result {
             Err(problem) => match self.unwanted() {
                 Some(unwanted) => self.leave(unwanted, problem).await,
-                None => self.go_back(newest.as_ref(), problem).await,
+                None => match self.regained(newest.as_ref(), &problem) {
+                    Some(regained) => self.go_forward(regained, problem).await,
+                    None => self.go_back(newest.as_ref(), problem).await,
+                },
             },
             loaded => loaded,
-        };
+        }
+        .map_err(|problem| self.told(problem));
         Done::Load {
             plugin: self.plugin,
             newest: newest.map(|package| package.digest),
@@ -362,115 +372,12 @@ impl Load {
             ran_before: self.approval.asks.is_some(),
             spec: &self.policy,
             contributes: &self.contributes,
+            settled: self.settled,
             approved: self.words.approved.as_deref(),
         };
         let (found, result) = gates.check(&upgrade).await;
         *shadow = found;
         result
-    }
-
-    /// What runs, if a person wants it no more.
-    fn unwanted(&self) -> Option<VersionId> {
-        let running = self.running.as_ref()?;
-        let running = VersionId::running(running);
-        self.words.is_rolled_back(running).then_some(running)
-    }
-
-    /// Leaves what runs and is wanted no more for the version before it, where the
-    /// newest is neither of them and does not load, for this reason.
-    async fn leave(&self, unwanted: VersionId, problem: Problem) -> Result<Loaded, Problem> {
-        if matches!(problem.reason, Reason::RolledBack | Reason::RollbackFailed) {
-            return Err(problem);
-        }
-        match self.roll_back(unwanted).await {
-            Ok(Loaded::InPlaceOfNewest(active, standing, _)) => {
-                Ok(Loaded::InPlaceOfNewest(active, standing, problem))
-            }
-            Ok(_) => Err(problem),
-            Err(failed) => Err(Problem {
-                message: format!("{}; {}", problem.message, failed.message),
-                ..problem
-            }),
-        }
-    }
-
-    /// Loads the version before the one that a person wants no more, or leaves it
-    /// running.
-    async fn roll_back(&self, newest: VersionId) -> Result<Loaded, Problem> {
-        let (plugin, namespace) = (&self.plugin, &self.loader.namespace);
-        let running = self.running.as_ref();
-        let running = running.map(|active| VersionId::running(active));
-        let rolled_back = |to: VersionId| {
-            Problem::lasting(
-                Reason::RolledBack,
-                format!(
-                    "rolled back on request from {} to {}; `reeve plugin rollback {plugin} \
-                     --namespace {namespace} --undo` goes forward again, which takes the \
-                     annotation {ROLL_BACK_ANNOTATION} away, and a newer version takes over by \
-                     itself",
-                    newest.component, to.component
-                ),
-            )
-        };
-        if let Some(running) = running.filter(|running| *running != newest) {
-            return Err(rolled_back(running));
-        }
-        // After a restart what ran last is what was gone back to.
-        let last_good = self.last_good.filter(|_| running.is_none());
-        let wanted = [last_good, self.previous.version].into_iter().flatten();
-        let Some(wanted) = wanted.into_iter().find(|wanted| *wanted != newest) else {
-            return Err(self.not_rolled_back("no version is known that ran before it"));
-        };
-        let (artifact, package) = match self.kept(wanted).await {
-            Ok(package) => (Artifact::Delivered(package.clone()), Some(package)),
-            Err(lost) => {
-                let compiled = self.previous.compiled.clone();
-                match compiled.filter(|compiled| compiled.version() == wanted) {
-                    Some(compiled) => (compiled, None),
-                    None => {
-                        let why = format!("the version before it, {}: {lost}", wanted.component);
-                        return Err(self.not_rolled_back(&why));
-                    }
-                }
-            }
-        };
-        // It has run with all that it asks for, and who may annotate the Plugin may
-        // approve of that.
-        let approval = Approval {
-            asks: None,
-            token: None,
-        };
-        let (active, standing) =
-            self.load(artifact, &approval)
-                .await
-                .map_err(|problem| Problem {
-                    retries: problem.retries,
-                    ..self.not_rolled_back(&format!(
-                        "the version before it, {}, does not load: {problem}",
-                        wanted.component
-                    ))
-                })?;
-        if let Some(package) = package {
-            self.keep(package).await;
-        }
-        Ok(Loaded::InPlaceOfNewest(
-            active,
-            standing,
-            rolled_back(wanted),
-        ))
-    }
-
-    fn not_rolled_back(&self, why: &str) -> Problem {
-        let (plugin, namespace) = (&self.plugin, &self.loader.namespace);
-        Problem::lasting(
-            Reason::RollbackFailed,
-            format!(
-                "a version is to be rolled back from, as the annotation {ROLL_BACK_ANNOTATION} \
-                 says, and cannot be: {why}; deliver the version that is \
-                 to run, or give it up with `reeve plugin rollback {plugin} --namespace \
-                 {namespace} --undo`"
-            ),
-        )
     }
 
     /// Loads the last good version, if there is one and nothing runs. Whatever
@@ -493,7 +400,7 @@ impl Load {
                 let artifact = Artifact::Delivered(package);
                 self.load(artifact, &self.approval).await
             }
-            Err(lost) => Err(Problem::lasting(Reason::ComponentAbsent, lost.to_string())),
+            Err(lost) => Err(back::lost_problem(lost)),
         };
         match loaded {
             Ok((active, standing)) => Ok(Loaded::InPlaceOfNewest(active, standing, problem)),

@@ -101,11 +101,14 @@ impl Controller {
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
         let running = plugin.stable().cloned();
+        let counts = plugin.counts();
+        let settled = counts.ready + counts.failing >= counts.total;
         let canary = plugin.canary_version();
         let returned = plugin.returned();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
         let current = current.map(|active| active.key.clone());
         let (last_good, previous) = (plugin.last_good, plugin.previous.clone());
+        let left = plugin.left.clone();
         let words = plugin.words.clone();
         let places = plugin.places.clone();
         let contributes = plugin.contributions.recorded.clone();
@@ -132,11 +135,13 @@ impl Controller {
             approval,
             words,
             running,
+            settled,
             canary,
             returned,
             current,
             last_good,
             previous,
+            left,
             places,
             contributes,
         };
@@ -171,7 +176,8 @@ impl Controller {
         if shadow.is_some() {
             plugin.shadow.clone_from(&shadow);
         }
-        let goes_on = matches!(result, Ok(Loaded::First(..)));
+        let mut goes_on = matches!(result, Ok(Loaded::First(..)));
+        let in_place_of_newest = matches!(result, Ok(Loaded::InPlaceOfNewest(..)));
         let upgrades = matches!(result, Ok(Loaded::New(..) | Loaded::Canary(..)));
         let (mut begun, mut keep) = (false, None);
         let (new, problem) = match result {
@@ -217,6 +223,8 @@ impl Controller {
                 plugin.canary = None;
                 plugin.take_over(VersionId::running(&active), cached);
             }
+            // After a restart what ran last comes first.
+            goes_on |= in_place_of_newest && plugin.wants_left();
             plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
             if let Some(canary) = &plugin.canary {

@@ -174,7 +174,7 @@ impl Controller {
     pub(super) fn units(&self) -> Vec<UnitSummary> {
         let mut units = Vec::new();
         for plugin in self.state.plugins.values() {
-            for (primary, state) in plugin.units.iter().filter(|(_, state)| state.is_present()) {
+            for (primary, state) in plugin.units.iter().filter(|(_, state)| state.is_counted()) {
                 units.push(UnitSummary {
                     plugin: plugin.name.to_string(),
                     primary: primary.clone(),

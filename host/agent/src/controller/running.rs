@@ -460,6 +460,7 @@ impl Controller {
             state.reported = false;
             self.reports.put(About::Unit(name), Report::Unit(None));
         }
+        let awaits_room = state.effects.await_room();
         if gone {
             if let Some(active) = &active {
                 active.outside.forget(unit);
@@ -483,7 +484,10 @@ impl Controller {
             active.outside.forget(&next);
         }
         let fails = plugin.heard_canary(unit);
-        plugin.has_run(unit);
+        // Who found no room outside has not done yet what was asked.
+        if !awaits_room {
+            plugin.has_run(unit);
+        }
         plugin.heard();
         let held = ran
             .problems

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 /// Units in line, each once.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    units: BTreeMap<u64, UnitKey>,
-    places: HashMap<UnitKey, u64>,
+    units: BTreeMap<i64, UnitKey>,
+    places: HashMap<UnitKey, i64>,
     /// Places of those that were asked in and have not come in yet.
-    asked: HashMap<UnitKey, u64>,
+    asked: HashMap<UnitKey, i64>,
     /// How many have come so far.
-    came: u64,
+    came: i64,
+    /// How many of them were let in front of all others.
+    favoured: i64,
 }
 
 impl Line {
@@ -26,6 +28,17 @@ impl Line {
             self.came += 1;
             self.came
         });
+        self.stand(unit, place);
+    }
+
+    /// Lets a unit in front of all others, wherever it stands: a person waits for it.
+    pub(super) fn join_in_front(&mut self, unit: &UnitKey) {
+        self.leave(unit);
+        self.favoured += 1;
+        self.stand(unit, -self.favoured);
+    }
+
+    fn stand(&mut self, unit: &UnitKey, place: i64) {
         self.units.insert(place, unit.clone());
         self.places.insert(unit.clone(), place);
     }
@@ -78,6 +91,15 @@ pub(super) mod tests {
         line.leave(&unit("a"));
         line.join(&unit("a"));
         for name in ["b", "d", "a"] {
+            assert_eq!(line.next(), Some(unit(name)));
+            line.leave(&unit(name));
+        }
+        for name in ["a", "b", "d"] {
+            line.join(&unit(name));
+        }
+        line.join_in_front(&unit("b"));
+        line.join_in_front(&unit("c"));
+        for name in ["c", "b", "a", "d"] {
             assert_eq!(line.next(), Some(unit(name)));
             line.leave(&unit(name));
         }

@@ -125,13 +125,21 @@ impl PluginRoom {
     ///
     /// # Errors
     ///
-    /// When there is no room by then. The unit stands in line from then on.
-    pub(crate) async fn enter(&self, unit: &UnitKey) -> Result<Place<'_>, NoRoom> {
+    /// When there is no room by then. The unit stands in line from then on: in front, if
+    /// a person waits for it.
+    pub(crate) async fn enter(
+        &self,
+        unit: &UnitKey,
+        a_person_waits: bool,
+    ) -> Result<Place<'_>, NoRoom> {
         let entered = self.enter_if_free().await;
+        let mut line = self.line.lock();
         match &entered {
-            Ok(_) => self.line.lock().leave(unit),
-            Err(_) => self.line.lock().join(unit),
+            Ok(_) => line.leave(unit),
+            Err(_) if a_person_waits => line.join_in_front(unit),
+            Err(_) => line.join(unit),
         }
+        drop(line);
         entered
     }
 
@@ -185,19 +193,19 @@ mod tests {
         let (one, other) = (room.of_plugin(), room.of_plugin());
         let mut calls = Vec::new();
         for _ in 0..CALLS_AT_ONCE {
-            calls.push(one.enter(&unit("a")).await.unwrap());
+            calls.push(one.enter(&unit("a"), false).await.unwrap());
         }
         assert_eq!(room.outside(), CALLS_AT_ONCE);
         let start = tokio::time::Instant::now();
         let full = NoRoom { again: BUSY };
         assert_eq!(
-            one.enter(&unit("a")).await.unwrap_err(),
+            one.enter(&unit("a"), false).await.unwrap_err(),
             full,
             "it has its part"
         );
         assert_eq!(start.elapsed(), PATIENCE);
         // Who waits is outside as well.
-        let waiting = async { one.enter(&unit("a")).await.is_ok() };
+        let waiting = async { one.enter(&unit("a"), false).await.is_ok() };
         let meanwhile = async {
             room.one_more().await;
             assert_eq!(room.outside(), CALLS_AT_ONCE + 1);
@@ -205,14 +213,14 @@ mod tests {
         };
         assert!(tokio::join!(waiting, meanwhile).0, "one came back");
         let here = [
-            other.enter(&unit("a")).await,
-            other.enter(&unit("b")).await,
-            other.enter(&unit("c")).await,
+            other.enter(&unit("a"), false).await,
+            other.enter(&unit("b"), false).await,
+            other.enter(&unit("c"), false).await,
         ];
         assert_eq!(here.iter().flatten().count(), 3);
         let start = tokio::time::Instant::now();
         assert_eq!(
-            other.enter(&unit("d")).await.unwrap_err(),
+            other.enter(&unit("d"), false).await.unwrap_err(),
             full,
             "all room is taken"
         );
@@ -231,7 +239,7 @@ mod tests {
                 let hanging = hanging.clone();
                 tokio::spawn(async move {
                     loop {
-                        let place = hanging.enter(&unit("a")).await;
+                        let place = hanging.enter(&unit("a"), false).await;
                         tokio::time::sleep(Duration::from_secs(1)).await;
                         drop(place);
                     }
@@ -241,7 +249,10 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let other = room.of_plugin();
         for _ in 0..10 {
-            assert!(other.enter(&unit("a")).await.is_ok(), "its turn comes");
+            assert!(
+                other.enter(&unit("a"), false).await.is_ok(),
+                "its turn comes"
+            );
         }
         busy.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -252,7 +263,7 @@ mod tests {
         let one = room.of_plugin();
         let start = tokio::time::Instant::now();
         let enter = || async {
-            let place = one.enter(&unit("a")).await;
+            let place = one.enter(&unit("a"), false).await;
             let waited = start.elapsed();
             tokio::time::sleep(2 * PATIENCE).await;
             (place.map_or_else(|no| Some(no.again), |_| None), waited)
@@ -270,7 +281,7 @@ mod tests {
         let room = Room::new(usize::from(u8::MAX));
         let one = room.of_plugin();
         let all = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(unit);
-        let ended = futures::future::join_all(all.iter().map(|unit| one.enter(unit))).await;
+        let ended = futures::future::join_all(all.iter().map(|unit| one.enter(unit, false))).await;
         assert!(ended[..CALLS_AT_ONCE].iter().all(Result::is_ok));
         // Those that waited for a call, and those that did not even find room for that.
         assert!(ended[CALLS_AT_ONCE..].iter().all(Result::is_err));
@@ -285,7 +296,7 @@ mod tests {
         assert_eq!(one.next().unwrap(), all[8]);
         assert_eq!(one.next().unwrap(), all[9]);
         drop(ended);
-        assert!(one.enter(&all[4]).await.is_ok());
+        assert!(one.enter(&all[4], false).await.is_ok());
         assert_eq!(in_line(&one), "fgh");
         for expected in &all[5..8] {
             assert_eq!(one.next().as_ref(), Some(expected));
@@ -301,7 +312,7 @@ mod tests {
             .places
             .try_acquire_many(2 * CALLS_AT_ONCE as u32)
             .unwrap();
-        assert!(one.enter(&unit("a")).await.is_err());
+        assert!(one.enter(&unit("a"), false).await.is_err());
         assert_eq!(one.next(), None);
         assert!(one.awaits(&unit("a")));
     }

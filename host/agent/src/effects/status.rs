@@ -27,11 +27,12 @@ const FAILING: &str = "Failing";
 const RETIRING: &str = "Retiring";
 
 pub(super) fn write(effect: &Effect) -> ActionStatus {
-    let state = match (&effect.done, effect.wanted) {
-        (_, false) => RETIRING,
+    let state = match effect.pending() {
+        Some(Verb::Retire) => RETIRING,
         _ if effect.failures > 0 => FAILING,
-        (None, true) => PENDING,
-        (Some(_), true) => IN_PLACE,
+        // What is in place is another request.
+        Some(_) => PENDING,
+        None => IN_PLACE,
     };
     let done = effect.done.as_ref();
     let secrets = effect.action.secrets.iter();

@@ -260,6 +260,16 @@ impl Found {
         Ok(())
     }
 
+    /// The worst of what was found.
+    pub(super) fn example(&self) -> Option<&str> {
+        let mut all = self
+            .failures
+            .iter()
+            .chain(&self.deletions)
+            .chain(&self.others);
+        all.next().map(String::as_str)
+    }
+
     /// The counts in a sentence.
     pub(super) fn in_words(&self) -> String {
         let Tally {

@@ -1,14 +1,16 @@
 //! What is said of a plugin in its status.
 
 use super::PluginState;
+use crate::active::Active;
 use crate::left::{self, Place};
+use crate::needs::{Granting, needs};
 use crate::run::approve_command;
 use crate::version::VersionId;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
-    ConditionType, PluginSource, PluginStatus, Reason, UnitCounts, condition, remove_condition,
-    set_condition,
+    Capabilities, ConditionType, PluginSource, PluginStatus, Reason, UnitCounts, condition,
+    remove_condition, set_condition,
 };
 
 impl PluginState {
@@ -105,8 +107,11 @@ impl PluginState {
                 let why = self.standing.powerless.clone();
                 set(granted, "False", Reason::Forbidden, why.unwrap_or_default());
             }
-            (None, Some(_)) if self.standing.ungranted.is_empty() => {
-                set(granted, "True", Reason::AllGranted, self.all_granted());
+            (None, Some(active)) if self.standing.ungranted.is_empty() => {
+                match self.ungranted_outside(active) {
+                    None => set(granted, "True", Reason::AllGranted, self.all_granted()),
+                    Some(message) => set(granted, "False", Reason::Forbidden, message),
+                }
             }
             (None, Some(_)) => set(
                 granted,
@@ -152,6 +157,7 @@ impl PluginState {
             }),
             last_good: self.last_good.map(VersionId::to_status),
             previous: self.previous.version.map(VersionId::to_status),
+            rolled_back_from: self.left.version.map(VersionId::to_status),
             shadow: self.shadow.clone(),
             canary: self.canary_status(),
             writes: self.places.iter().map(Place::to_status).collect(),
@@ -163,6 +169,29 @@ impl PluginState {
             last_handled_sync_at: self.resync.handled.clone(),
             conditions,
         }
+    }
+
+    /// What of the outside it asks for and is not granted at all.
+    fn ungranted_outside(&self, active: &Active) -> Option<String> {
+        let none = Capabilities::default();
+        let policy = self.policy.as_ref();
+        let capabilities = policy.and_then(|(spec, _)| spec.capabilities.as_ref());
+        // Which namespace a Secret without one is in plays no part in this.
+        let needs = needs(&active.manifest, capabilities.unwrap_or(&none), "");
+        let lacking = needs
+            .iter()
+            .filter(|need| need.standing == Granting::Nothing)
+            .map(|need| format!("{}: to {}", need.who, need.what));
+        let lacking: Vec<String> = lacking.collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "everything that the manifest asks for of the cluster is granted; of the outside \
+                 is not granted: {}; `reeve plugin grant {}` says what spec.capabilities of the \
+                 Plugin would have to have",
+                lacking.join("; "),
+                self.name
+            )
+        })
     }
 
     /// That it has all it asks for, and what it may need besides.

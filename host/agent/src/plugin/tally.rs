@@ -29,7 +29,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Those whose primaries exist.
+    /// Those whose primaries exist, and those of which something is left that cannot be
+    /// taken away.
     pub(crate) fn counts(&self) -> UnitCounts {
         UnitCounts {
             total: self.total.load(Relaxed),
@@ -52,10 +53,10 @@ impl Tally {
             Health::Waiting => Some(&self.waiting),
             Health::Failing => Some(&self.failing),
         };
-        let unheard = (!course.heard).then_some(&self.unheard);
-        let counters = [Some(&self.total), health, unheard];
-        let counted = counters.into_iter().filter(|_| course.present);
-        counted.flatten()
+        let unheard = (!course.heard && course.present).then_some(&self.unheard);
+        let counted = course.is_counted();
+        let [total, health] = [Some(&self.total), health].map(|one| one.filter(|_| counted));
+        [total, health, unheard].into_iter().flatten()
     }
 }
 
@@ -67,6 +68,13 @@ pub(crate) struct Course {
     pub(crate) health: Health,
     /// Whether it has run since the guard was made.
     pub(crate) heard: bool,
+}
+
+impl Course {
+    /// Whether it is one of the units that are counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.present || matches!(self.health, Health::Waiting | Health::Failing)
+    }
 }
 
 /// The course of one unit, which its plugin's tally follows until it is dropped.
@@ -138,19 +146,23 @@ mod tests {
                         .get_or_insert_with(|| Counted::new(tally.clone()))
                         .set(course),
                 }
-                let present: Vec<Course> = units.iter().flatten().map(Counted::get)
-                    .filter(|course| course.present).collect();
+                let all: Vec<Course> = units.iter().flatten().map(Counted::get).collect();
+                let in_trouble = [Health::Waiting, Health::Failing];
+                let counted = all.iter()
+                    .filter(|one| one.present || in_trouble.contains(&one.health));
+                let counted: Vec<Course> = counted.copied().collect();
                 let count = |health| {
-                    present.iter().filter(|one| one.health == health).count() as u32
+                    counted.iter().filter(|one| one.health == health).count() as u32
                 };
-                let counted = UnitCounts {
-                    total: present.len() as u32,
+                let expected = UnitCounts {
+                    total: counted.len() as u32,
                     ready: count(Health::Ready),
                     waiting: count(Health::Waiting),
                     failing: count(Health::Failing),
                 };
-                prop_assert_eq!(tally.counts(), counted);
-                prop_assert_eq!(tally.all_heard(), present.iter().all(|one| one.heard));
+                prop_assert_eq!(tally.counts(), expected);
+                let mut present = all.iter().filter(|one| one.present);
+                prop_assert_eq!(tally.all_heard(), present.all(|one| one.heard));
             }
         }
     }

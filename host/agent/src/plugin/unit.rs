@@ -82,6 +82,12 @@ impl UnitState {
         self.counted.get().present
     }
 
+    /// Whether it counts as one of the plugin's units: as long as the primary exists, and
+    /// after that while something is in its way.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted.get().is_counted()
+    }
+
     pub(crate) fn set_present(&mut self, present: bool) {
         let course = self.counted.get();
         self.counted.set(Course { present, ..course });

@@ -222,7 +222,11 @@ impl Runner {
         let entered = match (&self.effects, *no_room) {
             (EffectFeed::Given(_), _) => Ok(None),
             (EffectFeed::Outside, Some(no)) => Err(no),
-            (EffectFeed::Outside, None) => run.active.outside.enter(&run.unit).await.map(Some),
+            (EffectFeed::Outside, None) => {
+                let a_person_waits = run.attempt != Attempt::Same;
+                let entered = run.active.outside.enter(&run.unit, a_person_waits);
+                entered.await.map(Some)
+            }
         };
         let _place = match entered {
             Ok(place) => place,

@@ -29,10 +29,13 @@ pub(super) enum Goal {
     Resumed,
     /// None of these tokens is held any more.
     Approved(Vec<String>),
+    /// The newest version runs, for some units at least.
+    VersionApproved,
     /// The version with this token runs no more.
     RolledBack(String),
-    /// The newest version is not kept from running any more.
-    GoneForward,
+    /// The newest version is not kept from running any more, or the one with this token,
+    /// which was gone back from, runs again.
+    GoneForward(Option<String>),
 }
 
 /// How far it is.
@@ -122,7 +125,9 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
                 left => Progress::Under(format!("{left} still waiting")),
             }
         }
-        Goal::RolledBack(_) | Goal::GoneForward => versions(goal, &status),
+        Goal::RolledBack(_) | Goal::GoneForward(_) | Goal::VersionApproved => {
+            versions(goal, &status)
+        }
         Goal::Resumed | Goal::Handled { .. } => {
             let primary = match goal {
                 Goal::Handled { primary, .. } => primary.as_ref(),
@@ -149,7 +154,22 @@ fn versions(goal: &Goal, status: &reeve_api::PluginStatus) -> Progress {
             Some(running) if running != *token => runs,
             _ => under,
         },
+        // What it was held for stands there until the agent has taken the word in.
+        (
+            Goal::VersionApproved,
+            "Loading" | "UpgradeHeld" | "ApprovalRequired" | "CanaryReturned",
+        ) => Progress::Under(format!("{}: {}", loaded.reason, loaded.message)),
+        (Goal::VersionApproved, "Canary") => Progress::Well(loaded.message.clone()),
         (_, "RolledBack" | "RollbackFailed" | "Loading") => under,
+        (Goal::GoneForward(Some(left)), reason) if reason != "Running" => {
+            match super::rollback::running(status) {
+                Some(running) if running == *left => Progress::Well(format!(
+                    "{digest} runs again; the newest version does not: {reason}: {}",
+                    loaded.message
+                )),
+                _ => Progress::Under(format!("{reason}: {}", loaded.message)),
+            }
+        }
         (_, "Running") => runs,
         _ => trouble,
     }

@@ -5,6 +5,7 @@ use super::{TargetArgs, change, find};
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use reeve_api::{GoodVersion, Plugin, PluginStatus, ROLL_BACK_ANNOTATION};
 use reeve_core::upgrade;
@@ -16,8 +17,10 @@ use std::process::ExitCode;
 /// The agent keeps that version, with its configuration, and runs it at once: neither
 /// what it asks for nor what it would do is for anybody to approve again. The ConfigMap
 /// stays as it is. The version that ran is not taken up again, also after a restart,
-/// until --undo; one that is newer takes over as any does. Sets the annotation
-/// reeve.dev/roll-back of the Plugin, for which you need get and patch on it.
+/// until --undo; one that is newer takes over as any does. A newest version that is held
+/// or does not load does not run: then there is nothing to go back from, and --running
+/// says that the one that runs is meant. Sets the annotation reeve.dev/roll-back of the
+/// Plugin, for which you need get and patch on it.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it was asked, and with --wait it is done; 1 with --wait, it could \
@@ -26,9 +29,13 @@ use std::process::ExitCode;
 pub(crate) struct RollbackArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Go forward again, to what the ConfigMap has
+    /// Go forward again, to what the ConfigMap has or, while that does not run, to the
+    /// version that was gone back from
     #[arg(long)]
     undo: bool,
+    /// Leave the version that runs, although the newest one is another and does not run
+    #[arg(long, conflicts_with = "undo")]
+    running: bool,
 }
 
 pub(crate) async fn run(args: RollbackArgs) -> anyhow::Result<ExitCode> {
@@ -43,10 +50,13 @@ pub(crate) async fn run(args: RollbackArgs) -> anyhow::Result<ExitCode> {
         }
         let patch = json!({"metadata": {"annotations": {ROLL_BACK_ANNOTATION: null}}});
         change(&client, target, &patch).await?;
-        output::tell(format_args!("{name}: asked to run what its ConfigMap has"));
-        Goal::GoneForward
+        let left = plugin.status.as_ref();
+        let left = left.and_then(|status| status.rolled_back_from.clone());
+        let left = left.and_then(|left| token(&left.digest, &left.config_digest));
+        output::tell(format_args!("{name}: asked to go forward again"));
+        Goal::GoneForward(left)
     } else {
-        let (token, previous) = wanted(&plugin)?;
+        let (token, previous) = wanted(&plugin, args.running)?;
         let patch = json!({"metadata": {"annotations": {ROLL_BACK_ANNOTATION: token}}});
         change(&client, target, &patch).await?;
         output::tell(format_args!(
@@ -62,7 +72,7 @@ pub(crate) async fn run(args: RollbackArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The token of the version that runs, and the one to go back to.
-fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
+fn wanted(plugin: &Plugin, leave_running: bool) -> anyhow::Result<(String, GoodVersion)> {
     let name = plugin.name_any();
     let status = plugin.status.clone().unwrap_or_default();
     let running = running(&status)
@@ -70,11 +80,17 @@ fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
         .with_context(|| {
             format!("no version of plugin {name} runs; deliver the one that is to run")
         })?;
-    let is_back = |one: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
-        one.type_ == "Loaded" && one.reason == "RolledBack"
-    };
+    let is_back = |one: &&Condition| one.type_ == "Loaded" && one.reason == "RolledBack";
     if let Some(loaded) = status.conditions.iter().find(is_back) {
         bail!("plugin {name} is rolled back already: {}", loaded.message);
+    }
+    let left = status.rolled_back_from.as_ref();
+    let left = left.and_then(|left| token(&left.digest, &left.config_digest));
+    if left.is_some() && plugin.annotations().get(ROLL_BACK_ANNOTATION) == left.as_ref() {
+        bail!(
+            "plugin {name} is rolled back already; --undo returns to the version that was gone \
+             back from"
+        );
     }
     let canary = status.canary.as_ref();
     let canary = canary.filter(|canary| canary.phase == "Progressing");
@@ -86,6 +102,16 @@ fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
         }
         None => (running, status.previous),
     };
+    let newest = status.conditions.iter().find(|one| is_refused(one));
+    if let Some(newest) = newest.filter(|_| canary.is_none() && !leave_running) {
+        bail!(
+            "the newest version of plugin {name} does not run ({}: {}), so there is nothing to go \
+             back from: {} runs. To leave that too, add --running",
+            newest.reason,
+            newest.message,
+            status.digest.unwrap_or_default(),
+        );
+    }
     let previous = previous.with_context(|| {
         format!(
             "no version of plugin {name} is known that ran before the one that runs; deliver the \
@@ -100,6 +126,13 @@ fn wanted(plugin: &Plugin) -> anyhow::Result<(String, GoodVersion)> {
         ),
         _ => Ok((running, previous)),
     }
+}
+
+/// Whether a condition says that a newest version does not run, for which another does.
+fn is_refused(condition: &Condition) -> bool {
+    let in_between = ["Loading", "Canary", "RollbackFailed"];
+    let newest = condition.type_ == "Loaded" && condition.status == "False";
+    newest && !in_between.contains(&condition.reason.as_str())
 }
 
 /// The token of what runs, or ran last.
@@ -136,7 +169,7 @@ mod tests {
             ..PluginStatus::default()
         });
         change(&mut plugin);
-        let found = wanted(&plugin);
+        let found = wanted(&plugin, false);
         let found = found.map(|(_, previous)| previous.digest);
         let found = found.map_err(|error| error.to_string());
         match (found, expected) {
@@ -169,6 +202,37 @@ mod tests {
                 });
             },
             Err("is rolled back already: from x"),
+        );
+        let refused = |plugin: &mut Plugin| {
+            status(plugin, |status| {
+                let now = Timestamp::UNIX_EPOCH;
+                let held = condition("Loaded", "False", "UpgradeHeld", "too much", None, now);
+                status.conditions.push(held);
+            });
+        };
+        check(
+            refused,
+            Err("does not run (UpgradeHeld: too much), so there is nothing"),
+        );
+        let mut plugin = Plugin::new("p", PluginSpec::default());
+        plugin.status = Some(PluginStatus {
+            digest: Some(version("new").digest),
+            last_good: Some(version("new")),
+            previous: Some(version("old")),
+            ..PluginStatus::default()
+        });
+        refused(&mut plugin);
+        assert_eq!(wanted(&plugin, true).unwrap().1, version("old"));
+        check(
+            |plugin| {
+                let new = version("new");
+                let token = token(&new.digest, &new.config_digest).unwrap();
+                plugin
+                    .annotations_mut()
+                    .insert(ROLL_BACK_ANNOTATION.to_owned(), token);
+                plugin.status.as_mut().unwrap().rolled_back_from = Some(new);
+            },
+            Err("is rolled back already; --undo"),
         );
         check(
             |plugin| plugin.spec.digest = Some(version("new").digest),

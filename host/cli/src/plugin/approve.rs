@@ -3,14 +3,15 @@
 use super::describe::describe;
 use super::source;
 use crate::compile::CacheArgs;
-use crate::connection::ConnectionArgs;
+use crate::operate::{TargetArgs, await_approved};
 use crate::output::print;
 use anyhow::Context as _;
 use clap::Args;
 use kube::api::{Api, Patch, PatchParams};
 use reeve_agent::delivery::Package;
 use reeve_api::{
-    APPROVE_ASKS_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, Plugin, PluginStatus, ShadowStatus,
+    APPROVE_ASKS_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, CanaryStatus, Plugin, PluginStatus,
+    ShadowStatus,
 };
 use reeve_core::{Asks, Digest, upgrade};
 use serde_json::json;
@@ -22,23 +23,27 @@ use std::process::ExitCode;
 /// that would delete, change or break more than an upgrade may; the old one goes on.
 /// This shows what it asks for beyond, and what it would do as far as the agent has
 /// found, and approves just that version for it: another component or configuration is
-/// held again. Approving grants no rights; see `reeve plugin grant`.
+/// held again. One that ran for some units first and was taken back since they failed may
+/// take over by that too. Approving grants no rights; see `reeve plugin grant`.
 #[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 it was approved, or nothing needs it, and with --wait it runs; 1 \
+    with --wait, it does not run, or not in time; 2 it could not be approved."
+)]
 pub(crate) struct ApproveArgs {
-    /// Name of the plugin
-    name: String,
-    /// Show what would be approved; change nothing
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    connection: ConnectionArgs,
+    target: TargetArgs,
+    /// Show what would be approved; change nothing
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
     #[command(flatten)]
     cache: CacheArgs,
 }
 
 pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
-    let (name, namespace) = (&args.name, &args.connection.namespace);
-    let client = args.connection.client().await?;
+    let target = &args.target;
+    let (name, namespace) = (&target.plugin, &target.connection.namespace);
+    let client = target.connection.client().await?;
     let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
     let plugin = plugins.get_opt(name).await?.with_context(|| {
         format!(
@@ -82,6 +87,13 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         }
         annotations.insert(APPROVE_UPGRADE_ANNOTATION.to_owned(), json!(token));
     }
+    if let Some((token, canary)) = returned_canary(&status, &source.package) {
+        text.push_str(&format!(
+            "~ ran for {} units first, {} of which failed that did not before\n",
+            canary.units, canary.failing
+        ));
+        annotations.insert(APPROVE_UPGRADE_ANNOTATION.to_owned(), json!(token));
+    }
     if annotations.is_empty() {
         print(format_args!(
             "plugin {name} has nothing that needs an approval\n"
@@ -100,7 +112,7 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot annotate Plugin {namespace}/{name}"))?;
     text.push_str("approved\n");
     print(text)?;
-    Ok(ExitCode::SUCCESS)
+    await_approved(&client, target).await
 }
 
 /// What the agent holds the version in the ConfigMap for, with what approves it.
@@ -109,9 +121,26 @@ fn held_upgrade<'a>(
     package: &Package,
 ) -> Option<(String, &'a ShadowStatus)> {
     let shadow = status.shadow.as_ref()?;
+    let token = token_of(package, &shadow.digest, &shadow.config_digest)?;
+    (shadow.verdict == "Held").then_some((token, shadow))
+}
+
+/// What the agent found when it ran the version in the ConfigMap for some units first, if
+/// it was taken back.
+fn returned_canary<'a>(
+    status: &'a PluginStatus,
+    package: &Package,
+) -> Option<(String, &'a CanaryStatus)> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|one| one.type_ == "Loaded" && one.reason == "CanaryReturned")?;
+    let canary = status.canary.as_ref()?;
+    let token = token_of(package, &canary.digest, &canary.config_digest)?;
+    Some((token, canary))
+}
+
+/// The token of a package, if it is of this version.
+fn token_of(package: &Package, digest: &str, config_digest: &str) -> Option<String> {
     let config = Digest::of(&package.config);
-    let is_this = shadow.digest == package.digest.to_string()
-        && shadow.config_digest == config.to_string()
-        && shadow.verdict == "Held";
-    is_this.then(|| (upgrade::token(&package.digest, &config), shadow))
+    let same = digest == package.digest.to_string() && config_digest == config.to_string();
+    same.then(|| upgrade::token(&package.digest, &config))
 }

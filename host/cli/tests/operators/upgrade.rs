@@ -56,8 +56,9 @@ async fn a_held_version_is_shown_approved_and_gone_back_from() {
     for line in [
         ": Held\n  objects  0 to create, 0 to change, 1 to delete; there are 2\n  units    0 of 1 \
          as they are, 0 newly failing\n    delete ConfigMap alice/chameleon-alice-1, of Profile \
-         alice\n  UpgradeHeld: the new version, sha256:…, is held for what it would do: 1 of 2 \
-         objects would be deleted, where 0 may",
+         alice\n  UpgradeHeld: the new version, sha256:… with configuration sha256:…, is held for what \
+         it would do: 1 of 2 objects would be deleted, where 0 may, such as to delete ConfigMap \
+         alice/chameleon-alice-1, of Profile alice;",
         "    - delete ConfigMap alice/chameleon-alice-1: the plugin no longer returns it\n",
     ] {
         assert!(said.out.contains(line), "`{line}` is not in {}", said.out);
@@ -75,9 +76,22 @@ async fn a_held_version_is_shown_approved_and_gone_back_from() {
                  ConfigMap alice/chameleon-alice-1, of Profile alice\n";
     let said = desk.reeve("plugin approve chameleon --dry-run").await;
     said.is(0, &format!("{would}not approved: this is a dry run\n"));
-    let said = desk.reeve("plugin approve chameleon").await;
-    said.is(0, &format!("{would}approved\n"));
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    // What runs is no version to go back from.
+    let said = desk.reeve("plugin rollback chameleon").await;
+    assert_eq!(said.code, Some(2), "{said:?}");
+    for part in [
+        "the newest version of plugin chameleon does not run (UpgradeHeld",
+        "add --running",
+    ] {
+        assert!(said.err.contains(part), "`{part}` is not in {}", said.err);
+    }
+    let said = desk.reeve("plugin approve chameleon --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out.starts_with(&format!("{would}approved\n")),
+        "{said:?}"
+    );
+    assert!(said.out.ends_with(" runs\n"), "{said:?}");
     desk.world.settle().await;
     assert_eq!(made(&desk).await, 1);
     let said = desk.reeve("plugin approve chameleon").await;
@@ -90,6 +104,25 @@ async fn a_held_version_is_shown_approved_and_gone_back_from() {
     let said = desk.reeve("plugin rollback chameleon").await;
     let already = "error: plugin chameleon is rolled back already: rolled back on request from";
     assert!(said.err.starts_with(already), "{said:?}");
+    // What comes meanwhile and is held changes nothing of that.
+    deliver(&desk, 0).await;
+    let said = desk.reeve("plugin rollback chameleon --running").await;
+    let already = "plugin chameleon is rolled back already; --undo returns";
+    assert!(said.err.contains(already), "{said:?}");
+    let said = desk.reeve("plugin rollback chameleon --undo --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out
+            .contains("runs again; the newest version does not: UpgradeHeld"),
+        "{said:?}"
+    );
+    desk.world.settle().await;
+    assert_eq!(made(&desk).await, 1);
+    deliver(&desk, 1).await;
+    let said = desk.reeve("plugin rollback chameleon --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    desk.world.settle().await;
+    assert_eq!(made(&desk).await, 2);
     let said = desk.reeve("plugin rollback chameleon --undo --wait").await;
     assert_eq!(said.code, Some(0), "{said:?}");
     desk.world.settle().await;

@@ -137,7 +137,8 @@ impl Recording {
         if file.trim_ascii().is_empty() {
             return Err(RecordingError::Empty);
         }
-        let header: Header = serde_json::from_slice(file).map_err(|error| not_json(&error))?;
+        let header: Header =
+            serde_json::from_slice(file).map_err(|error| not_json(file, &error))?;
         header.check()?;
         // What is wrong at the top is told without a place in the file: the fields
         // that JSON itself cannot place have been looked at by now.
@@ -272,11 +273,12 @@ fn reads(raws: &[Box<RawValue>]) -> Result<Vec<Read>, RecordingError> {
     Ok(reads)
 }
 
-fn not_json(error: &serde_json::Error) -> RecordingError {
+fn not_json(file: &[u8], error: &serde_json::Error) -> RecordingError {
     if error.is_eof() {
         return RecordingError::Truncated { line: error.line() };
     }
-    if error.is_data() {
+    // A number at the beginning of any text is JSON that goes on wrongly.
+    if error.is_data() && serde_json::from_slice::<serde::de::IgnoredAny>(file).is_ok() {
         return RecordingError::Foreign {
             found: "it is JSON, and no map".to_owned(),
         };

@@ -166,6 +166,7 @@ fn what_is_no_recording_says_what_it_is() {
             "it is no JSON: expected ident at line 1 column 2; a recording is a file",
         ),
         ("7", "it is no recording: it is JSON, and no map"),
+        ("127.0.0.1 localhost\n", "it is no JSON"),
         (
             "{}",
             "it is no recording: it has neither `apiVersion` nor `kind`",

@@ -41,7 +41,7 @@ const DEFAULT_DATABASE: &str = "postgres";
 /// stands in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "entry `{entry}` of the Secret {problem}; it needs `host`, `username` and `password`, and may have `port`, `database` and `ca.crt`"
+    "entry `{entry}` {problem}; the Secret needs `host`, `username` and `password`, and may have `port`, `database` and `ca.crt`"
 )]
 pub struct SettingsError {
     /// The entry.
@@ -140,17 +140,17 @@ mod tests {
             ("password", "hunter2"),
         ];
         check(&full, r#"host: "db.example", port: 5432"#);
-        check(&full[..2], "entry `password` of the Secret is missing");
+        check(&full[..2], "entry `password` is missing; the Secret needs");
         for (entry, value, expected) in [
-            ("host", "a,b", "`host` of the Secret is no single host name"),
+            ("host", "a,b", "`host` is no single host name"),
             ("host", "/run/postgresql", "is no single host name"),
-            ("port", "0", "`port` of the Secret is no port"),
-            ("port", "hunter2", "`port` of the Secret is no port"),
-            ("username", "", "`username` of the Secret is empty"),
+            ("port", "0", "`port` is no port"),
+            ("port", "hunter2", "`port` is no port"),
+            ("username", "", "`username` is empty"),
             (
                 "password",
                 "hunter2\nx",
-                "`password` of the Secret has more than one line",
+                "`password` has more than one line",
             ),
         ] {
             let mut entries = full.to_vec();

@@ -21,7 +21,6 @@ async fn world() -> World {
         "scope": "namespace-named-like-primary",
         "writes": ["ConfigMap.v1", "Pod.v1", "ResourceQuota.v1", "PersistentVolumeClaim.v1"],
     });
-    world.install("chameleon", &component, Some(config)).await;
     let rule = |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["pods", "persistentvolumeclaims"], "verbs": verbs}]);
     let account =
         json!({"kind": "ServiceAccount", "name": "chameleon", "namespace": reeve_it::NAMESPACE});
@@ -30,6 +29,7 @@ async fn world() -> World {
     let all = ["get", "list", "watch", "create", "patch", "delete"];
     world.role("more-account", &rule(&all), &account).await;
     world.role("more-agent", &rule(&all[..3]), &agent).await;
+    world.install("chameleon", &component, Some(config)).await;
     world.tenant("alice", &[]).await;
     world.apply(&pod("stray")).await;
     world.settle().await;

@@ -46,6 +46,29 @@ async fn many_effects_are_made_one_after_another_without_a_pause() {
     assert_eq!(status.ready as usize, TENANTS + 1, "{status:?}");
 }
 
+/// Who asks for a new attempt is told that it was made when it was, and not when a unit has
+/// found that it must wait for others.
+#[tokio::test(start_paused = true)]
+async fn what_a_person_asked_for_is_done_when_it_was_tried() {
+    let (world, service, _) = world_under(json!({}), Some("Auto")).await;
+    *service.broken.lock() = true;
+    tenants(&world, TENANTS).await;
+    world.wait(Duration::from_secs(240)).await;
+    *service.broken.lock() = false;
+    let request = json!({"metadata": {"annotations": {"reeve.dev/retry-at": "1"}}});
+    world.edit(&plugin_reference("envoy"), request).await;
+    let start = Instant::now();
+    loop {
+        let plugin = world.get(&plugin_reference("envoy")).await.unwrap();
+        if plugin["status"]["lastHandledRetryAt"] == "1" {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{plugin}");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(service.there.lock().len(), TENANTS + 1);
+}
+
 /// On real time, as calls are outside all the while.
 #[tokio::test]
 async fn a_unit_is_not_ready_while_its_effect_waits_for_room() {

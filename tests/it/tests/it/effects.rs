@@ -262,12 +262,24 @@ async fn what_is_asked_for_no_more_is_taken_away_or_kept() {
         world.settle().await;
         if retire {
             assert_eq!(action(&world).await["state"], "Retiring");
+            // That is trouble of the plugin's, though nobody's unit any more.
+            let found = world.agent().status().borrow().plugins[0].units.clone();
+            assert_eq!((found.total, found.failing), (1, 1), "{found:?}");
             world.stop().await;
             world.start();
             world.settle().await;
+            let found = world.agent().status().borrow().plugins[0].units.clone();
+            assert_eq!((found.total, found.failing), (1, 1), "{found:?}");
             *service.broken.lock() = false;
-            world.wait(Duration::from_secs(301)).await;
+            // A person need not wait for it.
+            let request = json!({"metadata": {"annotations": {
+                "reeve.dev/retry-at": "1 Profile.kubeflow.org//alice",
+            }}});
+            world.edit(&plugin_reference("envoy"), request).await;
+            world.settle().await;
             assert!(service.there.lock().is_empty());
+            let found = world.agent().status().borrow().plugins[0].units.clone();
+            assert_eq!(found.total, 0, "{found:?}");
         } else {
             assert_eq!(service.asked(), [""; 0]);
             assert_eq!(service.there.lock().len(), 1);

@@ -478,8 +478,65 @@ async fn a_version_is_gone_back_from_while_a_newer_one_is_held() {
     held(&world, "UpgradeBroken").await;
     assert!(is_of(&world, 2).await);
     roll_back(&world).await;
-    held(&world, "UpgradeBroken").await;
+    let message = held(&world, "UpgradeBroken").await;
+    for said in ["with configuration sha256:", "--undo` returns to"] {
+        assert!(message.contains(said), "{message}");
+    }
     assert!(is_of(&world, 1).await);
+}
+
+/// What was gone back from while a newer version is refused is not lost.
+async fn check_regained(mut world: World, cache: bool) {
+    deliver(&world, echo(2)).await;
+    let second = status(&world).await["lastGood"].clone();
+    deliver(&world, config(&json!({"do": "trap"}))).await;
+    roll_back(&world).await;
+    assert!(is_of(&world, 1).await);
+    assert_eq!(status(&world).await["rolledBackFrom"], second);
+    if cache {
+        for undone in [false, true] {
+            world.stop().await;
+            if undone {
+                let metadata = json!({"annotations": {"reeve.dev/roll-back": null}});
+                let undo = json!({"metadata": metadata});
+                world.edit(&plugin_reference("chameleon"), undo).await;
+            }
+            world.start();
+            world.settle().await;
+            let message = held(&world, "UpgradeBroken").await;
+            assert_eq!(message.contains("rolled back to on request"), !undone);
+            assert!(is_of(&world, if undone { 2 } else { 1 }).await);
+        }
+    } else {
+        annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    }
+    let message = held(&world, "UpgradeBroken").await;
+    assert!(!message.contains("rolled back to on request"), "{message}");
+    assert!(is_of(&world, 2).await);
+    let now = status(&world).await;
+    assert_eq!(now["lastGood"], second);
+    assert_eq!(now.get("rolledBackFrom"), None);
+    // And may be gone back from once more.
+    roll_back(&world).await;
+    assert!(is_of(&world, 1).await);
+    deliver(&world, echo(3)).await;
+    runs(&world).await;
+    assert!(is_of(&world, 3).await);
+    assert_eq!(status(&world).await.get("rolledBackFrom"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_gone_back_from_runs_again_though_the_newest_does_not() {
+    check_regained(fleet(echo(1)).await, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_gone_back_from_runs_again_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = stopped(folder.path(), echo(1)).await;
+    world.start();
+    world.settle().await;
+    check_regained(world, true).await;
 }
 
 /// Without a cache a restart loses the version that was gone back to. The one that was
