@@ -55,7 +55,7 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) spec: &'a PluginSpec,
     /// Kinds to whose objects it contributes.
     pub(crate) contributes: &'a BTreeSet<String>,
-    /// Whether all units that it has are as they are to be, or cannot be.
+    /// Whether what runs has run for all units by now.
     pub(crate) settled: bool,
     /// The token by which a person approved of a version that was held.
     pub(crate) approved: Option<&'a str>,

@@ -77,7 +77,7 @@ pub(crate) struct PluginState {
     pub(crate) last_good: Option<VersionId>,
     /// The one that ran before that.
     pub(crate) previous: Previous,
-    /// The one that a person went back from last, until another takes over.
+    /// The one that a person went back from, until the newest runs, if only for some units.
     pub(crate) left: Previous,
     /// The artifact that it is, if it is one.
     pub(crate) tag: Tag,
@@ -219,9 +219,14 @@ impl PluginState {
             let previous = status.previous.as_ref();
             self.previous.version = previous.and_then(VersionId::from_status);
         }
-        if self.left.version.is_none() {
-            let left = status.rolled_back_from.as_ref();
-            self.left.version = left.and_then(VersionId::from_status);
+        // Who follows forgets it with the leader, too.
+        let left = status.rolled_back_from.as_ref();
+        let left = left.and_then(VersionId::from_status);
+        if self.left.version != left {
+            self.left = Previous {
+                version: left,
+                compiled: None,
+            };
         }
         if self.shadow.is_none() {
             self.shadow.clone_from(&status.shadow);
@@ -261,11 +266,15 @@ impl PluginState {
         }
     }
 
-    /// Notes that a version takes over, and what ran before it: there a person may go
-    /// back to, unless it is what was gone back from.
-    pub(crate) fn take_over(&mut self, version: VersionId, cached: bool) {
+    /// Notes that a version takes over, and what ran before it. There a person may go
+    /// back to, unless it is what was gone back from: with `back`, just now.
+    pub(crate) fn take_over(&mut self, version: VersionId, back: bool, cached: bool) {
         let before = self.last_good.replace(version);
-        let Some(before) = before.filter(|before| *before != version) else {
+        if before == Some(version) {
+            return;
+        }
+        let Some(before) = before else {
+            self.left = Previous::default();
             return;
         };
         let active = self.active.as_ref().filter(|_| !cached);
@@ -274,9 +283,11 @@ impl PluginState {
             version: Some(before),
             compiled: ran.map(|active| Artifact::of(active)),
         };
-        (self.previous, self.left) = match self.words.is_rolled_back(before) {
-            true => (Previous::default(), before_this),
-            false => (before_this, Previous::default()),
+        let unwanted = self.words.is_rolled_back(before);
+        (self.previous, self.left) = match (unwanted, back) {
+            (true, true) => (Previous::default(), before_this),
+            (true, false) => Default::default(),
+            (false, _) => (before_this, Previous::default()),
         };
     }
 

@@ -246,8 +246,8 @@ pub struct PluginStatus {
     /// The version that ran before that one: what `reeve plugin rollback` goes back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<GoodVersion>,
-    /// The version that was gone back from, until a newer one takes over. `reeve plugin
-    /// rollback --undo` returns to it where the newest version does not run.
+    /// The version that was gone back from, until the newest one runs, if only for some
+    /// units. `reeve plugin rollback --undo` returns to it where the newest does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back_from: Option<GoodVersion>,
     /// What the last version that was to take over would have done, or has.

@@ -113,15 +113,23 @@ pub(crate) struct ResumeArgs {
     target: TargetArgs,
 }
 
-/// Waits until a version that was approved runs, if that is wanted.
+/// Waits until a version that was approved runs, if that is wanted. `before` is its plugin
+/// as it was when it was not approved.
 pub(crate) async fn await_approved(
     client: &Client,
     target: &TargetArgs,
+    before: &Plugin,
+    token: String,
 ) -> anyhow::Result<ExitCode> {
-    match target.wait {
-        true => wait(client, target, &Goal::VersionApproved).await,
-        false => Ok(ExitCode::SUCCESS),
+    if !target.wait {
+        return Ok(ExitCode::SUCCESS);
     }
+    let held_for = rollback::loaded(before).map(|loaded| loaded.reason.clone());
+    let goal = Goal::VersionApproved {
+        token,
+        held_for: held_for.unwrap_or_default(),
+    };
+    wait(client, target, &goal).await
 }
 
 const WAITING: &str = "Exit codes: 0 it was asked, and with --wait it is done and all is well; 1 \

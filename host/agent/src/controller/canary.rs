@@ -342,7 +342,7 @@ impl Controller {
         };
         tracing::info!(plugin = %name, digest = %canary.version.component, "stood its time");
         plugin.canary_status = Some(canary.status(PASSED, String::new()));
-        plugin.take_over(canary.version, cached);
+        plugin.take_over(canary.version, false, cached);
         if !cached && plugin.previous.version == Some(VersionId::running(&canary.stable)) {
             plugin.previous.compiled = Some(Artifact::of(&canary.stable));
         }

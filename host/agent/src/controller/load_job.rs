@@ -53,7 +53,7 @@ pub(super) struct Load {
     pub(super) words: Words,
     /// What runs.
     pub(super) running: Option<Arc<Active>>,
-    /// Whether all of its units are as they are to be, or cannot be.
+    /// Whether it has run for all of its units.
     pub(super) settled: bool,
     /// The version that some units run before all others, if there is one.
     pub(super) canary: Option<VersionId>,

@@ -1,6 +1,6 @@
 //! Loading plugins, putting them to work, and stopping them.
 
-use super::load_job::Load;
+use super::load_job::{Load, Previous};
 use super::reporting::{
     UNIT_LABEL_LENGTH, is_unit_object_of, unit_object_name, unit_object_prefix,
 };
@@ -102,7 +102,7 @@ impl Controller {
             .unwrap_or_default();
         let running = plugin.stable().cloned();
         let counts = plugin.counts();
-        let settled = counts.ready + counts.failing >= counts.total;
+        let settled = counts.ready + counts.waiting + counts.failing >= counts.total;
         let canary = plugin.canary_version();
         let returned = plugin.returned();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
@@ -179,6 +179,13 @@ impl Controller {
         let mut goes_on = matches!(result, Ok(Loaded::First(..)));
         let in_place_of_newest = matches!(result, Ok(Loaded::InPlaceOfNewest(..)));
         let upgrades = matches!(result, Ok(Loaded::New(..) | Loaded::Canary(..)));
+        let newest_runs = matches!(
+            result,
+            Ok(Loaded::Unchanged | Loaded::New(..) | Loaded::Canary(..))
+        );
+        if newest_runs {
+            plugin.left = Previous::default();
+        }
         let (mut begun, mut keep) = (false, None);
         let (new, problem) = match result {
             Ok(Loaded::Unchanged) => (None, None),
@@ -221,7 +228,7 @@ impl Controller {
             plugin.outdated = false;
             if !begun {
                 plugin.canary = None;
-                plugin.take_over(VersionId::running(&active), cached);
+                plugin.take_over(VersionId::running(&active), in_place_of_newest, cached);
             }
             // After a restart what ran last comes first.
             goes_on |= in_place_of_newest && plugin.wants_left();
@@ -250,7 +257,9 @@ impl Controller {
         let shadow = shadow.filter(|_| upgrades);
         self.tell_of_upgrade(name, known.as_ref(), problem.as_ref(), shadow.as_ref());
         self.mark_stale(name);
-        if goes_on {
+        // A watch that was lost meanwhile is waited for, and then all begins anew.
+        let plugin = self.state.plugins.get(name);
+        if goes_on && plugin.is_some_and(|plugin| plugin.active.is_some()) {
             self.start_load(name);
         }
     }

@@ -337,6 +337,7 @@ impl Controller {
                 .contributions
                 .want(&unit.primary, &before, &state.contributing);
         }
+        let awaits_room = ran.effects.as_ref().is_some_and(Effects::await_room);
         if let Some(effects) = ran.effects {
             state.effects = effects;
         }
@@ -460,7 +461,6 @@ impl Controller {
             state.reported = false;
             self.reports.put(About::Unit(name), Report::Unit(None));
         }
-        let awaits_room = state.effects.await_room();
         if gone {
             if let Some(active) = &active {
                 active.outside.forget(unit);

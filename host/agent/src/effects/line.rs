@@ -31,11 +31,16 @@ impl Line {
         self.stand(unit, place);
     }
 
-    /// Lets a unit in front of all others, wherever it stands: a person waits for it.
+    /// Lets a unit in front of all others but those that were let in front before: a
+    /// person waits for it.
     pub(super) fn join_in_front(&mut self, unit: &UnitKey) {
+        let asked = self.asked.get(unit).or(self.places.get(unit));
+        if asked.is_some_and(|place| *place < 0) {
+            return self.join(unit);
+        }
         self.leave(unit);
         self.favoured += 1;
-        self.stand(unit, -self.favoured);
+        self.stand(unit, i64::MIN + self.favoured);
     }
 
     fn stand(&mut self, unit: &UnitKey, place: i64) {
@@ -99,7 +104,10 @@ pub(super) mod tests {
         }
         line.join_in_front(&unit("b"));
         line.join_in_front(&unit("c"));
-        for name in ["c", "b", "a", "d"] {
+        line.join_in_front(&unit("b"));
+        assert_eq!(line.next(), Some(unit("b")));
+        line.join_in_front(&unit("b"));
+        for name in ["b", "c", "a", "d"] {
             assert_eq!(line.next(), Some(unit(name)));
             line.leave(&unit(name));
         }

@@ -2,6 +2,7 @@
 
 use super::PluginState;
 use crate::active::Active;
+use crate::controller::load_job::Previous;
 use crate::left::{self, Place};
 use crate::needs::{Granting, needs};
 use crate::run::approve_command;
@@ -24,6 +25,7 @@ impl PluginState {
         // Whoever deletes a plugin does not want it back when the next one is bad.
         if !self.is_installed() && self.unreadable.is_none() {
             self.last_good = None;
+            self.left = Previous::default();
         }
         let generation = self.policy.as_ref().and_then(|(_, generation)| *generation);
         let mut conditions = std::mem::take(&mut self.conditions);

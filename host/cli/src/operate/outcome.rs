@@ -1,6 +1,6 @@
 //! Waiting for what comes of a request.
 
-use super::{Request, TargetArgs, find};
+use super::{Request, TargetArgs, find, rollback};
 use crate::output;
 use anyhow::Context as _;
 use kube::Client;
@@ -29,13 +29,18 @@ pub(super) enum Goal {
     Resumed,
     /// None of these tokens is held any more.
     Approved(Vec<String>),
-    /// The newest version runs, for some units at least.
-    VersionApproved,
+    /// The version with this token runs, for some units at least. Why it does not is what
+    /// it was held for until the agent has taken the word in.
+    VersionApproved { token: String, held_for: String },
     /// The version with this token runs no more.
     RolledBack(String),
     /// The newest version is not kept from running any more, or the one with this token,
     /// which was gone back from, runs again.
-    GoneForward(Option<String>),
+    GoneForward {
+        left: Option<String>,
+        /// What was said of the newest version before.
+        said: String,
+    },
 }
 
 /// How far it is.
@@ -125,7 +130,7 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
                 left => Progress::Under(format!("{left} still waiting")),
             }
         }
-        Goal::RolledBack(_) | Goal::GoneForward(_) | Goal::VersionApproved => {
+        Goal::RolledBack(_) | Goal::GoneForward { .. } | Goal::VersionApproved { .. } => {
             versions(goal, &status)
         }
         Goal::Resumed | Goal::Handled { .. } => {
@@ -148,30 +153,39 @@ fn versions(goal: &Goal, status: &reeve_api::PluginStatus) -> Progress {
     let runs = Progress::Well(format!("{digest} runs"));
     let trouble = Progress::Trouble(vec![format!("{}: {}", loaded.reason, loaded.message)]);
     let under = Progress::Under("not taken up yet".to_owned());
+    let canary = status.canary.as_ref();
+    let canary = canary.and_then(|one| rollback::token(&one.digest, &one.config_digest));
     match (goal, loaded.reason.as_str()) {
         (Goal::RolledBack(_), "RollbackFailed") => trouble,
-        (Goal::RolledBack(token), _) => match super::rollback::running(status) {
+        (Goal::RolledBack(token), "Canary") if canary.as_ref() == Some(token) => under,
+        (Goal::RolledBack(token), _) => match rollback::running(status) {
             Some(running) if running != *token => runs,
             _ => under,
         },
-        // What it was held for stands there until the agent has taken the word in.
-        (
-            Goal::VersionApproved,
-            "Loading" | "UpgradeHeld" | "ApprovalRequired" | "CanaryReturned",
-        ) => Progress::Under(format!("{}: {}", loaded.reason, loaded.message)),
-        (Goal::VersionApproved, "Canary") => Progress::Well(loaded.message.clone()),
-        (_, "RolledBack" | "RollbackFailed" | "Loading") => under,
-        (Goal::GoneForward(Some(left)), reason) if reason != "Running" => {
-            match super::rollback::running(status) {
-                Some(running) if running == *left => Progress::Well(format!(
+        (Goal::VersionApproved { token, held_for }, reason) => match reason {
+            _ if rollback::running(status).as_ref() == Some(token) => runs,
+            "Canary" if canary.as_ref() == Some(token) => Progress::Well(loaded.message.clone()),
+            "Running" | "Loading" | "Canary" | "Unreachable" | "Syncing" => under,
+            reason if reason == held_for => {
+                Progress::Under(format!("{reason}: {}", loaded.message))
+            }
+            _ => trouble,
+        },
+        (Goal::GoneForward { left, said }, reason) => {
+            let running = rollback::running(status);
+            match reason {
+                "Running" => runs,
+                "Canary" => Progress::Well(loaded.message.clone()),
+                "Loading" | "Unreachable" | "Syncing" => under,
+                _ if loaded.message == *said => under,
+                reason if running.is_some() && running == *left => Progress::Well(format!(
                     "{digest} runs again; the newest version does not: {reason}: {}",
                     loaded.message
                 )),
-                _ => Progress::Under(format!("{reason}: {}", loaded.message)),
+                _ => trouble,
             }
         }
-        (_, "Running") => runs,
-        _ => trouble,
+        _ => under,
     }
 }
 

@@ -54,7 +54,11 @@ pub(crate) async fn run(args: RollbackArgs) -> anyhow::Result<ExitCode> {
         let left = left.and_then(|status| status.rolled_back_from.clone());
         let left = left.and_then(|left| token(&left.digest, &left.config_digest));
         output::tell(format_args!("{name}: asked to go forward again"));
-        Goal::GoneForward(left)
+        let said = loaded(&plugin).map(|loaded| loaded.message.clone());
+        Goal::GoneForward {
+            left,
+            said: said.unwrap_or_default(),
+        }
     } else {
         let (token, previous) = wanted(&plugin, args.running)?;
         let patch = json!({"metadata": {"annotations": {ROLL_BACK_ANNOTATION: token}}});
@@ -128,6 +132,12 @@ fn wanted(plugin: &Plugin, leave_running: bool) -> anyhow::Result<(String, GoodV
     }
 }
 
+/// What is said of the newest version.
+pub(super) fn loaded(plugin: &Plugin) -> Option<&Condition> {
+    let status = plugin.status.as_ref()?;
+    status.conditions.iter().find(|one| one.type_ == "Loaded")
+}
+
 /// Whether a condition says that a newest version does not run, for which another does.
 fn is_refused(condition: &Condition) -> bool {
     let in_between = ["Loading", "Canary", "RollbackFailed"];
@@ -141,7 +151,7 @@ pub(super) fn running(status: &PluginStatus) -> Option<String> {
     token(&good.digest, &good.config_digest)
 }
 
-fn token(digest: &str, config_digest: &str) -> Option<String> {
+pub(super) fn token(digest: &str, config_digest: &str) -> Option<String> {
     let (component, config) = (digest.parse().ok()?, config_digest.parse().ok()?);
     Some(upgrade::token(&component, &config))
 }

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
             "there is no Plugin {namespace}/{name}; the agent makes it when its ConfigMap is there"
         )
     })?;
-    let status = plugin.status.unwrap_or_default();
+    let status = plugin.status.clone().unwrap_or_default();
     let source = source::from_cluster(&client, namespace, name).await?;
     let manifest = describe(&source, &args.cache)
         .await?
@@ -112,7 +112,8 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot annotate Plugin {namespace}/{name}"))?;
     text.push_str("approved\n");
     print(text)?;
-    await_approved(&client, target).await
+    let token = upgrade::token(&source.package.digest, &Digest::of(&source.package.config));
+    await_approved(&client, target, &plugin, token).await
 }
 
 /// What the agent holds the version in the ConfigMap for, with what approves it.

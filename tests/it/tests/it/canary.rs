@@ -294,3 +294,26 @@ async fn restart(folder: &Path) {
     world.wait(Duration::from_secs(10)).await;
     is_at(&world, "Passed", "Running").await;
 }
+
+/// Taken back, a version that some units run leaves all with the one that they had, and not
+/// with one that was gone back from before.
+#[tokio::test(start_paused = true)]
+async fn a_version_is_taken_back_after_another_was_gone_back_from() {
+    let world = fleet(World::new().await).await;
+    let before = made(&world).await;
+    send(&world, config("second")).await;
+    let good = status(&world).await["lastGood"].clone();
+    let digest = |field: &str| good[field].as_str().unwrap().parse().unwrap();
+    let second = upgrade::token(&digest("digest"), &digest("configDigest"));
+    annotate(&world, json!({"reeve.dev/roll-back": second})).await;
+    assert_eq!(made(&world).await, before);
+    assert_eq!(status(&world).await["rolledBackFrom"], good);
+    set_policy(&world, json!({"units": 2, "seconds": 100})).await;
+    send(&world, config("the third")).await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(status(&world).await.get("rolledBackFrom"), None);
+    let third = token(&world).await;
+    annotate(&world, json!({"reeve.dev/roll-back": third})).await;
+    is_at(&world, "RolledBack", "RolledBack").await;
+    assert_eq!(made(&world).await, before);
+}

@@ -539,6 +539,73 @@ async fn what_was_gone_back_from_runs_again_after_a_restart() {
     check_regained(world, true).await;
 }
 
+/// What was gone back from is forgotten with the going back: the newest that is refused
+/// later does not bring it up.
+#[tokio::test(start_paused = true)]
+async fn what_was_gone_back_from_does_not_come_up_later() {
+    let undo = async |world: &World| {
+        annotate(world, json!({"reeve.dev/roll-back": null})).await;
+    };
+    let broken = || config(&json!({"do": "trap"}));
+    // The ConfigMap has what was gone back to.
+    let world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    roll_back(&world).await;
+    deliver(&world, echo(1)).await;
+    assert_eq!(status(&world).await.get("rolledBackFrom"), None);
+    undo(&world).await;
+    runs(&world).await;
+    deliver(&world, broken()).await;
+    held(&world, "UpgradeBroken").await;
+    assert!(is_of(&world, 1).await);
+
+    // There was nothing to go back to, and another one was delivered for that.
+    let world = fleet(echo(1)).await;
+    roll_back(&world).await;
+    held(&world, "RollbackFailed").await;
+    deliver(&world, echo(2)).await;
+    runs(&world).await;
+    let now = status(&world).await;
+    assert_eq!(
+        (now.get("previous"), now.get("rolledBackFrom")),
+        (None, None)
+    );
+    undo(&world).await;
+    deliver(&world, broken()).await;
+    held(&world, "UpgradeBroken").await;
+    assert!(is_of(&world, 2).await);
+
+    // It was removed and installed again.
+    let world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    roll_back(&world).await;
+    world.delete(&config_map_reference("chameleon")).await;
+    world.settle().await;
+    undo(&world).await;
+    deliver(&world, echo(1)).await;
+    runs(&world).await;
+    deliver(&world, broken()).await;
+    held(&world, "UpgradeBroken").await;
+    assert!(is_of(&world, 1).await);
+}
+
+/// Another version that a person does not want is none that the one from before is wanted
+/// again for.
+#[tokio::test(start_paused = true)]
+async fn what_was_gone_back_from_does_not_come_up_for_another() {
+    let world = fleet(echo(1)).await;
+    deliver(&world, echo(2)).await;
+    roll_back(&world).await;
+    deliver(&world, config(&json!({"do": "trap"}))).await;
+    held(&world, "UpgradeBroken").await;
+    let shadow = status(&world).await["shadow"].clone();
+    let digest = |field: &str| shadow[field].as_str().unwrap().parse().unwrap();
+    let token = upgrade::token(&digest("digest"), &digest("configDigest"));
+    annotate(&world, json!({"reeve.dev/roll-back": token})).await;
+    held(&world, "RolledBack").await;
+    assert!(is_of(&world, 1).await);
+}
+
 /// Without a cache a restart loses the version that was gone back to. The one that was
 /// gone back from does not run for that.
 #[tokio::test(start_paused = true)]

@@ -47,17 +47,21 @@ impl Load {
     }
 
     /// The version that was left, if a person wants it again: it goes on while the newest
-    /// one does not load.
+    /// one, which is another, does not load.
     pub(super) fn regained(
         &self,
         newest: Option<&Package>,
         problem: &Problem,
     ) -> Option<VersionId> {
-        // What says nothing about the newest version may be over in a moment.
-        let tells = !matches!(problem.reason, Reason::Unreachable | Reason::Syncing);
+        // What says nothing about the newest version may be over in a moment, and what a
+        // person has said of another one comes first.
+        let tells = !matches!(
+            problem.reason,
+            Reason::Unreachable | Reason::Syncing | Reason::RolledBack | Reason::RollbackFailed
+        );
         let running = self.running.as_ref().filter(|_| tells)?;
-        let left = self.left.version?;
-        let other = left != VersionId::running(running) && newest.map(VersionId::of) != Some(left);
+        let (left, newest) = (self.left.version?, VersionId::of(newest?));
+        let other = left != VersionId::running(running) && left != newest;
         (other && !self.words.is_rolled_back(left)).then_some(left)
     }
 
