@@ -78,6 +78,7 @@ async fn a_unit_is_not_ready_while_its_effect_waits_for_room() {
     let text = "action service (service), apply: waits for others that are under way";
     let start = Instant::now();
     let mut waiting = 0;
+    let mut one = String::new();
     while waiting < 12 {
         assert!(start.elapsed() < Duration::from_secs(25), "{waiting} wait");
         sleep(Duration::from_millis(50)).await;
@@ -86,7 +87,10 @@ async fn a_unit_is_not_ready_while_its_effect_waits_for_room() {
             let tenant = format!("t{tenant}");
             if world.unit("envoy", &tenant).await.is_some() {
                 let ready = world.unit_condition("envoy", &tenant, "Ready").await;
-                waiting += usize::from(ready.reason == "Waiting" && ready.message == text);
+                if ready.reason == "Waiting" && ready.message == text {
+                    waiting += 1;
+                    one = tenant;
+                }
             }
         }
     }
@@ -95,4 +99,14 @@ async fn a_unit_is_not_ready_while_its_effect_waits_for_room() {
         status.ready <= 1,
         "only `alice` may have been answered: {status:?}"
     );
+    // What a person asks of such a unit is not done by finding no room once more.
+    let request = format!("1 Profile.kubeflow.org//{one}");
+    let request = json!({"metadata": {"annotations": {"reeve.dev/retry-at": request}}});
+    world.edit(&plugin_reference("envoy"), request).await;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(4) {
+        sleep(Duration::from_millis(100)).await;
+        let plugin = world.get(&plugin_reference("envoy")).await.unwrap();
+        assert_eq!(plugin["status"].get("lastHandledRetryAt"), None, "{plugin}");
+    }
 }
