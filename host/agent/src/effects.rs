@@ -219,6 +219,16 @@ impl Effects {
         self.0.get_mut(key)
     }
 
+    /// Forgets those that are asked for no more and that a person has taken away, by their
+    /// tokens. Returns what they were.
+    pub(crate) fn forget(&mut self, tokens: &BTreeSet<String>) -> Vec<Action> {
+        let named = |effect: &Effect| !effect.wanted && tokens.contains(&effect.token());
+        let keys = self.0.iter().filter(|(_, effect)| named(effect));
+        let keys: Vec<String> = keys.map(|(key, _)| key.clone()).collect();
+        let gone = keys.iter().filter_map(|key| self.0.remove(key));
+        gone.map(|effect| effect.action).collect()
+    }
+
     /// Notes that all of them stand in the `Unit` object as they are.
     pub(crate) fn recorded(&mut self) {
         for effect in self.0.values_mut() {
@@ -377,6 +387,12 @@ impl Effect {
         Digest::of(&text).hex()[..32].to_owned()
     }
 
+    /// What names it where a person has it forgotten: another request under the same key
+    /// has another.
+    fn token(&self) -> String {
+        forget_token(&serde_json::to_string(&self.action).unwrap_or_default())
+    }
+
     /// Of what is asked for, with these generated values. They are 256 bits of chance,
     /// which no digest gives away.
     pub(crate) fn fingerprint(&self, values: &BTreeMap<String, Kept>) -> String {
@@ -398,6 +414,14 @@ impl Effect {
         // It was good once: what is gone later is made again on another word.
         self.approved = None;
         self.settled();
+    }
+
+    /// Notes that it is not there any more. What it reported stays, until it is made again
+    /// and reports something else: what waits for it is not to go meanwhile.
+    pub(crate) fn gone(&mut self) {
+        if let Some(done) = &mut self.done {
+            done.fingerprint.clear();
+        }
     }
 
     /// Notes that it is in place.
@@ -443,6 +467,12 @@ impl Effect {
             self.not_before = None;
         }
     }
+}
+
+/// What names an effect in the annotation `reeve.dev/forget-effects` of its `Unit`: the
+/// first digits of the digest of `status.actions[].request`.
+pub fn forget_token(request: &str) -> String {
+    Digest::of(request.as_bytes()).hex()[..16].to_owned()
 }
 
 fn later(time: Timestamp, by: Duration) -> Option<Timestamp> {
@@ -547,6 +577,35 @@ mod tests {
         let mut effects = Effects::default();
         effects.want(&[action("1", true)]);
         assert!(effects.want(&[]).is_empty());
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn a_fact_stays_while_its_effect_is_made_again() {
+        let mut effects = carried(true);
+        effects.get_mut("db").unwrap().gone();
+        effects.want(&[action("1", true)]);
+        assert_eq!(effects.get("db").unwrap().due(at(1001)), Due::Now);
+        assert_eq!(effects.write()[0].state, "Pending");
+        // Over a restart, too.
+        let effects = Effects::read(&effects.write());
+        assert_eq!(effects.get("db").unwrap().pending(), Some(Verb::Apply));
+        assert_eq!(effects.facts()[0].value, r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn a_person_has_forgotten_what_is_not_wanted() {
+        let mut effects = carried(true);
+        let token = forget_token(&effects.write()[0].request);
+        let tokens = BTreeSet::from([token]);
+        assert!(effects.forget(&tokens).is_empty(), "it is asked for");
+        effects.want(&[]);
+        assert!(
+            effects
+                .forget(&BTreeSet::from(["db".to_owned()]))
+                .is_empty()
+        );
+        assert_eq!(effects.forget(&tokens), [action("1", true)]);
         assert!(effects.is_empty());
     }
 

@@ -7,17 +7,27 @@ use crate::plugin::PluginState;
 use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
 use crate::written::Written;
-use reeve_api::APPROVE_PLAN_ANNOTATION;
+use reeve_api::{APPROVE_PLAN_ANNOTATION, FORGET_EFFECTS_ANNOTATION};
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::UnitKey;
 use reeve_core::ownership::{UNIT_LABEL, unit_label};
 use reeve_core::selector::Selector;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The plan that a person has approved on a `Unit`.
 pub(crate) fn approved_plan(unit: &Object) -> Option<String> {
     let id = unit.annotation(APPROVE_PLAN_ANNOTATION)?;
     Some(id.trim().to_owned())
+}
+
+/// The effects that a person has taken away and lets the agent forget, on a `Unit`.
+pub(crate) fn forgotten_effects(unit: &Object) -> BTreeSet<String> {
+    let tokens = unit
+        .annotation(FORGET_EFFECTS_ANNOTATION)
+        .unwrap_or_default();
+    let tokens = tokens.split([',', ' ']).filter(|token| !token.is_empty());
+    tokens.map(str::to_owned).collect()
 }
 
 impl PluginState {
@@ -94,6 +104,7 @@ impl PluginState {
                 continue;
             };
             state.approved_plan.clone_from(&found.approved);
+            state.forgotten.clone_from(&found.forgotten);
             let Some(status) = &found.status else {
                 continue;
             };
@@ -136,6 +147,9 @@ impl PluginState {
             may_hold: self.standing.may_hold,
             held: state.is_some_and(|state| state.held),
             approved_plan: state.and_then(|state| state.approved_plan.clone()),
+            forgotten: state
+                .map(|state| state.forgotten.clone())
+                .unwrap_or_default(),
             recalled: self.recalled.clone(),
             was_holding: self.was_holding,
             effects: state.map(|state| state.effects.clone()).unwrap_or_default(),

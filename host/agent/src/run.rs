@@ -113,6 +113,8 @@ pub(crate) struct Run {
     pub(crate) mode: SyncMode,
     /// The plan that a person has approved.
     pub(crate) approved_plan: Option<String>,
+    /// Outside effects that a person lets the agent forget, by their tokens.
+    pub(crate) forgotten: BTreeSet<String>,
     /// Filled once the guard knows what was withdrawn before.
     pub(crate) recalled: Arc<OnceCell<()>>,
     /// Whether deletions of the plugin were held before this agent led.

@@ -22,7 +22,7 @@ use reeve_outside::Validators;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -61,6 +61,8 @@ pub(crate) struct Source {
     state: Arc<Mutex<SourceState>>,
     /// Whether it has been looked at once.
     looked: watch::Receiver<bool>,
+    /// Told to look at once.
+    hurry: Arc<Notify>,
     poller: Option<AbortHandle>,
 }
 
@@ -140,6 +142,7 @@ impl Sources {
         });
         let state = Arc::new(Mutex::new(state.unwrap_or_default()));
         let (looking, looked) = watch::channel(false);
+        let hurry = Arc::new(Notify::new());
         let poller = Poller {
             plugin: plugin.clone(),
             rule: rule.clone(),
@@ -147,6 +150,7 @@ impl Sources {
             state: state.clone(),
             changes: self.changes.clone(),
             looked: looking,
+            hurry: hurry.clone(),
             meter: self.metrics.source(plugin, &rule.name),
         };
         let source = Arc::new(Source {
@@ -154,6 +158,7 @@ impl Sources {
             grants: granted.digest,
             state,
             looked,
+            hurry,
             poller: Some(tokio::spawn(poller.run(self.feed.clone())).abort_handle()),
         });
         open.insert(key, Arc::downgrade(&source));
@@ -180,6 +185,15 @@ impl SourceSet {
     pub(crate) fn version(&self) -> u64 {
         let sources = self.0.values();
         sources.map(|source| source.state.lock().version).sum()
+    }
+
+    /// Looks at once at those whose last look gave nothing: a person asks for it.
+    pub(crate) fn look_again(&self) {
+        for source in self.0.values() {
+            if source.state.lock().failures > 0 {
+                source.hurry.notify_one();
+            }
+        }
     }
 
     /// Waits until each has been looked at once, for a bounded time.

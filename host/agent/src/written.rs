@@ -5,14 +5,14 @@
 //! `Unit` objects stay until the plugin itself is forgotten.
 
 use crate::controller::{is_unit_object_of, unit_object_name};
-use crate::inventory::approved_plan;
+use crate::inventory::{approved_plan, forgotten_effects};
 use crate::reporter::Reports;
 use crate::sync_status;
 use reeve_api::{GROUP, Unit, UnitSpec, UnitStatus, VERSION};
 use reeve_cluster::{Object, Snapshot, WatchSpec};
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is written of one unit.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct WrittenUnit {
     pub(crate) status: Option<UnitStatus>,
     /// The plan that a person has approved.
     pub(crate) approved: Option<String>,
+    /// Outside effects that a person lets the agent forget, by their tokens.
+    pub(crate) forgotten: BTreeSet<String>,
 }
 
 /// What is written of the units of one plugin, by the names of the objects.
@@ -44,6 +46,7 @@ impl Written {
                 spec,
                 status,
                 approved,
+                forgotten: forgotten_effects(&object),
             };
             Some((object.name().to_owned(), unit))
         });
@@ -63,8 +66,9 @@ impl Written {
     pub(crate) fn and_said(mut self, plugin: &str, reports: &Reports) -> Self {
         for (name, report) in reports.said_where(|name| is_unit_object_of(plugin, name)) {
             let (mut status, mut approved) = (report.status, None);
+            let mut forgotten = BTreeSet::new();
             if let Some(seen) = self.0.remove(&name) {
-                approved = seen.approved;
+                (approved, forgotten) = (seen.approved, seen.forgotten);
                 // Those are not part of what is said.
                 status.secrets = seen.status.unwrap_or_default().secrets;
             }
@@ -72,6 +76,7 @@ impl Written {
                 spec: report.spec,
                 status: Some(status),
                 approved,
+                forgotten,
             };
             self.0.insert(name, unit);
         }

@@ -50,6 +50,9 @@ pub const APPROVE_DELETION_ANNOTATION: &str = "reeve.dev/approve-deletion";
 /// Annotation on a `Unit`, set by a person: the id of the plan in its status that may
 /// be carried out, where the mode of the plugin is `OnRequest`.
 pub const APPROVE_PLAN_ANNOTATION: &str = "reeve.dev/approve-plan";
+/// Annotation on a `Unit`, set by a person: tokens of outside effects that are to be taken
+/// away, have been by hand, and may be forgotten, separated by commas.
+pub const FORGET_EFFECTS_ANNOTATION: &str = "reeve.dev/forget-effects";
 /// Annotation on a `Plugin`, set by a person: the token of what a held version asks
 /// for, which it then may.
 pub const APPROVE_ASKS_ANNOTATION: &str = "reeve.dev/approve-asks";

@@ -2,11 +2,13 @@
 //! rollback`.
 
 mod approve;
+mod forget;
 mod outcome;
 mod release;
 mod rollback;
 
 pub(crate) use approve::{ApproveArgs, run as approve};
+pub(crate) use forget::{ForgetArgs, run as forget};
 pub(crate) use release::{ReleaseArgs, run as release};
 pub(crate) use rollback::{RollbackArgs, run as rollback};
 

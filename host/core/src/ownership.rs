@@ -40,11 +40,12 @@ pub const HOST_OWNED: [&str; 6] = [
 
 /// Annotations by which people tell the agent something about a primary or a plugin.
 /// No plugin sets them, on whatever it writes: it might be the primary of another.
-pub const PEOPLE_OWNED: [&str; 10] = [
+pub const PEOPLE_OWNED: [&str; 11] = [
     "reeve.dev/approve-asks",
     "reeve.dev/approve-deletion",
     "reeve.dev/approve-plan",
     "reeve.dev/approve-upgrade",
+    "reeve.dev/forget-effects",
     "reeve.dev/reconcile-at",
     "reeve.dev/release",
     "reeve.dev/retry-at",

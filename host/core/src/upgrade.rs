@@ -219,6 +219,12 @@ fn exceeds(part: usize, whole: usize, bound: Bound, floor: usize) -> bool {
 /// to be delivered by whoever may deliver anyway.
 const TOKEN_LENGTH: usize = 20;
 
+/// What names a version in an annotation that lets it run for all units at once, though
+/// some to which it was given first failed under it.
+pub fn token_for_all(token: &str) -> String {
+    format!("{token}/all")
+}
+
 /// What names a component under a configuration, where a person approves of it or goes
 /// back from it. Another configuration is another version.
 pub fn token(component: &Digest, config: &Digest) -> String {

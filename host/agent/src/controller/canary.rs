@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{APPROVE_UPGRADE_ANNOTATION, CanaryStatus, Reason};
 use reeve_core::canary::{highest, rank};
+use reeve_core::upgrade::token_for_all;
 use reeve_core::{Asks, ObjectReference, UnitKey};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -302,6 +303,16 @@ fn is_of_version(reason: Reason) -> bool {
     )
 }
 
+impl PluginState {
+    /// Forgets that a version was taken back that runs for all now.
+    pub(crate) fn forget_return(&mut self, version: VersionId) {
+        let is_it = |status: &mut CanaryStatus| {
+            token_of(status).as_deref() == Some(&version.token()) && status.phase == RETURNED
+        };
+        self.canary_status.take_if(is_it);
+    }
+}
+
 impl Controller {
     /// Gives what has stood its time to all units.
     pub(super) fn end_canaries(&mut self, now: Instant) {
@@ -372,6 +383,7 @@ impl Controller {
         let Some(canary) = plugin.and_then(|plugin| plugin.canary.as_ref()) else {
             return;
         };
+        let stable = VersionId::running(&canary.stable);
         let example = canary.failing.iter().next();
         let example = example.map(|(primary, problem)| format!("{primary}: {problem}"));
         let message = format!(
@@ -379,13 +391,13 @@ impl Controller {
              before: {}. The version before, {}, runs for all of them again. Deliver a better one, \
              or let this one take over with `reeve plugin approve {name} --namespace {}`, which \
              annotates the Plugin {APPROVE_UPGRADE_ANNOTATION}={}",
-            canary.version.component,
+            canary.version.beside(stable),
             canary.units,
             canary.failing.len(),
             example.unwrap_or_default(),
-            canary.stable.component.digest(),
+            stable.beside(canary.version),
             self.loader.namespace,
-            canary.token,
+            token_for_all(&canary.token),
         );
         let problem = Problem::lasting(Reason::CanaryReturned, message);
         let known = self.drop_canary(name, RETURNED, &problem);

@@ -4,7 +4,7 @@ use super::load_job::Words;
 use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
-use crate::inventory::approved_plan;
+use crate::inventory::{approved_plan, forgotten_effects};
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
@@ -89,6 +89,7 @@ impl Controller {
             return;
         };
         let approved = new.and_then(approved_plan);
+        let forgotten = new.map(forgotten_effects).unwrap_or_default();
         let Some(plugin) = self.state.plugins.get_mut(found.spec.plugin.as_str()) else {
             return;
         };
@@ -102,14 +103,14 @@ impl Controller {
         if unit_object_name(&unit) != object.name() {
             return;
         }
-        if let Some(state) = plugin.units.get_mut(&primary)
-            && state.approved_plan != approved
-        {
-            let given = approved.is_some();
-            state.approved_plan = approved;
-            if given {
-                self.state.queue.add_first(unit);
-            }
+        let Some(state) = plugin.units.get_mut(&primary) else {
+            return;
+        };
+        let given = (approved.is_some() && state.approved_plan != approved)
+            || !forgotten.is_subset(&state.forgotten);
+        (state.approved_plan, state.forgotten) = (approved, forgotten);
+        if given {
+            self.state.queue.add_first(unit);
         }
     }
 
@@ -286,6 +287,11 @@ impl Controller {
         }
         let asked_new = asked.iter().any(|asked| asked.new);
         let asked_load = asked.iter().any(|asked| asked.load);
+        if asked.iter().any(|asked| !asked.units.is_empty())
+            && let Some(active) = &plugin.active
+        {
+            active.sources.look_again();
+        }
         let status = object.status.as_ref();
         let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
         let grown = plugin.contributions.record(kinds.unwrap_or_default());

@@ -20,6 +20,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{ArtifactSource, PluginSpec, Reason, ShadowStatus};
 use reeve_cluster::Object;
+use reeve_core::upgrade;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -292,15 +293,20 @@ impl Load {
     /// What too many units failed under does not run again, unless a person wants it.
     fn check_returned(&self, version: VersionId) -> Result<(), Problem> {
         match &self.returned {
-            Some((token, message)) if *token == version.token() && !self.is_approved(version) => {
+            Some((token, message))
+                if *token == version.token() && !self.is_approved_for_all(version) =>
+            {
                 Err(Problem::lasting(Reason::CanaryReturned, message.clone()))
             }
             _ => Ok(()),
         }
     }
 
-    fn is_approved(&self, version: VersionId) -> bool {
-        self.words.approved.as_deref().map(str::trim) == Some(version.token().as_str())
+    /// Whether a person lets a version run for all units though some failed under it. To
+    /// let it do what it was held for is less.
+    fn is_approved_for_all(&self, version: VersionId) -> bool {
+        let approved = self.words.approved.as_deref().map(str::trim);
+        approved == Some(upgrade::token_for_all(&version.token()).as_str())
     }
 
     /// Whether a version is to run for some units first: it takes the place of another
@@ -313,7 +319,7 @@ impl Load {
             VersionId::running(running) != version && primary(running) == primary(active)
         });
         // Whoever takes over whatever it does asks nobody.
-        self.gates.is_some() && wanted && replaces && !self.is_approved(version)
+        self.gates.is_some() && wanted && replaces && !self.is_approved_for_all(version)
     }
 
     /// What runs for the others, loaded anew if what it is loaded from has changed

@@ -186,6 +186,9 @@ impl Controller {
         if newest_runs {
             plugin.left = Previous::default();
         }
+        if let Ok(Loaded::New(active, _)) = &result {
+            plugin.forget_return(VersionId::running(active));
+        }
         let (mut begun, mut keep) = (false, None);
         let (new, problem) = match result {
             Ok(Loaded::Unchanged) => (None, None),
@@ -230,8 +233,13 @@ impl Controller {
                 plugin.canary = None;
                 plugin.take_over(VersionId::running(&active), in_place_of_newest, cached);
             }
-            // After a restart what ran last comes first.
-            goes_on |= in_place_of_newest && plugin.wants_left();
+            // After a restart what ran last comes first; and what a newest version was held
+            // for is what it would do beyond what ran, which is another now.
+            let held = |problem: &Problem| {
+                matches!(problem.reason, Reason::UpgradeHeld | Reason::UpgradeBroken)
+            };
+            let held = problem.as_ref().is_some_and(held);
+            goes_on |= in_place_of_newest && (held || plugin.wants_left());
             plugin.asks = Some(Asks::of(&active.manifest).lines());
             plugin.stand(&active, standing);
             if let Some(canary) = &plugin.canary {

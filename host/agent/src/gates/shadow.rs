@@ -15,7 +15,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{Reason, ShadowStatus};
-use reeve_core::outcome::Verb;
+use reeve_core::outcome::{Action, Verb};
 use reeve_core::plan::Act;
 use reeve_core::upgrade::Tally;
 use reeve_core::{ObjectReference, UnitKey};
@@ -201,7 +201,28 @@ async fn look(runner: &Runner, fleet: &Fleet, unit: &UnitKey, version: &Arc<Acti
         ..runner.clone()
     };
     let ran = runner.run(fleet.state.run(unit, version)).await;
-    judge(ran, rehearsal.taken_down())
+    let taken = rehearsal.taken_down();
+    match undeclared(&taken, version) {
+        Some(problem) => Looked::Fails(problem),
+        None => judge(ran, taken),
+    }
+}
+
+/// Why a version could not take away what it asks for no more.
+fn undeclared(taken: &Rehearsed, version: &Active) -> Option<Problem> {
+    let mut effects = taken.effects.iter();
+    let (_, effect) = effects.find(|(verb, effect)| {
+        *verb == Some(Verb::Retire) && version.manifest.action(&effect.action.name).is_none()
+    })?;
+    let Action { name, key, .. } = &effect.action;
+    Some(Problem::lasting(
+        Reason::ActionFailed,
+        format!(
+            "action {name} ({key}) would be asked for no more, and could not be taken away: this \
+             version declares no such action; have it declare the action for as long as there are \
+             effects of it"
+        ),
+    ))
 }
 
 fn judge(ran: Ran, taken: Rehearsed) -> Looked {

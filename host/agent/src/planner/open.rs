@@ -10,12 +10,12 @@ use crate::plugin::PluginState;
 use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
 use crate::run::Runner;
-use crate::version::Artifact;
+use crate::version::{Artifact, VersionId};
 use crate::written::Written;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{
-    APPROVE_DELETION_ANNOTATION, ArtifactSource, Plugin, PluginSpec, Reason, SyncMode,
+    APPROVE_DELETION_ANNOTATION, ArtifactSource, Plugin, PluginSpec, PluginStatus, Reason, SyncMode,
 };
 use reeve_cluster::{Answer, Object};
 use reeve_core::ObjectReference;
@@ -46,6 +46,26 @@ pub struct Opened<'a> {
     warnings: Vec<String>,
 }
 
+/// That what is looked at is not what runs.
+fn other_runs(status: &PluginStatus, newest: VersionId) -> Option<String> {
+    // Without a digest nothing runs, whatever ran last.
+    status.digest.as_ref()?;
+    let running = VersionId::from_status(status.last_good.as_ref()?)?;
+    let mut conditions = status.conditions.iter();
+    let loaded = conditions.find(|one| one.type_ == "Loaded");
+    (running != newest).then(|| {
+        format!(
+            "this is about the version that was delivered last, {}, which does not run for all \
+             units ({}); what runs is {}",
+            newest.beside(running),
+            loaded
+                .filter(|loaded| loaded.status != "True")
+                .map_or("not taken up yet", |loaded| loaded.reason.as_str()),
+            running.beside(newest),
+        )
+    })
+}
+
 impl Planner {
     /// Loads a plugin and finds its units.
     ///
@@ -61,6 +81,7 @@ impl Planner {
             plugin: plugin.to_owned(),
             problem: problem.into(),
         };
+        let installed = given.is_none();
         let package = self.package(plugin, given).await?;
         let component = package.component.clone();
         for watch in [&self.own.plugins, &self.own.units] {
@@ -83,9 +104,9 @@ impl Planner {
             status,
         }) = parsed
         {
-            let kinds = status
-                .map(|status| status.contributes_to)
-                .unwrap_or_default();
+            let status = status.unwrap_or_default();
+            warnings.extend(other_runs(&status, VersionId::of(&package)).filter(|_| installed));
+            let kinds = status.contributes_to;
             state.contributions.record(kinds.into_iter().collect());
             let annotations = metadata.annotations.unwrap_or_default();
             let approvals = annotations.get(APPROVE_DELETION_ANNOTATION);

@@ -173,18 +173,24 @@ impl PluginState {
         }
     }
 
-    /// What of the outside it asks for and is not granted at all.
-    fn ungranted_outside(&self, active: &Active) -> Option<String> {
+    /// What it asks for of the outside that is granted just so far.
+    fn outside_granted(&self, active: &Active, standing: Granting) -> Vec<String> {
         let none = Capabilities::default();
         let policy = self.policy.as_ref();
         let capabilities = policy.and_then(|(spec, _)| spec.capabilities.as_ref());
         // Which namespace a Secret without one is in plays no part in this.
         let needs = needs(&active.manifest, capabilities.unwrap_or(&none), "");
-        let lacking = needs
-            .iter()
-            .filter(|need| need.standing == Granting::Nothing)
-            .map(|need| format!("{}: to {}", need.who, need.what));
-        let lacking: Vec<String> = lacking.collect();
+        let such = needs.iter().filter(|need| need.standing == standing);
+        such.map(|need| match &need.by[..] {
+            [] => format!("{}: to {}", need.who, need.what),
+            by => format!("{}: to {} ({})", need.who, need.what, by.join(" and ")),
+        })
+        .collect()
+    }
+
+    /// That nothing grants some of what it asks for of the outside.
+    fn ungranted_outside(&self, active: &Active) -> Option<String> {
+        let lacking = self.outside_granted(active, Granting::Nothing);
         (!lacking.is_empty()).then(|| {
             format!(
                 "everything that the manifest asks for of the cluster is granted; of the outside \
@@ -198,10 +204,17 @@ impl PluginState {
 
     /// That it has all it asks for, and what it may need besides.
     fn all_granted(&self) -> String {
-        let granted = "everything that the manifest asks for is granted";
-        let Some(active) = self.active.as_ref().filter(|_| !self.standing.may_hold) else {
-            return granted.to_owned();
+        let mut granted = "everything that the manifest asks for is granted".to_owned();
+        let Some(active) = &self.active else {
+            return granted;
         };
+        let part = self.outside_granted(active, Granting::Part);
+        if !part.is_empty() {
+            granted.push_str(&format!(", in part only: {}", part.join("; ")));
+        }
+        if self.standing.may_hold {
+            return granted;
+        }
         let kind = &active.manifest.primary().kind;
         let resource = active.resource(kind);
         let resource = resource.map_or_else(|| kind.to_string(), ToString::to_string);

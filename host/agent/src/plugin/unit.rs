@@ -13,6 +13,7 @@ use reeve_api::PlanStatus;
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use reeve_core::outcome::Event;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -52,6 +53,8 @@ pub(crate) struct UnitState {
     pub(crate) held: bool,
     /// The plan that a person has approved.
     pub(crate) approved_plan: Option<String>,
+    /// Outside effects that a person lets the agent forget, by their tokens.
+    pub(crate) forgotten: BTreeSet<String>,
     /// What would be written, where that waits for a person.
     pub(crate) plan: Option<PlanStatus>,
     /// What a person has asked for since the last run.

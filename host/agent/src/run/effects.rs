@@ -91,6 +91,10 @@ impl Runner {
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect kept, though it is asked for no more");
         }
         ran.events.extend(kept.iter().map(kept_event));
+        for Action { key, name, .. } in effects.forget(&run.forgotten) {
+            let unit = &run.unit;
+            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect forgotten, as a person asked");
+        }
         let refused: Vec<&Action> = effects.refused(actions).collect();
         if let [Action { key, name, .. }, others @ ..] = &refused[..] {
             let others = match others.len() {
@@ -257,7 +261,7 @@ impl Runner {
         };
         if matches!(tried, Tried::Gone) {
             ran.events.push(gone_event(effect, asks));
-            effect.done = None;
+            effect.gone();
             if asks {
                 return;
             }
@@ -407,7 +411,12 @@ impl Runner {
         let Some(rule) = active.manifest.action(&effect.action.name) else {
             return Err(Problem::lasting(
                 Reason::ActionFailed,
-                "this version of the plugin declares no such action any more; it is to be taken away by hand, or by a version that does".to_owned(),
+                format!(
+                    "this version of the plugin declares no such action any more; it is to be \
+                     taken away by a version that does, or by hand, after which `reeve forget {} \
+                     --unit {}` lets the agent forget it",
+                    unit.plugin, unit.primary.name
+                ),
             ));
         };
         let passwords = values

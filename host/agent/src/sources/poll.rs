@@ -11,7 +11,7 @@ use reeve_engine::Document;
 use reeve_outside::Validators;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 /// What looks at one source.
@@ -22,6 +22,7 @@ pub(super) struct Poller {
     pub(super) state: Arc<Mutex<SourceState>>,
     pub(super) changes: mpsc::UnboundedSender<SourceChange>,
     pub(super) looked: watch::Sender<bool>,
+    pub(super) hurry: Arc<Notify>,
     pub(super) meter: SourceMeter,
 }
 
@@ -58,7 +59,11 @@ impl Poller {
                 // Another grant is another source.
                 return;
             }
-            tokio::time::sleep(self.pause(failures)).await;
+            let pause = tokio::time::sleep(self.pause(failures));
+            tokio::select! {
+                () = pause => {}
+                () = self.hurry.notified() => {}
+            }
         }
     }
 

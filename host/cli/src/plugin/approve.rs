@@ -92,6 +92,7 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
             "~ ran for {} units first, {} of which failed that did not before\n",
             canary.units, canary.failing
         ));
+        let token = upgrade::token_for_all(&token);
         annotations.insert(APPROVE_UPGRADE_ANNOTATION.to_owned(), json!(token));
     }
     if annotations.is_empty() {

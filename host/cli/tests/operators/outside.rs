@@ -2,7 +2,7 @@
 //! it, and what grants that.
 
 use super::Desk;
-use reeve_it::{NAMESPACE, guest, plugin_reference};
+use reeve_it::{NAMESPACE, guest, plugin_reference, profile_reference};
 use serde_json::json;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -76,6 +76,46 @@ async fn a_plan_lists_effects_and_makes_none() {
         0,
         "a plan writes nothing, no Secret either"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_away_by_hand_is_forgotten() {
+    // Nobody answers there.
+    let (listener, url) = service();
+    drop(listener);
+    let mut desk = Desk::new().await;
+    desk.world.start();
+    let mut plugin = plugin_reference("envoy");
+    plugin["spec"] = json!({"capabilities": {"http": [{"url": url}]}});
+    desk.world.apply(&plugin).await;
+    let config = json!({"service": url, "retire": true});
+    let component = [("plugin.wasm", guest("envoy"))];
+    desk.world.install("envoy", &component, Some(config)).await;
+    desk.world.tenant("alice", &[]).await;
+    desk.world.settle().await;
+    let none = "envoy: Profile alice has no effect that is to be taken away\n";
+    desk.reeve("forget envoy --unit alice service")
+        .await
+        .is(0, none);
+    desk.world.delete(&profile_reference("alice")).await;
+    desk.world.settle().await;
+    let said = desk.reeve("forget envoy --unit alice").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let listed = "service (action service): action service (service), retire: ";
+    assert!(said.out.starts_with(listed), "{said:?}");
+    desk.reeve("forget envoy --unit alice other").await.fails(
+        2,
+        "no effect other of Profile alice is to be taken away; there are: service",
+    );
+    let said = desk.reeve("forget envoy --unit alice service").await;
+    said.is(0, "envoy: asked to forget service\n");
+    for _ in 0..50 {
+        if desk.world.unit("envoy", "alice").await.is_none() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("{:?}", desk.world.unit("envoy", "alice").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

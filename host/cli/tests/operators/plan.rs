@@ -482,6 +482,7 @@ async fn contributions_to_objects_of_others_are_told_as_such() {
     desk.reeve("plan chameleon").await.is(
         2,
         r#"chameleon 0.1.0 (sha256:…): 1 of 1 unit differs
+  warning: this is about the version that was delivered last, sha256:… with configuration sha256:…, which does not run for all units (not taken up yet); what runs is sha256:… with configuration sha256:…
   Profile alice
     ~ contribute to ConfigMap alice/shared: the plugin contributes these fields
         ~ data.ours: "1" -> "2"
@@ -493,6 +494,7 @@ async fn contributions_to_objects_of_others_are_told_as_such() {
     desk.reeve("plan chameleon").await.is(
         2,
         r#"chameleon 0.1.0 (sha256:…): 1 of 1 unit differs
+  warning: this is about the version that was delivered last, sha256:… with configuration sha256:…, which does not run for all units (not taken up yet); what runs is sha256:… with configuration sha256:…
   Profile alice
     ~ give up fields of ConfigMap alice/shared: the plugin no longer contributes to it
         - data.ours: "1"

@@ -183,7 +183,12 @@ async fn a_version_under_which_units_fail_is_returned() {
 
     // A person lets it take over, whatever comes of it.
     let token = token(&world).await;
+    // To let it do what it was held for would be less than that.
     annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
+    is_at(&world, "Returned", "CanaryReturned").await;
+    let token = format!("{token}/all");
+    annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
+    assert_eq!(status(&world).await.get("canary"), None);
     let units = status(&world).await["units"].clone();
     assert_eq!(units["failing"], 10, "{units}");
 }
@@ -292,6 +297,24 @@ async fn restart(folder: &Path) {
     // Without a policy it takes over when it is looked at next.
     set_policy(&world, Value::Null).await;
     world.wait(Duration::from_secs(10)).await;
+    is_at(&world, "Passed", "Running").await;
+}
+
+/// To let a version do what it was held for is not to let it do that everywhere at once.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_was_approved_runs_for_some_first_all_the_same() {
+    let world = fleet(World::new().await).await;
+    let policy = json!({"maxChanged": 0, "canary": {"units": 2, "seconds": 100}});
+    upgrades::set_policy(&world, policy).await;
+    let before = made(&world).await;
+    send(&world, config("another")).await;
+    let held = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(held.reason, "UpgradeHeld", "{held:?}");
+    let (_, token) = held.message.rsplit_once('=').unwrap();
+    annotate(&world, json!({"reeve.dev/approve-upgrade": token})).await;
+    is_at(&world, "Progressing", "Canary").await;
+    assert_eq!(differing(&before, &made(&world).await).len(), 2);
+    world.wait(Duration::from_secs(120)).await;
     is_at(&world, "Passed", "Running").await;
 }
 

@@ -301,6 +301,18 @@ async fn a_key_that_is_dropped_while_the_primary_lives() {
         let without = json!({"retire": retire});
         world.deliver("envoy", &component(), Some(without)).await;
         world.wait(Duration::from_secs(60)).await;
+        if retire {
+            // What the next version could never take away is told before it takes over.
+            let held = world.plugin_condition("envoy", "Loaded").await;
+            assert_eq!(held.reason, "UpgradeHeld", "{held:?}");
+            let expected = "this version declares no such action";
+            assert!(held.message.contains(expected), "{held:?}");
+            let (_, token) = held.message.rsplit_once('=').unwrap();
+            let approval = json!({"reeve.dev/approve-upgrade": token});
+            let approval = json!({"metadata": {"annotations": approval}});
+            world.edit(&plugin_reference("envoy"), approval).await;
+            world.wait(Duration::from_secs(60)).await;
+        }
         let kept = |event: &Value| event["reason"] == "EffectKept";
         let events = world.events("alice").await;
         let kept = events.iter().find(|event| kept(event));
@@ -332,6 +344,46 @@ async fn a_key_that_is_dropped_while_the_primary_lives() {
         }
         assert_eq!(action(&world).await["state"], "InPlace");
     }
+}
+
+/// What was taken away by hand is forgotten on a person's word, and nothing else is.
+#[tokio::test(start_paused = true)]
+async fn what_a_person_took_away_is_forgotten() {
+    let (mut world, service, url) = world(json!({"retire": true})).await;
+    grant(&world, capabilities(&url)).await;
+    world.wait(Duration::from_secs(60)).await;
+    let forget = async |world: &World| {
+        let request = action(world).await["request"].as_str().unwrap().to_owned();
+        let token = reeve_agent::forget_token(&request);
+        let name = world.unit("envoy", "alice").await.unwrap()["metadata"]["name"].clone();
+        let unit = json!({
+            "apiVersion": "reeve.dev/v1alpha1", "kind": "Unit",
+            "metadata": {"namespace": NAMESPACE, "name": name},
+        });
+        let annotations = json!({"reeve.dev/forget-effects": format!("0123, {token}")});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        world.edit(&unit, patch).await;
+        world.settle().await;
+    };
+    forget(&world).await;
+    assert_eq!(action(&world).await["state"], "InPlace", "it is asked for");
+    *service.broken.lock() = true;
+    world.delete(&profile_reference("alice")).await;
+    world.settle().await;
+    // The word that was given stands, and was for this.
+    assert_eq!(world.unit("envoy", "alice").await, None);
+
+    *service.broken.lock() = false;
+    world.tenant("bob", &[]).await;
+    world.settle().await;
+    *service.broken.lock() = true;
+    world.delete(&profile_reference("bob")).await;
+    world.settle().await;
+    world.stop().await;
+    world.start();
+    world.settle().await;
+    let found = world.agent().status().borrow().plugins[0].units.clone();
+    assert_eq!((found.total, found.failing), (1, 1), "{found:?}");
 }
 
 /// Of what was begun when the agent died, nobody else knows. The next one takes it away,

@@ -606,6 +606,36 @@ async fn what_was_gone_back_from_does_not_come_up_for_another() {
     assert!(is_of(&world, 1).await);
 }
 
+/// What a version is held for is what it would do beyond the one that runs, which another
+/// one does when a person has gone back.
+#[tokio::test(start_paused = true)]
+async fn a_held_version_is_held_against_what_was_gone_back_to() {
+    let objects = |count: usize, bytes: usize| {
+        config(&json!({"do": "objects", "count": count, "bytes": bytes}))
+    };
+    let world = fleet(objects(2, 10)).await;
+    set_policy(&world, json!({"shadow": "Off"})).await;
+    deliver(&world, objects(1, 10)).await;
+    runs(&world).await;
+    let policy = json!({"shadow": null, "maxDeleted": 0, "maxChanged": 0});
+    set_policy(&world, policy).await;
+    deliver(&world, objects(1, 20)).await;
+    held(&world, "UpgradeHeld").await;
+    let counts = async || {
+        let shadow = status(&world).await["shadow"].clone();
+        (shadow["changed"].as_u64(), shadow["deleted"].as_u64())
+    };
+    assert_eq!(counts().await, (Some(5), Some(0)));
+    roll_back(&world).await;
+    held(&world, "UpgradeHeld").await;
+    assert_eq!(made(&world).await, 10);
+    assert_eq!(counts().await, (Some(5), Some(5)));
+    annotate(&world, json!({"reeve.dev/roll-back": null})).await;
+    held(&world, "UpgradeHeld").await;
+    assert_eq!(made(&world).await, 5);
+    assert_eq!(counts().await, (Some(5), Some(0)));
+}
+
 /// Without a cache a restart loses the version that was gone back to. The one that was
 /// gone back from does not run for that.
 #[tokio::test(start_paused = true)]
