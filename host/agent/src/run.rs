@@ -38,7 +38,7 @@ use crate::reads::Read;
 use crate::reporter::Reports;
 use crate::request::Attempt;
 use crate::unanswered::Unanswered;
-use effects::unapproved;
+use effects::{forgotten_event, unapproved};
 use foldhash::HashSet;
 use guarded::Doubt;
 use parking_lot::Mutex;
@@ -207,6 +207,7 @@ impl Ran {
 impl Runner {
     /// Makes a run.
     pub(crate) async fn run(&self, mut run: Run) -> Ran {
+        let forgotten = run.effects.forget(&run.forgotten);
         match self.executor.settle(&run.active).await {
             Ok(written) => run.owned.extend(written),
             Err(unsettled) => {
@@ -257,6 +258,10 @@ impl Runner {
             let mut effects = run.effects.clone();
             effects.approve(&ran.approved);
             ran.effects = Some(effects);
+        }
+        if !forgotten.is_empty() {
+            ran.effects.get_or_insert_with(|| run.effects.clone());
+            ran.events.extend(forgotten.iter().map(forgotten_event));
         }
         ran.version = version;
         ran.sources = sources;

@@ -287,9 +287,8 @@ impl Controller {
         }
         let asked_new = asked.iter().any(|asked| asked.new);
         let asked_load = asked.iter().any(|asked| asked.load);
-        if asked.iter().any(|asked| !asked.units.is_empty())
-            && let Some(active) = &plugin.active
-        {
+        let looks = asked.iter().take(2).any(|asked| asked.new) && !first_look;
+        if looks && let Some(active) = &plugin.active {
             active.sources.look_again();
         }
         let status = object.status.as_ref();

@@ -293,6 +293,8 @@ impl Load {
     /// What too many units failed under does not run again, unless a person wants it.
     fn check_returned(&self, version: VersionId) -> Result<(), Problem> {
         match &self.returned {
+            // It has taken over by now, whoever let it.
+            _ if self.ran() == Some(version) => Ok(()),
             Some((token, message))
                 if *token == version.token() && !self.is_approved_for_all(version) =>
             {
@@ -300,6 +302,13 @@ impl Load {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What runs for all units, or ran when the agent ended.
+    fn ran(&self) -> Option<VersionId> {
+        let running = self.running.as_ref();
+        let running = running.map(|active| VersionId::running(active));
+        running.or(self.last_good)
     }
 
     /// Whether a person lets a version run for all units though some failed under it. To
@@ -362,11 +371,10 @@ impl Load {
         shadow: &mut Option<ShadowStatus>,
     ) -> Result<(), Problem> {
         let running = self.running.as_ref();
-        let ran = running.map(|active| VersionId::running(active));
         let Some(gates) = self
             .gates
             .as_ref()
-            .filter(|_| ran.or(self.last_good) != Some(version) && self.canary != Some(version))
+            .filter(|_| self.ran() != Some(version) && self.canary != Some(version))
         else {
             return Ok(());
         };

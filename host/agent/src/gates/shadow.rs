@@ -15,7 +15,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{Reason, ShadowStatus};
-use reeve_core::outcome::{Action, Verb};
+use reeve_core::outcome::Verb;
 use reeve_core::plan::Act;
 use reeve_core::upgrade::Tally;
 use reeve_core::{ObjectReference, UnitKey};
@@ -121,6 +121,27 @@ struct Comparison {
     insider: Runner,
 }
 
+/// What was found of one unit.
+struct Compared {
+    index: usize,
+    looked: Looked,
+    /// What the new version would leave outside, and the running one would not.
+    left: Option<Undeclared>,
+    /// Whether the running version fails, too.
+    fails_too: bool,
+}
+
+impl Compared {
+    fn nothing(index: usize) -> Self {
+        Self {
+            index,
+            looked: Looked::Waits,
+            left: None,
+            fails_too: false,
+        }
+    }
+}
+
 /// Asks a new version about all units. `running` is what it is compared with.
 ///
 /// # Errors
@@ -150,9 +171,9 @@ pub(super) async fn run(
     let mut units = units
         .map(|index| comparison.clone().look(index).boxed())
         .buffered(AT_ONCE);
-    while let Some((index, looked, fails_too)) = units.next().await {
-        if let Some((unit, _)) = fleet.units.get(index) {
-            found.count(unit, looked, fails_too)?;
+    while let Some(compared) = units.next().await {
+        if let Some((unit, _)) = fleet.units.get(compared.index) {
+            found.count(unit, compared)?;
         }
     }
     tracing::info!(
@@ -166,35 +187,46 @@ pub(super) async fn run(
 }
 
 impl Comparison {
-    /// What the new version would do for a unit beyond what the running one would, and
-    /// whether both fail.
-    async fn look(self: Arc<Self>, index: usize) -> (usize, Looked, bool) {
+    /// What the new version would do for a unit beyond what the running one would.
+    async fn look(self: Arc<Self>, index: usize) -> Compared {
         let Some((unit, _)) = self.fleet.units.get(index) else {
-            return (index, Looked::Waits, false);
+            return Compared::nothing(index);
         };
-        let mut looked = look(&self.bystander, &self.fleet, unit, &self.new).await;
+        let (mut looked, mut left) = look(&self.bystander, &self.fleet, unit, &self.new).await;
         let mut fails_too = false;
         if let Some(running) = &self.running {
+            // What the running version could not take away either is none of this one's.
+            left = left.filter(|left| running.manifest.action(&left.action).is_some());
             match &mut looked {
                 Looked::Deeds(deeds) if !deeds.is_empty() => {
-                    let same = look(&self.insider, &self.fleet, unit, running).await;
+                    let (same, _) = look(&self.insider, &self.fleet, unit, running).await;
                     if let Looked::Deeds(same) = same {
                         deeds.beyond(&same);
                     }
                 }
                 Looked::Fails(_) => {
-                    let now = look(&self.insider, &self.fleet, unit, running).await;
+                    let (now, _) = look(&self.insider, &self.fleet, unit, running).await;
                     fails_too = matches!(now, Looked::Fails(_));
                 }
                 _ => {}
             }
         }
-        (index, looked, fails_too)
+        Compared {
+            index,
+            looked,
+            left,
+            fails_too,
+        }
     }
 }
 
-/// Rehearses all that a version would do for a unit.
-async fn look(runner: &Runner, fleet: &Fleet, unit: &UnitKey, version: &Arc<Active>) -> Looked {
+/// Rehearses all that a version would do for a unit, and says what it would leave outside.
+async fn look(
+    runner: &Runner,
+    fleet: &Fleet,
+    unit: &UnitKey,
+    version: &Arc<Active>,
+) -> (Looked, Option<Undeclared>) {
     let rehearsal = Arc::new(Rehearsal::of_whole());
     let runner = Runner {
         rehearsal: Some(rehearsal.clone()),
@@ -202,27 +234,39 @@ async fn look(runner: &Runner, fleet: &Fleet, unit: &UnitKey, version: &Arc<Acti
     };
     let ran = runner.run(fleet.state.run(unit, version)).await;
     let taken = rehearsal.taken_down();
-    match undeclared(&taken, version) {
-        Some(problem) => Looked::Fails(problem),
-        None => judge(ran, taken),
+    let left = undeclared(&taken, version);
+    (judge(ran, taken), left)
+}
+
+/// An effect that a version asks for no more and could not take away.
+struct Undeclared {
+    action: String,
+    key: String,
+}
+
+impl Undeclared {
+    fn problem(&self) -> Problem {
+        let Self { action, key } = self;
+        Problem::lasting(
+            Reason::ActionFailed,
+            format!(
+                "action {action} ({key}) would be asked for no more, and could not be taken away: \
+                 this version declares no such action; have it declare the action for as long as \
+                 there are effects of it"
+            ),
+        )
     }
 }
 
-/// Why a version could not take away what it asks for no more.
-fn undeclared(taken: &Rehearsed, version: &Active) -> Option<Problem> {
+fn undeclared(taken: &Rehearsed, version: &Active) -> Option<Undeclared> {
     let mut effects = taken.effects.iter();
     let (_, effect) = effects.find(|(verb, effect)| {
         *verb == Some(Verb::Retire) && version.manifest.action(&effect.action.name).is_none()
     })?;
-    let Action { name, key, .. } = &effect.action;
-    Some(Problem::lasting(
-        Reason::ActionFailed,
-        format!(
-            "action {name} ({key}) would be asked for no more, and could not be taken away: this \
-             version declares no such action; have it declare the action for as long as there are \
-             effects of it"
-        ),
-    ))
+    Some(Undeclared {
+        action: effect.action.name.clone(),
+        key: effect.action.key.clone(),
+    })
 }
 
 fn judge(ran: Ran, taken: Rehearsed) -> Looked {
@@ -243,8 +287,14 @@ fn judge(ran: Ran, taken: Rehearsed) -> Looked {
 }
 
 impl Found {
-    fn count(&mut self, unit: &UnitKey, looked: Looked, fails_too: bool) -> Result<(), Problem> {
+    fn count(&mut self, unit: &UnitKey, compared: Compared) -> Result<(), Problem> {
         let primary = &unit.primary;
+        let Compared {
+            looked,
+            left,
+            fails_too,
+            ..
+        } = compared;
         let tally = &mut self.tally;
         tally.units += 1;
         match looked {
@@ -265,6 +315,11 @@ impl Found {
                 example(&mut self.failures, || format!("fail {primary}: {problem}"));
             }
             Looked::Deeds(deeds) => {
+                if let Some(left) = left {
+                    tally.failing += 1;
+                    let failures = &mut self.failures;
+                    example(failures, || format!("fail {primary}: {}", left.problem()));
+                }
                 tally.unchanged += usize::from(deeds.is_empty());
                 tally.effects += deeds.effects.len();
                 for (object, deed) in &deeds.objects {
@@ -398,6 +453,39 @@ mod tests {
         }
     }
 
+    fn compared(looked: Looked, fails_too: bool) -> Compared {
+        Compared {
+            looked,
+            fails_too,
+            ..Compared::nothing(0)
+        }
+    }
+
+    /// What else the version would do to such a unit is counted all the same.
+    #[test]
+    fn a_unit_whose_effect_would_be_left_fails() {
+        let mut found = Found::default();
+        let left = || Undeclared {
+            action: "database".to_owned(),
+            key: "db".to_owned(),
+        };
+        let of = |looked: Looked| Compared {
+            left: Some(left()),
+            ..compared(looked, false)
+        };
+        let looked = Looked::Deeds(deeds(&[("a", Deed::Delete)]));
+        found.count(&unit("a"), of(looked)).unwrap();
+        let problem = Problem::passing(Reason::Trapped, "no");
+        found.count(&unit("b"), of(Looked::Fails(problem))).unwrap();
+        let tally = &found.tally;
+        assert_eq!((tally.failing, tally.trapped, tally.deleted), (2, 1, 1));
+        let example = found.example().unwrap();
+        assert!(
+            example.starts_with("fail Profile a: ActionFailed: action database (db)"),
+            "{example}"
+        );
+    }
+
     #[test]
     fn what_the_running_version_would_do_too_is_not_counted() {
         let mut new = deeds(&[
@@ -426,7 +514,9 @@ mod tests {
                 0 => Looked::Deeds(deeds(&[("a", Deed::Change), ("b", Deed::Delete)])),
                 _ => Looked::Fails(problem),
             };
-            found.count(&unit(&name), looked, number == 1).unwrap();
+            found
+                .count(&unit(&name), compared(looked, number == 1))
+                .unwrap();
         }
         let version = VersionId {
             component: reeve_core::Digest::of(b"1"),
@@ -450,7 +540,7 @@ mod tests {
         let mut found = Found::default();
         let unseen = Problem::passing(Reason::Syncing, "ConfigMap a/b cannot be seen");
         let error = found
-            .count(&unit("a"), Looked::Unseen(unseen), false)
+            .count(&unit("a"), compared(Looked::Unseen(unseen), false))
             .unwrap_err();
         assert_eq!(
             (error.reason, error.message.as_str()),

@@ -91,10 +91,6 @@ impl Runner {
             tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect kept, though it is asked for no more");
         }
         ran.events.extend(kept.iter().map(kept_event));
-        for Action { key, name, .. } in effects.forget(&run.forgotten) {
-            let unit = &run.unit;
-            tracing::info!(plugin = %unit.plugin, primary = %unit.primary, action = %name, key, "effect forgotten, as a person asked");
-        }
         let refused: Vec<&Action> = effects.refused(actions).collect();
         if let [Action { key, name, .. }, others @ ..] = &refused[..] {
             let others = match others.len() {
@@ -428,7 +424,11 @@ impl Runner {
             action: effect.action.clone(),
             verb,
             config: active.config.clone(),
-            fact: effect.done.as_ref().map(|done| done.fact.clone().into()),
+            // Of what is gone nothing is to be gone on with.
+            fact: effect.done.as_ref().and_then(|done| {
+                let gone = done.fingerprint.is_empty() && verb == Verb::Apply;
+                (!gone).then(|| done.fact.clone().into())
+            }),
         };
         let call = {
             let active = active.clone();
@@ -537,6 +537,18 @@ fn kept_event(effect: &Effect) -> Event {
         reason: Reason::EffectKept.to_string(),
         message: format!(
             "the outside effect {name} ({key}) is asked for no more; it stays as it is, to be taken away by hand"
+        ),
+    }
+}
+
+pub(super) fn forgotten_event(action: &Action) -> Event {
+    let Action { key, name, .. } = action;
+    Event {
+        warning: false,
+        reason: Reason::EffectKept.to_string(),
+        message: format!(
+            "the outside effect {name} ({key}) was to be taken away; it is forgotten, since a \
+             person says that it has been"
         ),
     }
 }

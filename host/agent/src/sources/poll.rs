@@ -44,6 +44,8 @@ impl Poller {
     }
 
     async fn poll(self) {
+        // Failures from before a person asked: the next ones are as after the first.
+        let mut forgiven = 0;
         loop {
             let (known, confirmed) = {
                 let state = self.state.lock();
@@ -59,10 +61,11 @@ impl Poller {
                 // Another grant is another source.
                 return;
             }
-            let pause = tokio::time::sleep(self.pause(failures));
+            forgiven = if failures == 0 { 0 } else { forgiven };
+            let pause = self.pause(failures - forgiven.min(failures));
             tokio::select! {
-                () = pause => {}
-                () = self.hurry.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = self.hurry.notified() => forgiven = failures,
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `reeve forget`.
 
+use super::outcome::{Goal, wait};
 use super::{TargetArgs, find, find_unit, patch_params};
 use crate::output;
 use anyhow::{Context as _, bail};
@@ -22,8 +23,8 @@ use std::process::ExitCode;
 /// need list and patch on units, and list on the kind of the primary.
 #[derive(Args)]
 #[command(
-    after_help = "Exit codes: 0 it was asked, or listed; 2 it could not be asked. The agent \
-    forgets it within moments; `reeve get units` shows whether it has."
+    after_help = "Exit codes: 0 it was asked, or listed, and with --wait it is forgotten; 1 with \
+    --wait, it was not in time, as where the plugin is suspended; 2 it could not be asked."
 )]
 pub(crate) struct ForgetArgs {
     #[command(flatten)]
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     let client = target.connection.client().await?;
     let plugin = find(&client, target).await?;
     let primary = find_unit(&client, &plugin, &args.unit).await?;
-    let api: Api<Unit> = Api::namespaced(client, &target.connection.namespace);
+    let api: Api<Unit> = Api::namespaced(client.clone(), &target.connection.namespace);
     let units = api.list(&ListParams::default()).await;
     let mut units = units.context("cannot list units")?.items.into_iter();
     let unit = units.find(|unit| {
@@ -50,7 +51,10 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         let kind = GroupVersionKind::from_fields(&spec.primary.api_version, &spec.primary.kind);
         let same =
             (&spec.primary.namespace, &spec.primary.name) == (&primary.namespace, &primary.name);
-        spec.plugin == *name && same && kind.as_ref() == Some(&primary.kind)
+        let same_kind = kind.is_some_and(|kind| {
+            (&kind.group, &kind.kind) == (&primary.kind.group, &primary.kind.kind)
+        });
+        spec.plugin == *name && same && same_kind
     });
     let status = unit.as_ref().and_then(|unit| unit.status.as_ref());
     let actions = status.into_iter().flat_map(|status| &status.actions);
@@ -86,16 +90,17 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
                 keys.join(", ")
             );
         };
-        tokens.insert(forget_token(&found.request));
+        tokens.insert(token_of(found));
     }
     // Those of effects that are forgotten by now are of no use.
-    let known: BTreeSet<String> = leaving
-        .iter()
-        .map(|one| forget_token(&one.request))
-        .collect();
+    let known: BTreeSet<String> = leaving.iter().map(|one| token_of(one)).collect();
     tokens.retain(|token| known.contains(token));
     let tokens: Vec<String> = tokens.into_iter().collect();
-    let patch = json!({"metadata": {"annotations": {FORGET_EFFECTS_ANNOTATION: tokens.join(",")}}});
+    // What somebody else has set meanwhile is not lost.
+    let patch = json!({"metadata": {
+        "resourceVersion": unit.resource_version(),
+        "annotations": {FORGET_EFFECTS_ANNOTATION: tokens.join(",")},
+    }});
     let object = unit.name_any();
     let patched = api
         .patch(&object, &patch_params(), &Patch::Merge(&patch))
@@ -105,5 +110,16 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         "{name}: asked to forget {}",
         args.keys.join(", ")
     ));
-    Ok(ExitCode::SUCCESS)
+    if !target.wait {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let goal = Goal::Forgotten {
+        unit: object,
+        keys: args.keys,
+    };
+    wait(&client, target, &goal).await
+}
+
+fn token_of(action: &ActionStatus) -> String {
+    forget_token(&action.request, action.applied_at.as_deref())
 }

@@ -27,6 +27,8 @@ pub(super) enum Goal {
     Suspended,
     /// The plugin goes on.
     Resumed,
+    /// Nothing under these keys is to be taken away any more, by this `Unit`.
+    Forgotten { unit: String, keys: Vec<String> },
     /// None of these tokens is held any more.
     Approved(Vec<String>),
     /// The version with this token runs, for some units at least. Why it does not is what
@@ -128,6 +130,16 @@ fn progress(goal: &Goal, plugin: &Plugin, units: &[Unit]) -> Progress {
             match left {
                 0 => Progress::Well("what was approved no longer waits for it".to_owned()),
                 left => Progress::Under(format!("{left} still waiting")),
+            }
+        }
+        Goal::Forgotten { unit, keys } => {
+            let mut units = units.iter();
+            let unit = units.find(|one| one.metadata.name.as_ref() == Some(unit));
+            let status = unit.and_then(|unit| unit.status.as_ref());
+            let mut actions = status.into_iter().flat_map(|status| &status.actions);
+            match actions.any(|one| one.state == "Retiring" && keys.contains(&one.key)) {
+                true => Progress::Under("not forgotten yet".to_owned()),
+                false => Progress::Well("it is forgotten".to_owned()),
             }
         }
         Goal::RolledBack(_) | Goal::GoneForward { .. } | Goal::VersionApproved { .. } => {

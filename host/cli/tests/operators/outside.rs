@@ -107,15 +107,15 @@ async fn what_was_taken_away_by_hand_is_forgotten() {
         2,
         "no effect other of Profile alice is to be taken away; there are: service",
     );
-    let said = desk.reeve("forget envoy --unit alice service").await;
-    said.is(0, "envoy: asked to forget service\n");
-    for _ in 0..50 {
-        if desk.world.unit("envoy", "alice").await.is_none() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("{:?}", desk.world.unit("envoy", "alice").await);
+    let said = desk.reeve("forget envoy --unit alice service --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out.starts_with("envoy: asked to forget service\n"),
+        "{said:?}"
+    );
+    assert!(said.out.ends_with("envoy: it is forgotten\n"), "{said:?}");
+    desk.world.settle().await;
+    assert_eq!(desk.world.unit("envoy", "alice").await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -353,8 +353,9 @@ async fn what_a_person_took_away_is_forgotten() {
     grant(&world, capabilities(&url)).await;
     world.wait(Duration::from_secs(60)).await;
     let forget = async |world: &World| {
-        let request = action(world).await["request"].as_str().unwrap().to_owned();
-        let token = reeve_agent::forget_token(&request);
+        let written = action(world).await;
+        let text = |field: &str| written[field].as_str();
+        let token = reeve_agent::forget_token(text("request").unwrap(), text("appliedAt"));
         let name = world.unit("envoy", "alice").await.unwrap()["metadata"]["name"].clone();
         let unit = json!({
             "apiVersion": "reeve.dev/v1alpha1", "kind": "Unit",
@@ -401,7 +402,9 @@ async fn what_was_begun_when_the_agent_ended_is_not_lost() {
         assert_eq!(service.asked(), ["PUT alice"]);
         world.stop().await;
         let begun = action(&world).await;
-        assert_eq!(begun["state"], "Pending", "{begun}");
+        // It may have failed before it was granted.
+        let states = [json!("Pending"), json!("Failing")];
+        assert!(states.contains(&begun["state"]), "{begun}");
         assert_eq!(begun["fingerprint"], Value::Null);
 
         *service.silent.lock() = false;
