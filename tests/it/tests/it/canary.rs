@@ -2,8 +2,9 @@
 //! over restarts, and taken back by a person.
 
 use crate::upgrades::{self, annotate, status};
+use kube::api::{Patch, PatchParams};
 use reeve_core::upgrade;
-use reeve_it::{NAMESPACE, World, core_reference, guest, profile_reference};
+use reeve_it::{NAMESPACE, World, core_reference, guest, plugin_reference, profile_reference};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -339,4 +340,37 @@ async fn a_version_is_taken_back_after_another_was_gone_back_from() {
     annotate(&world, json!({"reeve.dev/roll-back": third})).await;
     is_at(&world, "RolledBack", "RolledBack").await;
     assert_eq!(made(&world).await, before);
+}
+
+/// What runs for all goes on after a restart, also where a status of before still says that
+/// it was taken back, and the word that let it was for what it was held for.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_took_over_goes_on_whatever_was_said_before() {
+    let mut world = fleet(World::new().await).await;
+    set_policy(&world, json!({"units": 2, "seconds": 100})).await;
+    send(&world, bad(1)).await;
+    is_at(&world, "Returned", "CanaryReturned").await;
+    let canary = status(&world).await["canary"].clone();
+    let token = token(&world).await;
+    let word = |text: String| json!({"reeve.dev/approve-upgrade": text});
+    annotate(&world, word(format!("{token}/all"))).await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "Running", "{loaded:?}");
+    world.stop().await;
+
+    let plugin = plugin_reference("chameleon");
+    let metadata = json!({"annotations": word(token)});
+    world.edit(&plugin, json!({"metadata": metadata})).await;
+    let before = json!({"status": {"canary": canary}});
+    let plugins = world.api(&plugin);
+    let (params, before) = (PatchParams::default(), Patch::Merge(&before));
+    plugins
+        .patch_status("chameleon", &params, &before)
+        .await
+        .unwrap();
+    assert_eq!(status(&world).await["canary"]["phase"], "Returned");
+    world.start();
+    world.settle().await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "Running", "{loaded:?}");
 }
