@@ -33,7 +33,8 @@ struct Row {
     digest: Option<String>,
     total: u32,
     failing: u32,
-    held: bool,
+    /// What is wrong besides, by the types of conditions.
+    raised: Vec<String>,
     /// Why the newest version does not run.
     refused: Option<String>,
 }
@@ -50,17 +51,31 @@ impl Row {
             digest: status.digest,
             total: counts.total,
             failing: counts.failing,
-            held: status
-                .conditions
-                .iter()
-                .any(|one| one.type_ == "DeletionsHeld" && one.status == "True"),
+            raised: raised(&status.conditions),
             refused: refused(&status.conditions).map(str::to_owned),
         }
     }
 
     fn is_well(&self) -> bool {
-        self.readiness.ready && self.failing == 0 && !self.held && self.refused.is_none()
+        self.readiness.ready
+            && self.failing == 0
+            && self.raised.is_empty()
+            && self.refused.is_none()
     }
+}
+
+/// Conditions that stand only while something is wrong; which of them there are, the
+/// documentation of the `Plugin` says.
+fn raised(conditions: &[Condition]) -> Vec<String> {
+    const RAISED: [&str; 4] = [
+        "DeletionsHeld",
+        "SourcesStale",
+        "ArtifactStale",
+        "UnitsUnwritten",
+    ];
+    let ours = |one: &&Condition| one.status == "True" && RAISED.contains(&&*one.type_);
+    let raised = conditions.iter().filter(ours);
+    raised.map(|one| one.type_.clone()).collect()
 }
 
 /// Why the newest version does not run, unless somebody wants it so, or some units run it.
@@ -98,8 +113,9 @@ pub(super) async fn run(args: PluginsArgs) -> anyhow::Result<()> {
 fn in_text(rows: &[Row], wide: bool, now: Timestamp) -> String {
     let cells = |row: &Row| {
         let mut reason = row.readiness.reason.clone();
-        if row.held {
-            reason.push_str(", DeletionsHeld");
+        for raised in &row.raised {
+            reason.push_str(", ");
+            reason.push_str(raised);
         }
         // Where nothing runs, that is the reason.
         let newest = row.refused.iter().filter(|_| row.readiness.ready);
@@ -147,7 +163,8 @@ fn in_json(row: &Row) -> Value {
         "message": row.readiness.message,
         "since": row.readiness.since.map(|since| since.to_string()),
         "suspended": row.suspended,
-        "deletionsHeld": row.held,
+        "deletionsHeld": row.raised.iter().any(|one| one == "DeletionsHeld"),
+        "raised": row.raised,
         "refused": row.refused,
         "version": row.version,
         "digest": row.digest,
@@ -159,6 +176,29 @@ fn in_json(row: &Row) -> Value {
 mod tests {
     use super::*;
     use reeve_api::condition;
+
+    #[test]
+    fn a_plugin_whose_document_cannot_be_had_is_not_well() {
+        for (kind, status, well) in [
+            ("SourcesStale", "True", false),
+            ("SourcesStale", "False", true),
+            ("Reconciling", "True", true),
+        ] {
+            let now = Timestamp::UNIX_EPOCH;
+            let mut plugin = Plugin::new("p", reeve_api::PluginSpec::default());
+            plugin.status = Some(reeve_api::PluginStatus {
+                conditions: vec![
+                    condition("Ready", "True", "Running", "", None, now),
+                    condition(kind, status, "SourceFailing", "", None, now),
+                ],
+                ..reeve_api::PluginStatus::default()
+            });
+            let row = Row::of(&plugin);
+            assert_eq!(row.is_well(), well, "{kind} {status}");
+            let text = in_text(&[row], false, now);
+            assert_eq!(text.contains("Running, SourcesStale"), !well, "{text}");
+        }
+    }
 
     #[test]
     fn a_newest_version_that_is_refused_is_not_well() {

@@ -101,7 +101,7 @@ async fn what_was_taken_away_by_hand_is_forgotten() {
     desk.world.settle().await;
     let said = desk.reeve("forget envoy --unit alice").await;
     assert_eq!(said.code, Some(0), "{said:?}");
-    let listed = "service (action service): action service (service), retire: ";
+    let listed = "service (action service): action service (service), ";
     assert!(said.out.starts_with(listed), "{said:?}");
     desk.reeve("forget envoy --unit alice other").await.fails(
         2,
