@@ -479,6 +479,12 @@ pub fn forget_token(request: &str, applied_at: Option<&str>) -> String {
     Digest::of_parts(parts.map(str::as_bytes)).hex()[..16].to_owned()
 }
 
+/// The tokens that stand in that annotation, separated by commas or spaces.
+pub fn forget_tokens(text: &str) -> BTreeSet<String> {
+    let tokens = text.split([',', ' ']).filter(|token| !token.is_empty());
+    tokens.map(str::to_owned).collect()
+}
+
 fn later(time: Timestamp, by: Duration) -> Option<Timestamp> {
     // Beyond what the calendar can express is never.
     time.checked_add(by).ok()

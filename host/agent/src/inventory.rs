@@ -2,7 +2,7 @@
 //! follow from it.
 
 use crate::active::Active;
-use crate::effects::Effects;
+use crate::effects::{Effects, forget_tokens};
 use crate::plugin::PluginState;
 use crate::run::{Run, Sync, is_held};
 use crate::sync_status;
@@ -23,11 +23,8 @@ pub(crate) fn approved_plan(unit: &Object) -> Option<String> {
 
 /// The effects that a person has taken away and lets the agent forget, on a `Unit`.
 pub(crate) fn forgotten_effects(unit: &Object) -> BTreeSet<String> {
-    let tokens = unit
-        .annotation(FORGET_EFFECTS_ANNOTATION)
-        .unwrap_or_default();
-    let tokens = tokens.split([',', ' ']).filter(|token| !token.is_empty());
-    tokens.map(str::to_owned).collect()
+    let tokens = unit.annotation(FORGET_EFFECTS_ANNOTATION);
+    forget_tokens(&tokens.unwrap_or_default())
 }
 
 impl PluginState {

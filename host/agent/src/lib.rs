@@ -67,7 +67,7 @@ pub use bounds::{BoundError, LimitBounds};
 pub use calls::{GuestThreads, PluginThreads};
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use controller::Footprint;
-pub use effects::{EffectFeed, GivenEffect, GivenEffects, forget_token};
+pub use effects::{EffectFeed, GivenEffect, GivenEffects, forget_token, forget_tokens};
 pub use findings::Findings;
 pub use health::{Health, HealthServer};
 pub use metrics::Metrics;

@@ -64,9 +64,8 @@ impl Secrets {
         let found = found.map_err(|error| chain(&error))?;
         let Some(found) = found else {
             self.known.lock().remove(&key);
-            return Err(format!(
-                "Secret {namespace}/{name} does not exist; create it"
-            ));
+            let place = self.place(reference);
+            return Err(format!("Secret {place} does not exist; create it"));
         };
         let entries = Arc::new(entries_of(&found));
         let read = (Instant::now(), entries.clone());

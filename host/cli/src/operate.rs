@@ -304,21 +304,20 @@ async fn find_unit(
         Api::namespaced(client.clone(), &plugin.namespace().unwrap_or_default());
     let objects = objects.list(&ListParams::default()).await;
     let objects = objects.into_iter().flat_map(|list| list.items);
-    for spec in objects.map(|unit| unit.spec) {
-        if spec.plugin == name
-            && spec.primary.kind == kind.kind
-            && is_of_group(&spec.primary.api_version, &kind.group)
-        {
-            units.insert(reference(spec.primary.namespace, spec.primary.name));
-        }
-    }
+    let ours = objects.filter(|unit| unit.spec.plugin == name);
+    let ours = ours.filter_map(|unit| primary_of(&unit));
+    let ours = ours.filter(|primary| primary.kind.same_kind(&kind));
+    units.extend(ours.map(|primary| reference(primary.namespace, primary.name)));
     let units: Vec<ObjectReference> = units.into_iter().collect();
     select(&units, text).with_context(|| format!("plugin {name}"))
 }
 
-fn is_of_group(api_version: &str, group: &str) -> bool {
-    let found = api_version.split_once('/');
-    found.map_or("", |(group, _)| group) == group
+/// The primary of a unit; none where its kind cannot be read.
+fn primary_of(unit: &Unit) -> Option<ObjectReference> {
+    let primary = &unit.spec.primary;
+    let kind = GroupVersionKind::from_fields(&primary.api_version, &primary.kind)?;
+    let (namespace, name) = (primary.namespace.clone(), primary.name.clone());
+    Some(ObjectReference::new(kind, namespace, name))
 }
 
 /// `90s`, `5m`.

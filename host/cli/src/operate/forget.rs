@@ -1,15 +1,14 @@
 //! `reeve forget`.
 
 use super::outcome::{Goal, wait};
-use super::{TargetArgs, find, find_unit, patch_params};
+use super::{TargetArgs, find, find_unit, patch_params, primary_of};
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch};
-use reeve_agent::forget_token;
+use reeve_agent::{forget_token, forget_tokens};
 use reeve_api::{ActionStatus, FORGET_EFFECTS_ANNOTATION, Unit};
-use reeve_core::GroupVersionKind;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -47,14 +46,11 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     let units = api.list(&ListParams::default()).await;
     let mut units = units.context("cannot list units")?.items.into_iter();
     let unit = units.find(|unit| {
-        let spec = &unit.spec;
-        let kind = GroupVersionKind::from_fields(&spec.primary.api_version, &spec.primary.kind);
-        let same =
-            (&spec.primary.namespace, &spec.primary.name) == (&primary.namespace, &primary.name);
-        let same_kind = kind.is_some_and(|kind| {
-            (&kind.group, &kind.kind) == (&primary.kind.group, &primary.kind.kind)
-        });
-        spec.plugin == *name && same && same_kind
+        let found = primary_of(unit).filter(|_| unit.spec.plugin == *name);
+        found.is_some_and(|found| {
+            found.kind.same_kind(&primary.kind)
+                && (&found.namespace, &found.name) == (&primary.namespace, &primary.name)
+        })
     });
     let status = unit.as_ref().and_then(|unit| unit.status.as_ref());
     let actions = status.into_iter().flat_map(|status| &status.actions);
@@ -77,11 +73,7 @@ pub(crate) async fn run(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     }
     let before = unit.annotations().get(FORGET_EFFECTS_ANNOTATION);
     let before = before.map(String::as_str).unwrap_or_default();
-    let mut tokens: BTreeSet<String> = before
-        .split([',', ' '])
-        .filter(|token| !token.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let mut tokens = forget_tokens(before);
     for key in &args.keys {
         let Some(found) = leaving.iter().find(|one| one.key == *key) else {
             let keys: Vec<&str> = leaving.iter().map(|one| one.key.as_str()).collect();

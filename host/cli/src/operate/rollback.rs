@@ -170,7 +170,8 @@ mod tests {
         }
     }
 
-    fn check(change: impl FnOnce(&mut Plugin), expected: Result<&str, &str>) {
+    /// A plugin of which one version runs and another ran before.
+    fn two_versions() -> Plugin {
         let mut plugin = Plugin::new("p", PluginSpec::default());
         plugin.status = Some(PluginStatus {
             digest: Some(version("new").digest),
@@ -178,6 +179,11 @@ mod tests {
             previous: Some(version("old")),
             ..PluginStatus::default()
         });
+        plugin
+    }
+
+    fn check(change: impl FnOnce(&mut Plugin), expected: Result<&str, &str>) {
+        let mut plugin = two_versions();
         change(&mut plugin);
         let found = wanted(&plugin, false);
         let found = found.map(|(_, previous)| previous.digest);
@@ -224,13 +230,7 @@ mod tests {
             refused,
             Err("does not run (UpgradeHeld: too much), so there is nothing"),
         );
-        let mut plugin = Plugin::new("p", PluginSpec::default());
-        plugin.status = Some(PluginStatus {
-            digest: Some(version("new").digest),
-            last_good: Some(version("new")),
-            previous: Some(version("old")),
-            ..PluginStatus::default()
-        });
+        let mut plugin = two_versions();
         refused(&mut plugin);
         assert_eq!(wanted(&plugin, true).unwrap().1, version("old"));
         check(
