@@ -36,6 +36,13 @@ async fn what_is_granted_is_sent_over_verified_tls() {
         outside.contains("GET https://localhost") && outside.contains("is not granted"),
         "{outside}"
     );
+    // Where it is granted with other methods, that is what is said.
+    let mut reads = server.rule("localhost", "/v1/");
+    reads.methods = vec![Method::GET, Method::HEAD];
+    let put = request(Method::PUT, &server.url("localhost", "/v1/x"));
+    let refused = http(vec![reads]).send(put).await.unwrap_err().to_string();
+    let said = "/v1/x is not granted: what is granted there is GET, HEAD; add the method";
+    assert!(refused.contains(said), "{refused}");
     assert!(server.asked().is_empty(), "nothing was sent");
 
     // The certificate is for another name.

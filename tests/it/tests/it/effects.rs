@@ -164,9 +164,15 @@ async fn an_effect_is_made_once_and_remembered() {
         "{refused:?}"
     );
     assert!(service.asked().is_empty(), "nothing was sent");
+    let granted = world.plugin_condition("envoy", "Granted").await;
+    assert_eq!(granted.status, "False", "{granted:?}");
+    let lacking = format!("action service: to send requests to {url}; `reeve plugin grant envoy`");
+    assert!(granted.message.contains(&lacking), "{granted:?}");
 
     grant(&world, capabilities(&url)).await;
     world.wait(Duration::from_secs(60)).await;
+    let granted = world.plugin_condition("envoy", "Granted").await;
+    assert_eq!(granted.status, "True", "{granted:?}");
     assert_eq!(service.asked(), ["PUT alice"]);
     assert_eq!(fact(&world).await, r#"{"answer":"made"}"#);
     let done = action(&world).await;

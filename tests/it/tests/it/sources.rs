@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use parking_lot::Mutex;
-use reeve_it::{NAMESPACE, World, core_reference, guest};
+use reeve_it::{NAMESPACE, World, core_reference, guest, plugin_reference};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,4 +225,35 @@ async fn a_page_is_polled_and_its_last_good_version_kept() {
         answered.contains(&304),
         "what has not changed is not sent again: {answered:?}"
     );
+}
+
+/// Who has mended what serves a document need not wait for the next look.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_has_a_page_looked_at_that_could_not_be_had() {
+    let page = Page::default();
+    page.set(None);
+    let port = page.serve().await;
+    let url = format!("http://127.0.0.1:{port}/v1/");
+    let world = World::started().await;
+    let config = json!({"url": format!("{url}notes"), "seconds": 600});
+    let granted = json!({"http": [{"url": url, "methods": ["GET"]}]});
+    install(&world, config, granted).await;
+    for _ in 0..100 {
+        if page.answered.lock().contains(&500) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    page.set(Some("first"));
+    // So often as to be heard also if the first look is not noted yet.
+    for number in 0..20 {
+        let request = json!({"reeve.dev/reconcile-at": number.to_string()});
+        let request = json!({"metadata": {"annotations": request}});
+        world.edit(&plugin_reference("envoy"), request).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if page.answered.lock().contains(&200) {
+            break;
+        }
+    }
+    until(&world, "notes", "first").await;
 }
