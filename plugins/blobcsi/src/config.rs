@@ -117,6 +117,9 @@ pub(crate) struct Buckets {
     pub(crate) secret_namespace: String,
     /// Size that volumes say to have, in terabytes of 1000 gigabytes.
     pub(crate) capacity: u32,
+    /// Whether an answer that names no bucket at all withdraws all volumes that came of
+    /// the ones before. Without this they stay, as if there were no answer.
+    pub(crate) allow_empty_answer: bool,
     /// The service principal of buckets that name none.
     pub(crate) principal: Principal,
 }
@@ -136,7 +139,7 @@ pub(crate) struct Principal {
 }
 
 /// Names a Secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SecretRef {
     pub(crate) name: String,
     pub(crate) namespace: String,
@@ -157,6 +160,11 @@ impl Class {
             Self::Unclassified => "unclassified",
             Self::ProtectedB => "protected-b",
         }
+    }
+
+    /// The class of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
     /// The setting with the buckets of this class.
@@ -215,6 +223,7 @@ impl Default for Buckets {
             auth_type: "spn".to_owned(),
             secret_namespace: SECRET_NAMESPACE.to_owned(),
             capacity: 10,
+            allow_empty_answer: false,
             principal: Principal::default(),
         }
     }
@@ -265,7 +274,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let instances = self.instances();
         for (index, instance) in instances.iter().enumerate() {
-            instance.check(&format!("/instances/{index}"))?;
+            below(&format!("/instances/{index}"), instance.check())?;
             let name = &instance.name;
             let mut earlier = instances.iter().take(index);
             if earlier.any(|other| other.name == *name) {
@@ -283,18 +292,18 @@ impl Config {
         named("/fdi/configMap/namespace", check_dns_label(&map.namespace))?;
         named("/fdi/configMap/name", check_dns_subdomain(&map.name))?;
         for class in Class::ALL {
-            self.fdi.of(class).check(class.path())?;
+            below(class.path(), self.fdi.of(class).check())?;
         }
         Ok(())
     }
 }
 
 impl Instance {
-    fn check(&self, path: &str) -> Result<(), ConfigError> {
-        named(&format!("{path}/name"), check_dns_subdomain(&self.name))?;
-        if self.class().is_none() {
+    fn check(&self) -> Result<(), ConfigError> {
+        named("/name", check_dns_subdomain(&self.name))?;
+        if Class::named(&self.classification).is_none() {
             return Err(ConfigError::new(
-                format!("{path}/classification"),
+                "/classification",
                 format!(
                     "{:?}: expected unclassified or protected-b",
                     self.classification
@@ -302,26 +311,20 @@ impl Instance {
             ));
         }
         let secret = self.secret();
-        let path_of_secret = format!("{path}/secretRef");
-        named(&path_of_secret, check_dns_subdomain(&secret.name))?;
-        named(&path_of_secret, check_dns_label(&secret.namespace))?;
+        named("/secretRef", check_dns_subdomain(&secret.name))?;
+        named("/secretRef", check_dns_label(&secret.namespace))?;
         if !self.blob_endpoint.is_empty() && !is_endpoint(&self.blob_endpoint) {
             return Err(ConfigError::new(
-                format!("{path}/blobEndpoint"),
+                "/blobEndpoint",
                 "expected a URL without a query, such as https://account.blob.core.windows.net",
             ));
         }
-        capacity(path, self.capacity)
+        check_capacity(self.capacity)
     }
 
     /// The URL below which containers are, without a slash at the end.
     pub(crate) fn endpoint(&self) -> &str {
         self.blob_endpoint.trim_end_matches('/')
-    }
-
-    pub(crate) fn class(&self) -> Option<Class> {
-        let mut all = Class::ALL.into_iter();
-        all.find(|class| class.name() == self.classification)
     }
 
     pub(crate) fn secret(&self) -> SecretRef {
@@ -351,46 +354,40 @@ impl Buckets {
         !self.internal_storage_account.is_empty() || !self.external_storage_account.is_empty()
     }
 
-    fn check(&self, path: &str) -> Result<(), ConfigError> {
+    fn check(&self) -> Result<(), ConfigError> {
         if self.auth_type != "spn" {
             return Err(ConfigError::new(
-                format!("{path}/authType"),
+                "/authType",
                 format!(
                     "{:?}: spn is the only one that is supported",
                     self.auth_type
                 ),
             ));
         }
-        named(
-            &format!("{path}/secretNamespace"),
-            check_dns_label(&self.secret_namespace),
-        )?;
-        for (field, account) in [
-            ("storageAccount", &self.storage_account),
-            ("internalStorageAccount", &self.internal_storage_account),
-            ("externalStorageAccount", &self.external_storage_account),
+        named("/secretNamespace", check_dns_label(&self.secret_namespace))?;
+        for (path, account) in [
+            ("/storageAccount", &self.storage_account),
+            ("/internalStorageAccount", &self.internal_storage_account),
+            ("/externalStorageAccount", &self.external_storage_account),
         ] {
             if !account.is_empty() && !is_account(account) {
                 return Err(ConfigError::new(
-                    format!("{path}/{field}"),
+                    path,
                     format!("{account:?}: expected 3 to 24 lower-case letters and digits"),
                 ));
             }
         }
         if !self.opa_endpoint.is_empty() && self.storage_account.is_empty() {
             return Err(ConfigError::new(
-                format!("{path}/storageAccount"),
+                "/storageAccount",
                 "empty; name the storage account of the buckets that opaEndpoint describes",
             ));
         }
         let secret = &self.principal.secret_name;
         if !secret.is_empty() {
-            named(
-                &format!("{path}/principal/secretName"),
-                check_dns_subdomain(secret),
-            )?;
+            named("/principal/secretName", check_dns_subdomain(secret))?;
         }
-        capacity(path, self.capacity)
+        check_capacity(self.capacity)
     }
 }
 
@@ -408,18 +405,28 @@ fn is_endpoint(url: &str) -> bool {
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"));
-    let odd = |char: char| char.is_whitespace() || char.is_control() || "?#@\\".contains(char);
+    let odd = |char: char| {
+        char.is_whitespace() || char.is_control() || matches!(char, '?' | '#' | '@' | '\\')
+    };
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(odd))
 }
 
-fn capacity(path: &str, capacity: u32) -> Result<(), ConfigError> {
+fn check_capacity(capacity: u32) -> Result<(), ConfigError> {
     if capacity == 0 {
         let problem = "0; a volume has a size, 1 or more";
-        return Err(ConfigError::new(format!("{path}/capacity"), problem));
+        return Err(ConfigError::new("/capacity", problem));
     }
     Ok(())
 }
 
 fn named(path: &str, checked: Result<(), BadName>) -> Result<(), ConfigError> {
     checked.map_err(|error| ConfigError::new(path, error.to_string()))
+}
+
+/// The error of a part, seen from the whole.
+fn below(path: &str, checked: Result<(), ConfigError>) -> Result<(), ConfigError> {
+    checked.map_err(|mut error| {
+        error.path.insert_str(0, path);
+        error
+    })
 }

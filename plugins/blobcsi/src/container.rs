@@ -14,11 +14,17 @@ const OWNER: &str = "x-ms-meta-kubeflowprofile";
 const ERROR: &str = "x-ms-error-code";
 
 /// What `actuate` needs to know.
-#[input]
+#[output]
 struct Input {
+    profile: String,
     /// URL of the container.
     url: String,
-    profile: String,
+}
+
+/// What came of it.
+#[output]
+struct Fact<'a> {
+    url: &'a str,
 }
 
 /// What is asked of the operator: nothing without an endpoint.
@@ -55,8 +61,10 @@ pub(crate) fn actions(profile: &str, config: &Config) -> Vec<Action> {
         return Vec::new();
     };
     let action = |instance: &Instance| {
-        let url = format!("{}/{container}", instance.endpoint());
-        Action::new(NAME, key(instance)).input(&json!({"url": url, "profile": profile}))
+        Action::new(NAME, key(instance)).input(&Input {
+            profile: profile.to_owned(),
+            url: format!("{}/{container}", instance.endpoint()),
+        })
     };
     makers(config).iter().map(action).collect()
 }
@@ -80,7 +88,12 @@ pub(crate) fn actuate(
     _: &Config,
     outside: &Outside,
 ) -> Result<Completion, Failure> {
-    let input: Input = call.input()?;
+    let input: Fields = call.input()?;
+    let text = |name: &str| input.read(name).or_terminal("the input");
+    let input = Input {
+        profile: text("profile")?,
+        url: text("url")?,
+    };
     match call.verb {
         Verb::Apply => input.make(outside),
         Verb::Verify => {
@@ -122,7 +135,7 @@ impl Input {
                 }
             }
         }
-        Ok(Completion::with_fact(&json!({"url": self.url})))
+        Ok(Completion::with_fact(&Fact { url: &self.url }))
     }
 
     /// What is said of the container; none when there is none.

@@ -5,17 +5,21 @@ mod azure;
 mod bucket;
 mod config;
 mod container;
+mod held;
 mod live;
+mod pair;
 mod pods;
 mod source;
 mod volume;
 
 use reeve_sdk::prelude::*;
 
+use bucket::Which;
 use config::Config;
-use live::{Found, Live};
+use held::{Doubt, Held};
+use live::Live;
+use pair::{Pair, Place};
 use source::Answer;
-use volume::{CLASSIFICATION, Pair, Place};
 
 const PROFILE: Kind = Kind::new("kubeflow.org/v1", "Profile");
 const VOLUME: Kind = Kind::new("v1", "PersistentVolume");
@@ -52,10 +56,12 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
     let profile = profile.metadata.name;
     let answers = source::answers(config, cx)?;
     let mut problems = Problems::new();
-    let wanted = wanted(&profile, config, &answers, &mut problems);
-    let doubtful = answers.iter().any(|answer| !answer.is_whole());
-    let live = Live::read(cx, &profile, &wanted, doubtful || config.deletes_pods())?;
+    let (wanted, doubts) = wanted(&profile, config, &answers, &mut problems);
+    let may_hold = |answer: &Answer<'_>| answer.says.is_err() || answer.is_empty();
+    let all = config.deletes_pods() || !doubts.is_empty() || answers.iter().any(may_hold);
+    let live = Live::read(cx, &profile, &wanted, all)?;
     let pairs = distinct(wanted, &live, &mut problems);
+    let held = Held::of(&profile, &live, &pairs, &answers, &doubts);
 
     // A Profile may well have no volume, and that is meant.
     let mut outcome = Outcome::nothing();
@@ -70,72 +76,87 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
         }
         let (volume, claim) = live.fits(pair);
         if volume {
-            outcome = outcome.object(pair.volume());
+            outcome = outcome.object(pair.volume.object());
         }
         if claim {
-            outcome = outcome.object(pair.claim());
+            outcome = outcome.object(pair.claim.object());
         }
     }
-    let held = Held::of(&live, &profile, &pairs, &answers);
-    outcome = outcome.objects(held.volumes.iter().map(|volume| volume.kept_volume()));
-    outcome = outcome.objects(held.claims.iter().map(|claim| claim.kept_claim(&profile)));
+    outcome = outcome.objects(held.volumes.iter().map(|volume| volume.object()));
+    outcome = outcome.objects(held.claims.iter().map(|claim| claim.object()));
     if config.deletes_pods() {
         // Only what is going already: the host may hold back what is withdrawn.
-        let going = live.claims.iter().filter(|(name, claim)| {
-            let stays = pairs.iter().any(|pair| pair.claim == **name);
-            claim.is_going() && claim.is_automounted() && !stays
-        });
-        let going: Vec<&String> = going.map(|(name, _)| name).collect();
+        let stays = |name: &str| {
+            pairs.iter().any(|pair| pair.claim.name == name)
+                || held.claims.iter().any(|claim| claim.name == name)
+        };
+        let going = live
+            .claims
+            .iter()
+            .filter(|live| live.is_going && live.is_automounted);
+        let going = going.map(|live| live.claim.name.as_str());
+        let going: Vec<&str> = going.filter(|name| !stays(name)).collect();
         outcome = pods::end(cx, &profile, &going, outcome)?;
     }
-    Ok(tell(outcome, &answers).problems("BucketsUsable", "UnusableBuckets", &problems))
+    outcome = tell(outcome, &profile, &answers, &held);
+    Ok(outcome.problems("BucketsUsable", "UnusableBuckets", &problems))
 }
 
-/// The volumes that the Profile should have, some perhaps of one name.
-fn wanted(
+/// The volumes that the Profile should have, some perhaps of one name, and the buckets
+/// of which it cannot be told.
+fn wanted<'a>(
     profile: &str,
     config: &Config,
-    answers: &[Answer<'_>],
+    answers: &'a [Answer<'_>],
     problems: &mut Problems,
-) -> Vec<Pair> {
-    let instances = config.instances();
-    let mut pairs: Vec<Pair> = instances
-        .iter()
-        .filter_map(|instance| {
-            let needs = container::needed(instance, config);
-            problems.take(Pair::of_instance(instance, profile, needs))
-        })
-        .collect();
+) -> (Vec<Pair>, Vec<Doubt<'a>>) {
+    let (mut pairs, mut doubts) = (Vec::new(), Vec::new());
+    for instance in config.instances() {
+        let needs = container::needed(&instance, config);
+        pairs.extend(problems.take(Pair::of_instance(&instance, profile, needs)));
+    }
     for answer in answers {
+        let Answer { class, account, .. } = *answer;
         let place = Place {
             fdi: &config.fdi,
-            class: answer.class,
-            account: answer.account,
+            class,
+            account,
         };
-        let buckets = answer.says.iter().flat_map(|said| &said.buckets);
-        pairs.extend(buckets.filter_map(|bucket| {
-            let access = bucket.access(profile)?;
-            problems.take(Pair::of_bucket(bucket, access, place, profile))
-        }));
+        let doubt = |which: Which| Doubt {
+            class,
+            account,
+            which,
+        };
+        for bucket in answer.says.iter().flat_map(|said| &said.buckets) {
+            let Some(access) = bucket.access(profile) else {
+                continue;
+            };
+            match problems.take(Pair::of_bucket(bucket, access, place, profile)) {
+                Some(pair) => pairs.push(pair),
+                None => doubts.push(doubt(bucket.which())),
+            }
+        }
+        let unreadable = answer.unreadable(profile);
+        doubts.extend(unreadable.map(|one| doubt(one.which.clone())));
     }
-    pairs
+    (pairs, doubts)
 }
 
 /// Of several that want one name, who has it, and else the first.
 fn distinct(wanted: Vec<Pair>, live: &Live, problems: &mut Problems) -> Vec<Pair> {
     let has = |pair: &Pair| {
-        live.volumes
-            .get(&pair.volume)
-            .is_some_and(|found| found.gives(pair))
+        live.volume(&pair.volume.name)
+            .is_some_and(|live| live.volume.source.is(&pair.volume.source))
     };
     let (first, second): (Vec<Pair>, Vec<Pair>) = wanted.into_iter().partition(has);
     let mut pairs: Vec<Pair> = Vec::new();
     for pair in first.into_iter().chain(second) {
-        let alike = |other: &&Pair| other.volume == pair.volume || other.claim == pair.claim;
+        let (volume, claim) = (&pair.volume.name, &pair.claim.name);
+        let alike = |other: &&Pair| other.volume.name == *volume || other.claim.name == *claim;
         match pairs.iter().find(alike) {
             Some(other) => problems.add(format_args!(
-                "{}: volume {} and claim {} would have a name of {}; give it another name",
-                pair.what, pair.volume, pair.claim, other.what
+                "{}: volume {volume} and claim {claim} would have a name of {}; give it another name",
+                pair.what, other.what
             )),
             None => pairs.push(pair),
         }
@@ -143,70 +164,32 @@ fn distinct(wanted: Vec<Pair>, live: &Live, problems: &mut Problems) -> Vec<Pair
     pairs
 }
 
-/// What stays as it is because nobody can tell whether it is still wanted.
-#[derive(Default)]
-struct Held<'a> {
-    volumes: Vec<&'a Found>,
-    claims: Vec<&'a Found>,
-}
-
-impl<'a> Held<'a> {
-    /// Volumes and claims of buckets of a classification of which an answer is
-    /// missing, except those of an account for which there is a whole answer.
-    fn of(live: &'a Live, profile: &str, pairs: &[Pair], answers: &[Answer<'_>]) -> Self {
-        let mut held = Self::default();
-        for doubtful in answers.iter().filter(|answer| !answer.is_whole()) {
-            let class = doubtful.class.name();
-            let known = |account: &str| {
-                let mut same = answers
-                    .iter()
-                    .filter(|answer| answer.class == doubtful.class);
-                same.any(|answer| answer.is_whole() && answer.account == account)
-            };
-            let marked = format!("{profile}-fdi-{class}-");
-            for (name, volume) in &live.volumes {
-                let of_bucket = volume.label(CLASSIFICATION) == class && name.starts_with(&marked);
-                let wanted = pairs.iter().any(|pair| pair.volume == *name);
-                if of_bucket && !wanted && !known(volume.account()) {
-                    hold(&mut held.volumes, volume);
-                }
-            }
-            for (name, claim) in &live.claims {
-                let volume = claim.volume_name();
-                let of_bucket = claim.label(CLASSIFICATION) == class && volume.starts_with(&marked);
-                let wanted = pairs.iter().any(|pair| pair.claim == *name);
-                let gone = !live.volumes.contains_key(volume);
-                let kept = held.volumes.iter().any(|held| held.name() == volume);
-                if of_bucket && !wanted && (gone || kept) {
-                    hold(&mut held.claims, claim);
-                }
-            }
-        }
-        held
+/// Says which descriptions could not be used, and which were not believed. No events:
+/// it is about many Profiles.
+fn tell(mut outcome: Outcome, profile: &str, answers: &[Answer<'_>], held: &Held<'_>) -> Outcome {
+    let mut wrong = Problems::new();
+    for answer in answers {
+        answer.tell(profile, &mut wrong);
     }
-}
-
-/// Several accounts may give the same reason.
-fn hold<'a>(held: &mut Vec<&'a Found>, found: &'a Found) {
-    if !held.iter().any(|other| other.name() == found.name()) {
-        held.push(found);
+    if !wrong.is_empty() {
+        let told = format!("{}. Volumes that came of it stay as they are", wrong.text());
+        outcome = outcome.condition(Condition::fails("SourcesUsable", "UnusableSources", told));
     }
-}
-
-/// Says which descriptions could not be used. No event: it is about all Profiles.
-fn tell(outcome: Outcome, answers: &[Answer<'_>]) -> Outcome {
-    let wrong: Vec<String> = answers.iter().flat_map(Answer::problems).collect();
-    if wrong.is_empty() {
-        return outcome;
+    let mut emptied = Problems::new();
+    let counts = answers.iter().zip(&held.emptied);
+    for (answer, count) in counts.filter(|(_, count)| **count > 0) {
+        emptied.add(format_args!(
+            "{}: it names no bucket at all, which would withdraw every volume that came of it, {count} \
+             here; if that is meant, set {}/allowEmptyAnswer to true in config.yaml",
+            answer.place,
+            answer.class.path()
+        ));
     }
-    outcome.condition(Condition::fails(
-        "SourcesUsable",
-        "UnusableSources",
-        format!(
-            "{}. Volumes that came of it stay as they are",
-            wrong.join("; ")
-        ),
-    ))
+    if !emptied.is_empty() {
+        let told = emptied.text();
+        outcome = outcome.condition(Condition::holds("KeptOnEmptyAnswer", "EmptyAnswer", told));
+    }
+    outcome
 }
 
 reeve_sdk::plugin!(manifest, reconcile, container::actuate);

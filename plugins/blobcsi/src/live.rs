@@ -1,11 +1,12 @@
 //! The volumes and claims that exist.
 
-use std::collections::BTreeMap;
-
+use reeve_sdk::JsonError;
 use reeve_sdk::names::check_label_value;
 use reeve_sdk::prelude::*;
 
-use crate::volume::{AUTOMOUNT, CLASSIFICATION, PROFILE, Pair, prunable};
+use crate::config::SecretRef;
+use crate::pair::Pair;
+use crate::volume::{AUTOMOUNT, CLASSIFICATION, Claim, PROFILE, Volume};
 use crate::{CLAIM, VOLUME};
 
 /// What is read of both.
@@ -16,35 +17,33 @@ const PARTS: [&str; 4] = [
     "/status/phase",
 ];
 
-/// Volumes and claims of plugins, by name: what others made is none of ours.
+/// Volumes and claims of plugins: what others made is none of ours.
 #[derive(Default)]
 pub(crate) struct Live {
-    pub(crate) volumes: BTreeMap<String, Found>,
-    pub(crate) claims: BTreeMap<String, Found>,
+    pub(crate) volumes: Vec<LiveVolume>,
+    pub(crate) claims: Vec<LiveClaim>,
 }
 
-/// A volume or a claim.
-#[input]
-#[derive(Default)]
-pub(crate) struct Found {
-    metadata: Metadata,
-    #[serde(default)]
-    spec: Json,
-    #[serde(default)]
-    status: Status,
-}
-
-#[input]
-#[derive(Default)]
-struct Status {
-    #[serde(default)]
+/// A volume as it is.
+pub(crate) struct LiveVolume {
+    pub(crate) volume: Volume,
     phase: String,
+}
+
+/// A claim as it is.
+pub(crate) struct LiveClaim {
+    pub(crate) claim: Claim,
+    phase: String,
+    /// Whether it is being deleted.
+    pub(crate) is_going: bool,
+    /// Whether it is of the kind that this plugin makes.
+    pub(crate) is_automounted: bool,
 }
 
 impl Live {
     /// Looks at what these pairs are about, and with `all` at everything else of
     /// the Profile as well. That costs more: it is asked again at each change of
-    /// any volume.
+    /// any of the Profile's volumes.
     pub(crate) fn read(
         cx: &Context,
         profile: &str,
@@ -57,21 +56,41 @@ impl Live {
                 .selector(format!("{PROFILE}={profile}"))
                 .projection(PARTS);
             let claims = Query::of(CLAIM).in_namespace(profile).projection(PARTS);
-            live.volumes.extend(named(cx.list(&volumes)?));
-            live.claims.extend(named(cx.list(&claims)?));
+            for object in cx.list::<Fields>(&volumes)? {
+                live.add_volume(&object)?;
+            }
+            for object in cx.list::<Fields>(&claims)? {
+                live.add_claim(&object)?;
+            }
         }
-        for pair in pairs {
-            let volume = VOLUME.object(&pair.volume);
-            let claim = CLAIM.object(&pair.claim).in_namespace(profile);
-            live.volumes.extend(named(cx.get_parts(&volume, PARTS)?));
-            live.claims.extend(named(cx.get_parts(&claim, PARTS)?));
+        for Pair { volume, claim, .. } in pairs {
+            let reference = VOLUME.object(&volume.name);
+            if live.volume(&volume.name).is_none()
+                && let Some(object) = cx.get_parts::<Fields, _>(&reference, PARTS)?
+            {
+                live.add_volume(&object)?;
+            }
+            let reference = CLAIM.object(&claim.name).in_namespace(profile);
+            if live.claim(&claim.name).is_none()
+                && let Some(object) = cx.get_parts::<Fields, _>(&reference, PARTS)?
+            {
+                live.add_claim(&object)?;
+            }
         }
         Ok(live)
     }
 
+    pub(crate) fn volume(&self, name: &str) -> Option<&LiveVolume> {
+        self.volumes.iter().find(|live| live.volume.name == name)
+    }
+
+    pub(crate) fn claim(&self, name: &str) -> Option<&LiveClaim> {
+        self.claims.iter().find(|live| live.claim.name == name)
+    }
+
     /// Whether there is a volume or a claim of this pair.
     pub(crate) fn has(&self, pair: &Pair) -> bool {
-        self.volumes.contains_key(&pair.volume) || self.claims.contains_key(&pair.claim)
+        self.volume(&pair.volume.name).is_some() || self.claim(&pair.claim.name).is_some()
     }
 
     /// Whether the volume and the claim of a pair can be as they should be; or must
@@ -81,119 +100,105 @@ impl Live {
     /// changed. One is bound to the other, so both go. A volume whose claim is gone
     /// is never bound again, nor is a claim whose volume is gone.
     pub(crate) fn fits(&self, pair: &Pair) -> (bool, bool) {
-        let (volume, claim) = (self.volumes.get(&pair.volume), self.claims.get(&pair.claim));
-        let moved = volume.is_some_and(|volume| !volume.has_source(&pair.csi()))
-            || claim.is_some_and(|claim| !claim.has_all_of(&pair.claim_spec()));
-        let left = volume.is_some_and(|volume| ["Released", "Failed"].contains(&volume.phase()));
-        let lost = claim.is_some_and(|claim| claim.phase() == "Lost");
+        let (volume, claim) = (self.volume(&pair.volume.name), self.claim(&pair.claim.name));
+        let moved = volume.is_some_and(|live| !live.volume.source.is(&pair.volume.source))
+            || claim.is_some_and(|live| !live.claim.is(&pair.claim));
+        let left = volume.is_some_and(|live| ["Released", "Failed"].contains(&&*live.phase));
+        let lost = claim.is_some_and(|live| live.phase == "Lost");
         (!moved && !left, !moved && !lost)
     }
+
+    fn add_volume(&mut self, object: &Fields) -> Result<(), ReadError> {
+        let read = LiveVolume::read(object);
+        self.volumes.extend(read.map_err(malformed(VOLUME))?);
+        Ok(())
+    }
+
+    fn add_claim(&mut self, object: &Fields) -> Result<(), ReadError> {
+        let read = LiveClaim::read(object);
+        self.claims.extend(read.map_err(malformed(CLAIM))?);
+        Ok(())
+    }
 }
 
-fn named(found: impl IntoIterator<Item = Found>) -> impl Iterator<Item = (String, Found)> {
-    let ours = found
-        .into_iter()
-        .filter(|found| found.metadata.belongs_to_plugin());
-    ours.map(|found| (found.metadata.name.clone(), found))
-}
-
-impl Found {
-    pub(crate) fn name(&self) -> &str {
-        &self.metadata.name
-    }
-
-    fn phase(&self) -> &str {
-        &self.status.phase
-    }
-
-    pub(crate) fn label(&self, key: &str) -> &str {
-        self.metadata.labels.get(key).map_or("", String::as_str)
-    }
-
-    /// Whether a claim is of the kind that this plugin makes.
-    pub(crate) fn is_automounted(&self) -> bool {
-        self.label(AUTOMOUNT) == "true"
-    }
-
-    pub(crate) fn is_going(&self) -> bool {
-        self.metadata.deletion_timestamp.is_some()
-    }
-
-    /// What stands at a path of a volume's or claim's `spec`.
-    fn text(&self, pointer: &str) -> &str {
-        self.spec
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
-    /// Whether a volume is this driver's, and says the same of where the data is.
-    fn has_source(&self, csi: &Value) -> bool {
-        let Some(found) = self.spec.get("csi") else {
-            return false;
-        };
-        let readable = |csi: &Value| csi.get("readOnly") == Some(&Value::Bool(true));
-        readable(found) == readable(csi) && includes(found, csi)
-    }
-
-    fn has_all_of(&self, spec: &Value) -> bool {
-        includes(&self.spec, spec)
-    }
-
-    /// The storage account of somebody's bucket.
-    pub(crate) fn account(&self) -> &str {
-        self.text("/csi/volumeAttributes/storageAccount")
-    }
-
-    /// Whether a volume gives access to this source of data.
-    pub(crate) fn gives(&self, pair: &Pair) -> bool {
-        self.has_source(&pair.csi())
-    }
-
-    /// The volume of a claim.
-    pub(crate) fn volume_name(&self) -> &str {
-        self.text("/volumeName")
-    }
-
-    /// The volume as it is, as far as it is the plugin's.
-    pub(crate) fn kept_volume(&self) -> Object<Value> {
-        let mut spec = self.parts(&[
-            "accessModes",
-            "capacity",
-            "csi",
-            "mountOptions",
-            "persistentVolumeReclaimPolicy",
-        ]);
-        spec["claimRef"] = json!({"name": self.text("/claimRef/name"), "namespace": self.text("/claimRef/namespace")});
-        let labels = [CLASSIFICATION, PROFILE].map(|key| (key, self.label(key)));
-        prunable(VOLUME.object(&self.metadata.name), labels, spec)
-    }
-
-    /// The claim as it is, as far as it is the plugin's.
-    pub(crate) fn kept_claim(&self, namespace: &str) -> Object<Value> {
-        let parts = ["accessModes", "resources", "storageClassName", "volumeName"];
-        let labels = [CLASSIFICATION, AUTOMOUNT].map(|key| (key, self.label(key)));
-        let claim = CLAIM.object(&self.metadata.name).in_namespace(namespace);
-        prunable(claim, labels, self.parts(&parts))
-    }
-
-    fn parts(&self, names: &[&str]) -> Value {
-        let mut parts = json!({});
-        for name in names {
-            if let Some(part) = self.spec.get(*name) {
-                parts[*name] = part.clone();
-            }
+impl LiveVolume {
+    /// None for one that no plugin made.
+    fn read(object: &Fields) -> Result<Option<Self>, JsonError> {
+        let metadata: Metadata = object.read("metadata")?;
+        if !metadata.belongs_to_plugin() {
+            return Ok(None);
         }
-        parts
+        let spec: Fields = object.read("spec")?;
+        let csi: Fields = spec.read("csi")?;
+        let mut volume = Volume {
+            profile: label(&metadata, PROFILE),
+            class: label(&metadata, CLASSIFICATION),
+            name: metadata.name,
+            ..Volume::default()
+        };
+        volume.access_modes = spec.read("accessModes")?;
+        volume.size = storage(&spec.read("capacity")?)?;
+        volume.claim = name_in(&spec, "claimRef")?.name;
+        volume.source.driver = csi.read("driver")?;
+        volume.source.handle = csi.read("volumeHandle")?;
+        volume.source.read_only = csi.read("readOnly")?;
+        volume.source.attributes = csi.read("volumeAttributes")?;
+        volume.source.secret = name_in(&csi, "nodeStageSecretRef")?;
+        volume.options = spec.read("mountOptions")?;
+        let phase = phase(object)?;
+        Ok(Some(Self { volume, phase }))
     }
 }
 
-/// Whether a value has all that another has; more is none of ours.
-fn includes(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(key, value)| found.get(key).is_some_and(|found| includes(found, value))),
-        _ => found == wanted,
+impl LiveClaim {
+    /// None for one that no plugin made.
+    fn read(object: &Fields) -> Result<Option<Self>, JsonError> {
+        let metadata: Metadata = object.read("metadata")?;
+        if !metadata.belongs_to_plugin() {
+            return Ok(None);
+        }
+        let spec: Fields = object.read("spec")?;
+        let resources: Fields = spec.read("resources")?;
+        let mut live = Self {
+            is_automounted: label(&metadata, AUTOMOUNT) == "true",
+            is_going: metadata.deletion_timestamp.is_some(),
+            phase: phase(object)?,
+            claim: Claim {
+                class: label(&metadata, CLASSIFICATION),
+                profile: metadata.namespace.unwrap_or_default(),
+                name: metadata.name,
+                ..Claim::default()
+            },
+        };
+        live.claim.access_modes = spec.read("accessModes")?;
+        live.claim.size = storage(&resources.read("requests")?)?;
+        live.claim.volume = spec.read("volumeName")?;
+        Ok(Some(live))
     }
+}
+
+/// The error for an object that is not as the API server has them.
+pub(crate) fn malformed(kind: Kind) -> impl FnOnce(JsonError) -> ReadError {
+    |source| ReadError::Malformed { kind, source }
+}
+
+fn label(metadata: &Metadata, key: &str) -> String {
+    metadata.labels.get(key).cloned().unwrap_or_default()
+}
+
+fn storage(amounts: &Fields) -> Result<String, JsonError> {
+    amounts.read("storage")
+}
+
+fn phase(object: &Fields) -> Result<String, JsonError> {
+    let status: Fields = object.read("status")?;
+    status.read("phase")
+}
+
+fn name_in(fields: &Fields, field: &str) -> Result<SecretRef, JsonError> {
+    let reference: Fields = fields.read(field)?;
+    Ok(SecretRef {
+        name: reference.read("name")?,
+        namespace: reference.read("namespace")?,
+    })
 }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use reeve_sdk::Strings;
 use reeve_sdk::prelude::*;
 
 use crate::CONFIG_MAP;
-use crate::bucket::{self, Described};
+use crate::bucket::{self, Described, Unreadable};
 use crate::config::{Buckets, Class, Config, Source};
+use crate::live::malformed;
 
 /// The keys of the ConfigMap in the order in which they count: of two buckets with
 /// one name, the first has it.
@@ -21,6 +23,8 @@ const KEYS: [(Class, bool); 4] = [
 pub(crate) struct Answer<'a> {
     pub(crate) class: Class,
     pub(crate) account: &'a str,
+    /// Whether it may well name no bucket at all.
+    pub(crate) may_be_empty: bool,
     /// Where it stands, for people.
     pub(crate) place: String,
     /// What it says, or why it says nothing.
@@ -28,31 +32,35 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Whether all of it can be read, so that what is not in it is withdrawn.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.says
-            .as_ref()
-            .is_ok_and(|said| said.unreadable.is_empty())
+    /// Whether it names no bucket at all, which nobody said may be.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.may_be_empty && self.says.as_ref().is_ok_and(Described::is_empty)
     }
 
-    /// What is wrong with it.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        let place = &self.place;
-        match &self.says {
-            Ok(said) => said
-                .unreadable
-                .iter()
-                .map(|one| format!("{place}: {one}"))
-                .collect(),
-            Err(error) => vec![format!("{place}: {error}")],
+    /// What of it that concerns a Profile cannot be read.
+    pub(crate) fn unreadable(&self, profile: &str) -> impl Iterator<Item = &Unreadable> {
+        let said = self.says.iter().flat_map(|said| &said.unreadable);
+        said.filter(move |one| one.concerns(profile))
+    }
+
+    /// Tells what is wrong with it for a Profile.
+    pub(crate) fn tell(&self, profile: &str, problems: &mut Problems) {
+        let (place, account) = (&self.place, self.account);
+        if let Err(error) = &self.says {
+            problems.add(format_args!("{place}: {error}"));
+        }
+        for Unreadable { problem, which, .. } in self.unreadable(profile) {
+            if which.is_known() {
+                problems.add(format_args!("{place}: {problem}"));
+                continue;
+            }
+            problems.add(format_args!(
+                "{place}: {problem}, so nobody can tell which bucket it is about, and it may be any of \
+                 storage account {account} ({})",
+                self.class.name()
+            ));
         }
     }
-}
-
-#[input]
-struct ConfigMap {
-    #[serde(default)]
-    data: std::collections::BTreeMap<String, String>,
 }
 
 /// Asks for all descriptions that the configuration names.
@@ -97,6 +105,7 @@ fn of_opa<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>, Failu
         answers.push(Answer {
             class,
             account: &settings.storage_account,
+            may_be_empty: settings.allow_empty_answer,
             place: format!("OPA gateway {}", settings.opa_endpoint),
             says,
         });
@@ -119,11 +128,14 @@ fn of_config_map<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>
     }
     let map = &config.fdi.config_map;
     let reference = CONFIG_MAP.object(&map.name).in_namespace(&map.namespace);
-    let found: Option<ConfigMap> = cx.get_parts(&reference, ["/data"])?;
+    let found: Option<Fields> = cx.get_parts(&reference, ["/data"])?;
+    let data: Option<Strings> = found
+        .map(|map| map.read("data").map_err(malformed(CONFIG_MAP)))
+        .transpose()?;
     let answer = |(class, key, account): (Class, String, &'a str)| {
-        let says = match &found {
+        let says = match &data {
             None => Err("it does not exist".to_owned()),
-            Some(map) => match map.data.get(&key) {
+            Some(data) => match data.get(&key) {
                 None => Err("there is no such key".to_owned()),
                 Some(text) => bucket::of_config_map(text),
             },
@@ -132,6 +144,7 @@ fn of_config_map<'a>(config: &'a Config, cx: &Context) -> Result<Vec<Answer<'a>>
         Answer {
             class,
             account,
+            may_be_empty: config.fdi.of(class).allow_empty_answer,
             place,
             says,
         }

@@ -3,6 +3,7 @@
 mod bucket;
 mod containers;
 mod gateways;
+mod held;
 mod names;
 mod objects;
 mod renewal;

@@ -1,11 +1,10 @@
-//! The volumes and claims that a Profile should have.
+//! Volumes and claims to them, as the plugin makes them.
 
-use reeve_sdk::names::{BadName, check_dns_subdomain, check_label_value};
+use reeve_sdk::Strings;
 use reeve_sdk::prelude::*;
 
-use crate::azure::{check_container, container_of};
-use crate::bucket::{Access, Bucket};
-use crate::config::{Class, Fdi, Instance, SecretRef};
+use crate::bucket::Access;
+use crate::config::SecretRef;
 use crate::{CLAIM, VOLUME};
 
 /// The label with the classification of what is in a volume.
@@ -18,6 +17,10 @@ pub(crate) const AUTOMOUNT: &str = "blob.aaw.statcan.gc.ca/automount";
 /// their data, since they are retained.
 const PRUNE: &str = "reeve.dev/prune";
 
+/// The CSI driver.
+const DRIVER: &str = "blob.csi.azure.com";
+/// The option that mounts a folder of a container.
+pub(crate) const FOLDER: &str = "--subdirectory=";
 /// How all volumes are mounted: by everybody, with short caches.
 const OPTIONS: [&str; 9] = [
     "-o allow_other",
@@ -31,311 +34,245 @@ const OPTIONS: [&str; 9] = [
     "--cache-size-mb=1000",
 ];
 
-/// A volume, and the claim to it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pair {
-    /// What it gives access to, in the words of who described it.
-    pub(crate) what: String,
+/// A volume, as far as it is the plugin's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Volume {
+    pub(crate) name: String,
     pub(crate) profile: String,
-    pub(crate) volume: String,
+    pub(crate) class: String,
+    pub(crate) access_modes: Vec<String>,
+    pub(crate) size: String,
+    /// The claim that it is for, in the Profile's namespace.
     pub(crate) claim: String,
-    /// The effect without which there is nothing to mount.
-    pub(crate) needs: Option<String>,
-    class: &'static str,
-    access: Access,
-    capacity: u32,
-    secret: SecretRef,
-    attributes: Vec<(&'static str, String)>,
-    options: Vec<String>,
+    pub(crate) source: Source,
+    pub(crate) options: Vec<String>,
 }
 
-impl Pair {
-    /// A Profile's own container in a storage account.
-    pub(crate) fn of_instance(
-        instance: &Instance,
-        profile: &str,
-        needs: Option<String>,
-    ) -> Result<Self, String> {
-        let what = format!("instance {}", instance.name);
-        let container = container_of(profile)
-            .ok_or_else(|| format!("{what}: the Profile's name gives no name of a container"))?;
-        let access = if instance.read_only {
-            Access::Read
-        } else {
-            Access::ReadWrite
-        };
-        let pair = Self {
-            profile: profile.to_owned(),
-            volume: format!("{profile}-{}", instance.name.to_ascii_lowercase()),
-            claim: instance.name.clone(),
-            needs,
-            class: instance.class().map(Class::name).unwrap_or_default(),
-            access,
-            capacity: instance.capacity,
-            secret: instance.secret(),
-            attributes: vec![("containerName", container)],
-            options: options(access, &[]),
-            what,
-        };
-        pair.checked()
+/// Where the data of a volume is, which it cannot change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Source {
+    pub(crate) driver: String,
+    pub(crate) handle: String,
+    pub(crate) read_only: bool,
+    pub(crate) attributes: Strings,
+    pub(crate) secret: SecretRef,
+}
+
+/// A claim, as far as it is the plugin's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Claim {
+    pub(crate) name: String,
+    pub(crate) profile: String,
+    pub(crate) class: String,
+    pub(crate) access_modes: Vec<String>,
+    pub(crate) size: String,
+    pub(crate) volume: String,
+}
+
+impl Source {
+    /// An attribute; empty if there is none.
+    pub(crate) fn attribute(&self, name: &str) -> &str {
+        self.attributes.get(name).map_or("", String::as_str)
     }
 
-    /// Somebody's bucket.
-    pub(crate) fn of_bucket(
-        bucket: &Bucket,
-        access: Access,
-        place: Place<'_>,
-        profile: &str,
-    ) -> Result<Self, String> {
-        let Place {
-            fdi,
-            class,
-            account,
-        } = place;
-        let what = format!("bucket {} ({})", bucket.name, class.name());
-        let of = |error: &dyn std::fmt::Display| format!("{what}: {error}");
-        check_container(&bucket.container)
-            .map_err(|error| of(&format_args!("{:?} is {error}", bucket.container)))?;
-        let mut extra = Vec::new();
-        if let Some(folder) = &bucket.folder {
-            check_folder(folder).map_err(|error| of(&error))?;
-            extra.push(format!("--subdirectory={folder}"));
-        }
-        extra.push("--use-adls=true".to_owned());
-        let names = Names::of(bucket, place, profile).map_err(|error| of(&error))?;
-        let settings = fdi.of(class);
-        let mut attributes = vec![
-            ("containerName", bucket.container.clone()),
-            ("storageAccount", account.to_owned()),
-            ("resourceGroup", names.resource_group),
-            ("AzureStorageAuthType", settings.auth_type.clone()),
-            ("AzureStorageSPNClientId", names.client_id),
-            ("AzureStorageSPNTenantId", names.tenant_id),
-        ];
-        attributes.extend(
-            names
-                .aad_endpoint
-                .map(|url| ("AzureStorageAADEndpoint", url)),
-        );
-        attributes.push(("protocol", "fuse2".to_owned()));
-        let pair = Self {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.attributes.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Whether this is the same data as another says, however much more is said here.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.driver == other.driver
+            && self.handle == other.handle
+            && self.read_only == other.read_only
+            && self.secret == other.secret
+            && other
+                .attributes
+                .iter()
+                .all(|(name, value)| self.attributes.get(name) == Some(value))
+    }
+}
+
+impl Volume {
+    /// One of which it is not said yet where its data is.
+    pub(crate) fn new(name: String, profile: &str, access: Access, terabytes: u32) -> Self {
+        let mut options: Vec<String> = OPTIONS.iter().map(|&option| option.to_owned()).collect();
+        let mode = match access {
+            Access::Read => {
+                options.push("-o ro".to_owned());
+                "ReadOnlyMany"
+            }
+            Access::ReadWrite => "ReadWriteMany",
+        };
+        Self {
             profile: profile.to_owned(),
-            volume: names.volume,
-            claim: names.claim,
-            needs: None,
-            class: class.name(),
-            access,
-            capacity: settings.capacity,
-            secret: SecretRef {
-                name: names.secret,
-                namespace: settings.secret_namespace.clone(),
+            access_modes: vec![mode.to_owned()],
+            size: in_terabytes(terabytes),
+            source: Source {
+                driver: DRIVER.to_owned(),
+                handle: name.clone(),
+                read_only: access == Access::Read,
+                ..Source::default()
             },
-            attributes,
-            options: options(access, &extra),
-            what,
+            options,
+            name,
+            ..Self::default()
+        }
+    }
+
+    /// The folder of the container that is mounted; empty for all of it.
+    pub(crate) fn folder(&self) -> &str {
+        let mut options = self.options.iter();
+        let folder = options.find_map(|option| option.strip_prefix(FOLDER));
+        folder.unwrap_or_default()
+    }
+
+    /// The object.
+    pub(crate) fn object(&self) -> Object<VolumeSpec<'_>> {
+        let source = &self.source;
+        let spec = VolumeSpec {
+            access_modes: &self.access_modes,
+            capacity: Storage {
+                storage: &self.size,
+            },
+            claim_ref: Reference {
+                name: &self.claim,
+                namespace: &self.profile,
+            },
+            csi: Csi {
+                driver: &source.driver,
+                node_stage_secret_ref: Reference {
+                    name: &source.secret.name,
+                    namespace: &source.secret.namespace,
+                },
+                // The API server leaves out what is false.
+                read_only: source.read_only.then_some(true),
+                volume_attributes: &source.attributes,
+                volume_handle: &source.handle,
+            },
+            mount_options: &self.options,
+            persistent_volume_reclaim_policy: "Retain",
         };
-        pair.checked()
+        let mut object = Object::new(VOLUME.object(&self.name), spec);
+        mark(&mut object.metadata, &self.class, PROFILE, &self.profile);
+        object
+    }
+}
+
+impl Claim {
+    /// The claim to a volume.
+    pub(crate) fn to(volume: &Volume) -> Self {
+        Self {
+            name: volume.claim.clone(),
+            profile: volume.profile.clone(),
+            class: volume.class.clone(),
+            access_modes: volume.access_modes.clone(),
+            size: volume.size.clone(),
+            volume: volume.name.clone(),
+        }
     }
 
-    /// What the API server would refuse, or bind to somebody else's, is told here.
-    fn checked(self) -> Result<Self, String> {
-        let Self {
-            what,
-            volume,
-            claim,
-            ..
-        } = &self;
-        let say = |kind: &str, name: &str, error: BadName| {
-            format!(
-                "{what}: {kind} {name:?} would be no name: {error}; name the bucket so that it is"
-            )
+    /// Whether nothing is different that a claim cannot change.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.access_modes == other.access_modes
+            && self.volume == other.volume
+            && is_same_amount(&self.size, &other.size)
+    }
+
+    /// The object.
+    pub(crate) fn object(&self) -> Object<ClaimSpec<'_>> {
+        let spec = ClaimSpec {
+            access_modes: &self.access_modes,
+            resources: Resources {
+                requests: Storage {
+                    storage: &self.size,
+                },
+            },
+            storage_class_name: "",
+            volume_name: &self.volume,
         };
-        check_dns_subdomain(volume).map_err(|error| say("volume", volume, error))?;
-        check_dns_subdomain(claim).map_err(|error| say("claim", claim, error))?;
-        check_dns_subdomain(&self.secret.name)
-            .map_err(|error| say("Secret", &self.secret.name, error))?;
-        check_label_value(&self.profile).map_err(|error| {
-            format!("{what}: the Profile's name is no value of a label: {error}")
-        })?;
-        Ok(self)
-    }
-
-    /// Where the data is, which a volume cannot change.
-    pub(crate) fn csi(&self) -> Value {
-        let mut attributes = json!({});
-        for (name, value) in &self.attributes {
-            attributes[name] = json!(value);
-        }
-        let mut csi = json!({
-            "driver": "blob.csi.azure.com",
-            "volumeHandle": self.volume,
-            "volumeAttributes": attributes,
-            "nodeStageSecretRef": {"name": self.secret.name, "namespace": self.secret.namespace},
-        });
-        if self.access == Access::Read {
-            // The API server leaves out what is false.
-            csi["readOnly"] = json!(true);
-        }
-        csi
-    }
-
-    /// The volume.
-    pub(crate) fn volume(&self) -> Object<Value> {
-        let spec = json!({
-            "accessModes": self.access_modes(),
-            "capacity": {"storage": self.size()},
-            "claimRef": {"name": self.claim, "namespace": self.profile},
-            "csi": self.csi(),
-            "mountOptions": self.options,
-            "persistentVolumeReclaimPolicy": "Retain",
-        });
-        let labels = [(CLASSIFICATION, self.class), (PROFILE, &*self.profile)];
-        prunable(VOLUME.object(&self.volume), labels, spec)
-    }
-
-    /// What of a claim cannot change.
-    pub(crate) fn claim_spec(&self) -> Value {
-        json!({
-            "accessModes": self.access_modes(),
-            "resources": {"requests": {"storage": self.size()}},
-            "storageClassName": "",
-            "volumeName": self.volume,
-        })
-    }
-
-    /// The claim.
-    pub(crate) fn claim(&self) -> Object<Value> {
-        let claim = CLAIM.object(&self.claim).in_namespace(&self.profile);
-        let labels = [(CLASSIFICATION, self.class), (AUTOMOUNT, "true")];
-        prunable(claim, labels, self.claim_spec())
-    }
-
-    fn access_modes(&self) -> [&'static str; 1] {
-        match self.access {
-            Access::Read => ["ReadOnlyMany"],
-            Access::ReadWrite => ["ReadWriteMany"],
-        }
-    }
-
-    fn size(&self) -> String {
-        format!("{}T", self.capacity)
+        let claim = CLAIM.object(&self.name).in_namespace(&self.profile);
+        let mut object = Object::new(claim, spec);
+        mark(&mut object.metadata, &self.class, AUTOMOUNT, "true");
+        object
     }
 }
 
-/// Where buckets are, as far as it is not said of each.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) fdi: &'a Fdi,
-    pub(crate) class: Class,
-    pub(crate) account: &'a str,
-}
-
-/// What follows from the name of a bucket and its principal.
-struct Names {
-    volume: String,
-    claim: String,
-    secret: String,
-    client_id: String,
-    tenant_id: String,
-    aad_endpoint: Option<String>,
-    resource_group: String,
-}
-
-impl Names {
-    fn of(bucket: &Bucket, place: Place<'_>, profile: &str) -> Result<Self, String> {
-        let Place { fdi, class, .. } = place;
-        let (path, class_name) = (class.path(), class.name());
-        let volume =
-            |label: &str| format!("{profile}-fdi-{class_name}-{}", label.to_ascii_lowercase());
-        let group = &fdi.of(class).resource_group;
-        let resource_group = given(group, &format!("{path}/resourceGroup"))?;
-        match (&bucket.label, &bucket.principal) {
-            (Some(label), Some(principal)) => {
-                let client_id = fdi.client_ids.get(principal).ok_or_else(|| {
-                    format!(
-                        "the client id of its service principal {principal} is not known; set it \
-                         under /fdi/clientIds"
-                    )
-                })?;
-                Ok(Self {
-                    volume: volume(label),
-                    claim: format!("fdi-{label}-{class_name}"),
-                    secret: format!("{principal}-secret"),
-                    client_id: given(client_id, "/fdi/clientIds")?,
-                    tenant_id: given(&fdi.tenant_id, "/fdi/tenantId")?,
-                    aad_endpoint: None,
-                    resource_group,
-                })
-            }
-            (None, None) => {
-                let own = &fdi.of(class).principal;
-                let tenant = Some(&own.tenant_id).filter(|tenant| !tenant.is_empty());
-                Ok(Self {
-                    volume: volume(&bucket.name),
-                    claim: format!("{}-{class_name}", bucket.name),
-                    secret: given(&own.secret_name, &format!("{path}/principal/secretName"))?,
-                    client_id: given(&own.client_id, &format!("{path}/principal/clientId"))?,
-                    tenant_id: given(
-                        tenant.unwrap_or(&fdi.tenant_id),
-                        &format!("{path}/principal/tenantId"),
-                    )?,
-                    aad_endpoint: Some(own.aad_endpoint.clone()).filter(|url| !url.is_empty()),
-                    resource_group,
-                })
-            }
-            (Some(_), None) => Err("it has a name and no spn; give it both, or neither".to_owned()),
-            (None, Some(_)) => Err("it has a spn and no name; give it both, or neither".to_owned()),
-        }
+/// A number of terabytes as the API server writes it: in the largest unit that leaves it
+/// whole.
+fn in_terabytes(number: u32) -> String {
+    const MILLION: u32 = 1_000_000;
+    match number {
+        number if number % MILLION == 0 => format!("{}E", number / MILLION),
+        number if number % 1000 == 0 => format!("{}P", number / 1000),
+        number => format!("{number}T"),
     }
 }
 
-/// A setting that is needed now.
-fn given(text: &str, path: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Err(format!(
-            "the configuration does not say {path}; set it in config.yaml"
-        ));
+/// Whether two quantities are the same, however they are written. What is none is only
+/// like itself.
+fn is_same_amount(one: &str, other: &str) -> bool {
+    match (one.parse::<Quantity>(), other.parse::<Quantity>()) {
+        (Ok(one), Ok(other)) => one.compare(&other).is_eq(),
+        _ => one == other,
     }
-    Ok(text.to_owned())
 }
 
-fn options(access: Access, extra: &[String]) -> Vec<String> {
-    let mut options: Vec<String> = OPTIONS.map(str::to_owned).into();
-    if access == Access::Read {
-        options.push("-o ro".to_owned());
-    }
-    options.extend(extra.iter().cloned());
-    options
+/// What is said of an object that may be deleted when it is no longer wanted.
+///
+/// One by one: a map that is collected is sorted first, which is much code.
+fn mark(metadata: &mut ObjectMeta, class: &str, label: &str, value: &str) {
+    let ObjectMeta {
+        labels,
+        annotations,
+        ..
+    } = metadata;
+    labels.insert(CLASSIFICATION.to_owned(), class.to_owned());
+    labels.insert(label.to_owned(), value.to_owned());
+    annotations.insert(PRUNE.to_owned(), "allow".to_owned());
 }
 
-/// A folder becomes a part of a command line, whose parts are separated by blanks.
-fn check_folder(folder: &str) -> Result<(), String> {
-    let odd = |char: char| char.is_whitespace() || char.is_control() || "\"'\\,".contains(char);
-    let parts_fit = folder
-        .split('/')
-        .all(|part| !["", ".", ".."].contains(&part));
-    if folder.contains(odd) || !parts_fit {
-        return Err(format!(
-            "folder {folder:?}: expected names with slashes between them, without blanks, quotes, \
-             commas or backslashes"
-        ));
-    }
-    Ok(())
+/// The spec of a volume.
+#[output]
+pub(crate) struct VolumeSpec<'a> {
+    access_modes: &'a [String],
+    capacity: Storage<'a>,
+    claim_ref: Reference<'a>,
+    csi: Csi<'a>,
+    mount_options: &'a [String],
+    persistent_volume_reclaim_policy: &'static str,
 }
 
-/// An object with labels that may be deleted when it is no longer wanted.
-pub(crate) fn prunable<'a>(
-    object: ObjectReference,
-    labels: impl IntoIterator<Item = (&'a str, &'a str)>,
-    spec: Value,
-) -> Object<Value> {
-    let mut object = Object::new(object, spec);
-    let metadata = &mut object.metadata;
-    // One by one: a map that is collected is sorted first, which is much code.
-    for (key, value) in labels {
-        metadata.labels.insert(key.to_owned(), value.to_owned());
-    }
-    let permission = (PRUNE.to_owned(), "allow".to_owned());
-    metadata.annotations.insert(permission.0, permission.1);
-    object
+/// What the driver is told of a volume.
+#[output]
+struct Csi<'a> {
+    driver: &'a str,
+    node_stage_secret_ref: Reference<'a>,
+    read_only: Option<bool>,
+    volume_attributes: &'a Strings,
+    volume_handle: &'a str,
+}
+
+/// The spec of a claim.
+#[output]
+pub(crate) struct ClaimSpec<'a> {
+    access_modes: &'a [String],
+    resources: Resources<'a>,
+    storage_class_name: &'static str,
+    volume_name: &'a str,
+}
+
+#[output]
+struct Resources<'a> {
+    requests: Storage<'a>,
+}
+
+#[output]
+struct Storage<'a> {
+    storage: &'a str,
+}
+
+#[output]
+struct Reference<'a> {
+    name: &'a str,
+    namespace: &'a str,
 }

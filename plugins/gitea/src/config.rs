@@ -16,8 +16,8 @@ pub(crate) struct Config {
     /// Whether every Profile has the routes, and not only who asks for Gitea. The
     /// preset main says so, readme does not.
     routes_for_all: Option<bool>,
-    /// Whether Gitea goes when its Profile no longer asks for it. Its database
-    /// stays.
+    /// Whether Gitea goes when its Profile no longer asks for it. Its database stays, and
+    /// so does the Secret with the login.
     pub(crate) remove_on_opt_out: bool,
     /// Whether role and database are dropped, with all data, when Gitea is removed or
     /// the Profile is deleted.

@@ -39,6 +39,11 @@ pub(crate) fn name_of(profile: &str) -> String {
     format!("gitea_{}", profile.replace('-', "_"))
 }
 
+/// The Secret with the login. The host makes it, and nobody deletes it.
+pub(crate) fn secret_of(config: &Config) -> String {
+    format!("gitea-postgresql-secret-{}", config.classification)
+}
+
 /// The effect for a Profile.
 pub(crate) fn action(profile: &str, config: &Config) -> Result<Action, Failure> {
     let name = name_of(profile);
@@ -58,12 +63,8 @@ pub(crate) fn action(profile: &str, config: &Config) -> Result<Action, Failure> 
         "DB_TYPE=postgres\nSSL_MODE=require\nNAME={name}\nHOST={}:{}\nUSER={user}\nPASSWD=",
         postgres.host, postgres.port
     );
-    let secret = GeneratedSecret::new(
-        PASSWORD,
-        profile,
-        format!("gitea-postgresql-secret-{}", config.classification),
-    )
-    .entry("database", [SecretPart::Text(login), SecretPart::Generated]);
+    let secret = GeneratedSecret::new(PASSWORD, profile, secret_of(config))
+        .entry("database", [SecretPart::Text(login), SecretPart::Generated]);
     let action = Action::new(KEY, KEY)
         .input(&json!({
             "name": name, "locale": postgres.locale, "connection": config.connection(),

@@ -39,8 +39,14 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
 fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, Failure> {
     let metadata = profile.metadata;
     let (profile, label) = (&metadata.name, &config.enabled_label);
-    let mut problems = Problems::new();
-    let asks = problems.take(metadata.flag(label)).flatten() == Some(true);
+    // A slip of the pen is no opting out, with which Gitea and its data may go: a
+    // failure leaves everything as it is.
+    let asks = metadata.flag(label).map_err(|problem| {
+        Failure::terminal(format!(
+            "Profile {profile}: {problem}. Until then nothing of its Gitea is made, changed or removed"
+        ))
+    })?;
+    let asks = asks == Some(true);
     let deployed = is_deployed(profile, config, cx)?;
     let kept = !asks && deployed && !config.remove_on_opt_out;
 
@@ -76,8 +82,10 @@ fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, F
             "OptedOut",
             how_to_remove(profile, config),
         ));
+    } else if deployed && !asks {
+        outcome = outcome.event(Event::normal("OptedOut", what_stays(profile, config)));
     }
-    Ok(outcome.problems("LabelsUsable", "UnusableLabels", &problems))
+    Ok(outcome)
 }
 
 /// Whether the Application is there, made by a plugin.
@@ -87,15 +95,46 @@ fn is_deployed(profile: &str, config: &Config, cx: &Context) -> Result<bool, Fai
     Ok(found.is_some_and(|found| found.metadata.belongs_to_plugin()))
 }
 
-/// For who no longer asks.
+/// For who no longer asks, while Gitea is kept.
 fn how_to_remove(profile: &str, config: &Config) -> String {
     format!(
         "the Profile's label {} no longer asks for Gitea, which stays with its data. To remove it, set \
          removeOnOptOut: true in config.yaml; then drop database and role {} of the server {}, unless \
-         dropDatabase is set",
+         dropDatabase is set, and delete their login: {}",
         config.enabled_label,
         database::name_of(profile),
+        config.postgres.host,
+        how_to_delete_login(profile, config)
+    )
+}
+
+/// For who no longer asks, while Gitea goes. It is told once: nothing is left then that
+/// could go on saying so.
+fn what_stays(profile: &str, config: &Config) -> String {
+    let database = format!(
+        "database and role {} of the server {}",
+        database::name_of(profile),
         config.postgres.host
+    );
+    let label = &config.enabled_label;
+    let delete = how_to_delete_login(profile, config);
+    match config.drop_database {
+        true => format!(
+            "the Profile's label {label} no longer asks for Gitea, which is removed; {database} are \
+             dropped. Their login stays; to delete it: {delete}"
+        ),
+        false => format!(
+            "the Profile's label {label} no longer asks for Gitea, which is removed; {database} stay, and \
+             so does their login. Without use for the data, drop both, and then: {delete}"
+        ),
+    }
+}
+
+/// Deletes what the plugin has no right to delete.
+fn how_to_delete_login(profile: &str, config: &Config) -> String {
+    format!(
+        "kubectl delete secret {} -n {profile}",
+        database::secret_of(config)
     )
 }
 

@@ -231,21 +231,30 @@ fn only_a_true_label_asks() {
         let outcome = run(value, &config, with_database());
         assert!(outcome.objects_json().is_empty() && outcome.conditions().is_empty());
     }
-    let outcome = run(Some("on"), &config, with_database());
-    assert!(outcome.objects_json().is_empty());
-    let problem = format!("label {LABEL}=on: not a boolean; set it to true or false, or remove it");
-    assert_eq!(
-        outcome.conditions(),
-        [Condition::fails(
-            "LabelsUsable",
-            "UnusableLabels",
-            &*problem
-        )]
+}
+
+#[test]
+fn an_unusable_label_changes_nothing_and_is_named() {
+    // With these, who does not ask loses everything.
+    let config = with(
+        "unclassified",
+        &json!({"removeOnOptOut": true, "dropDatabase": true, "routesForAll": true}),
     );
-    assert_eq!(
-        outcome.events(),
-        [Event::warning("UnusableLabels", problem)]
-    );
+    for value in ["on", "yes", "maybe", "TrUe", " true", ""] {
+        for cx in [
+            Context::test(),
+            with_database(),
+            deployed("unclassified", &json!({"reeve.dev/plugin": "gitea"})),
+        ] {
+            assert_eq!(
+                try_run("alice", Some(value), &config, cx),
+                Err(Failure::terminal(format!(
+                    "Profile alice: label {LABEL}={value}: not a boolean; set it to true or false, or \
+                     remove it. Until then nothing of its Gitea is made, changed or removed"
+                )))
+            );
+        }
+    }
 }
 
 #[test]
@@ -286,7 +295,8 @@ fn opting_out_leaves_gitea_and_says_how_to_remove_it() {
         let told = format!(
             "the Profile's label {LABEL} no longer asks for Gitea, which stays with its data. To remove \
              it, set removeOnOptOut: true in config.yaml; then drop database and role gitea_alice of the \
-             server {SERVER}, unless dropDatabase is set"
+             server {SERVER}, unless dropDatabase is set, and delete their login: kubectl delete secret \
+             gitea-postgresql-secret-unclassified -n alice"
         );
         let conditions = [Condition::holds("KeptAfterOptOut", "OptedOut", told)];
         assert_eq!(
@@ -296,6 +306,45 @@ fn opting_out_leaves_gitea_and_says_how_to_remove_it() {
     }
     let protected_b = with("protected-b", &json!({"preset": "main"}));
     assert!(names(&run(None, &protected_b, Context::test())).is_empty());
+}
+
+#[test]
+fn what_stays_is_told_while_gitea_goes() {
+    let ours = |class: &str| deployed(class, &json!({"reeve.dev/plugin": "gitea"}));
+    let no_longer =
+        format!("the Profile's label {LABEL} no longer asks for Gitea, which is removed");
+    let database = format!("database and role gitea_alice of the server {SERVER}");
+    for (class, drop, told) in [
+        (
+            "unclassified",
+            false,
+            format!(
+                "{no_longer}; {database} stay, and so does their login. Without use for the data, drop \
+                 both, and then: kubectl delete secret gitea-postgresql-secret-unclassified -n alice"
+            ),
+        ),
+        (
+            "protected-b",
+            true,
+            format!(
+                "{no_longer}; {database} are dropped. Their login stays; to delete it: kubectl delete \
+                 secret gitea-postgresql-secret-protected-b -n alice"
+            ),
+        ),
+    ] {
+        let config = with(
+            class,
+            &json!({"removeOnOptOut": true, "dropDatabase": drop}),
+        );
+        let outcome = run(None, &config, ours(class));
+        assert_eq!(outcome.events(), [Event::normal("OptedOut", told)]);
+        assert!(outcome.objects_json().is_empty() && outcome.actions().is_empty());
+        // Of what is gone, and of what somebody else has, there is nothing to say.
+        for cx in [Context::test(), deployed(class, &json!({}))] {
+            assert!(run(None, &config, cx).events().is_empty());
+        }
+        assert!(run(Some("true"), &config, ours(class)).events().is_empty());
+    }
 }
 
 #[test]
@@ -387,10 +436,11 @@ fn the_manifest_asks_for_no_more_than_is_needed() {
 proptest! {
     #[test]
     fn any_label_asks_does_not_or_is_named(value in ".{0,8}|[01fFtT]|false|true") {
-        let outcome = run(Some(&value), &config("unclassified"), with_database());
+        let outcome = try_run("alice", Some(&value), &config("unclassified"), with_database());
+        let objects = outcome.ok().map(|outcome| outcome.objects_json().len());
         let is_true = ["1", "t", "T", "TRUE", "true", "True"].contains(&&*value);
         let is_false = ["0", "f", "F", "FALSE", "false", "False"].contains(&&*value);
-        prop_assert_eq!(outcome.objects_json().len(), if is_true { 4 } else { 0 });
-        prop_assert_eq!(outcome.conditions().is_empty(), is_false || is_true);
+        let expected = if is_true { Some(4) } else { is_false.then_some(0) };
+        prop_assert_eq!(objects, expected);
     }
 }

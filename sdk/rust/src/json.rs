@@ -11,6 +11,7 @@
 mod any;
 mod error;
 mod number;
+mod raw;
 mod text;
 
 use std::marker::PhantomData;
@@ -25,6 +26,7 @@ use text::Text;
 
 pub use any::Json;
 pub use error::JsonError;
+pub use raw::{Fields, RawJson};
 
 /// How deep values may be nested. The API server allows CRDs about this much; a
 /// component has a megabyte of stack.
@@ -202,6 +204,14 @@ impl<'de> Reader<'de> {
         }
     }
 
+    /// The text of one value of any kind, which is read past.
+    fn raw(&mut self) -> Result<&'de str, JsonError> {
+        self.peek();
+        let start = self.at;
+        self.skip()?;
+        Ok(self.since(start))
+    }
+
     fn skip_entry(&mut self) -> Result<(), JsonError> {
         self.string()?;
         self.expect(b':', "`:`")?;
@@ -312,9 +322,12 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, JsonError> {
+        if name == raw::NAME {
+            return visitor.visit_borrowed_str(self.raw()?);
+        }
         visitor.visit_newtype_struct(self)
     }
 

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use reeve_sdk::prelude::*;
 
-use crate::bucket::{Access, Bucket, Described, of_config_map, of_opa};
+use crate::bucket::{Access, Bucket, Described, Unreadable, Which, of_config_map, of_opa};
 
-fn bucket(name: &str, container: &str, folder: Option<&str>) -> Bucket {
+fn bucket(name: &str, container: &str, folder: &str) -> Bucket {
     Bucket {
         name: name.to_owned(),
         container: container.to_owned(),
-        folder: folder.map(str::to_owned),
+        folder: folder.to_owned(),
         label: None,
         principal: None,
         readers: vec!["alice".to_owned()],
@@ -39,7 +39,7 @@ fn both_generations_of_opas_data_are_read() {
         "b1": {"readers": ["alice"]},
         "httpapi": {"authz": {}},
     }, "decision_id": "1"});
-    let expected = all([bucket("b1", "b1", None), bucket("b2", "b2", None)]);
+    let expected = all([bucket("b1", "b1", ""), bucket("b2", "b2", "")]);
     assert_eq!(of_opa(&first.to_string()), expected);
     let second = json!({"result": {
         "b": {"Readers": ["alice"], "WRITERS": [], "SPN": "sp", "Name": "wbd"},
@@ -49,8 +49,8 @@ fn both_generations_of_opas_data_are_read() {
     assert_eq!(
         of_opa(&second.to_string()),
         all([
-            named(bucket("b", "b", None), "wbd"),
-            named(bucket("b/x/y", "b", Some("x/y")), "deep")
+            named(bucket("b", "b", ""), "wbd"),
+            named(bucket("b/x/y", "b", "x/y"), "deep")
         ])
     );
     assert_eq!(of_opa(r#"{"result": {}}"#), all([]));
@@ -85,46 +85,91 @@ fn a_document_that_is_none_says_why() {
     }
 }
 
+/// What is told of an entry, with container, folder, label and readers as far as they
+/// are known.
+fn unreadable(problem: &str, which: [Option<&str>; 3], readers: Option<&[&str]>) -> Unreadable {
+    let [container, folder, label] = which.map(|text| text.map(str::to_owned));
+    let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    Unreadable {
+        problem: problem.to_owned(),
+        which: Which {
+            container,
+            folder,
+            label,
+        },
+        readers: readers.map(own),
+    }
+}
+
 #[test]
 fn an_entry_that_cannot_be_read_is_named_and_costs_no_other() {
     let answer = json!({"result": {
-        "a": 1,
+        "a/x": 1,
         "b": {"readers": ["alice"]},
-        "c": {"readers": "alice"},
-        "d": {"writers": [1]},
-        "e": {"spn": true},
+        "c": {"readers": "alice", "name": "p"},
+        "d": {"writers": [1], "readers": ["alice"]},
+        "e": {"spn": true, "READERS": []},
         "f": null,
+        "g": {"name": 1, "readers": null},
     }});
     let found = of_opa(&answer.to_string()).unwrap();
-    assert_eq!(found.buckets, [bucket("b", "b", None)]);
+    assert_eq!(found.buckets, [bucket("b", "b", "")]);
+    let none: &[&str] = &[];
+    let alice: &[&str] = &["alice"];
     assert_eq!(
         found.unreadable,
         [
-            "a: no object",
-            "c: readers is no array of namespaces",
-            "d: writers is no array of namespaces",
-            "e: spn is no text",
-            "f: no object",
+            unreadable("a/x: no object", [Some("a"), Some("x"), Some("a/x")], None),
+            unreadable(
+                "c: readers is no array of namespaces",
+                [Some("c"), Some(""), Some("p")],
+                None
+            ),
+            unreadable(
+                "d: writers is no array of namespaces",
+                [Some("d"), Some(""), Some("d")],
+                Some(alice)
+            ),
+            unreadable(
+                "e: spn is no text",
+                [Some("e"), Some(""), Some("e")],
+                Some(none)
+            ),
+            unreadable("f: no object", [Some("f"), Some(""), Some("f")], None),
+            unreadable("g: name is no text", [Some("g"), Some(""), None], None),
         ]
     );
     let items = json!([
         1,
-        {"pvName": "p"},
+        {"pvName": "p", "readers": ["alice"]},
         {"bucketName": "b", "readers": ["alice"]},
-        {"bucketName": "c", "subfolder": 1},
-        {"bucketName": "d/x", "subfolder": "y"},
+        {"bucketName": "c", "subfolder": 1, "spn": 1, "readers": ["alice"]},
+        {"bucketName": "d/x", "subfolder": "y", "pvName": 1},
         {"bucketName": 5},
     ]);
     let found = of_config_map(&items.to_string()).unwrap();
-    assert_eq!(found.buckets, [bucket("b", "b", None)]);
+    assert_eq!(found.buckets, [bucket("b", "b", "")]);
     assert_eq!(
         found.unreadable,
         [
-            "item 0: no object",
-            "item 1: no bucketName",
-            "item 3: c: subfolder is no text",
-            "item 4: d/x: the name says folder x, and subfolder says y; say it once",
-            "item 5: bucketName is no text",
+            unreadable("item 0: no object", [None; 3], None),
+            unreadable(
+                "item 1: no bucketName",
+                [None, None, Some("p")],
+                Some(alice)
+            ),
+            unreadable(
+                "item 3: c: subfolder is no text; spn is no text",
+                [Some("c"), None, Some("c")],
+                Some(alice)
+            ),
+            unreadable(
+                "item 4: d/x: the name says folder x, and subfolder says y; say it once; pvName is no \
+                 text",
+                [Some("d"), None, None],
+                None
+            ),
+            unreadable("item 5: bucketName is no text", [None; 3], None),
         ]
     );
 }
@@ -133,11 +178,11 @@ fn an_entry_that_cannot_be_read_is_named_and_costs_no_other() {
 fn the_configmap_says_folders_on_their_own() {
     let entry = |name: &str, folder: Value| json!([{"bucketName": name, "pvName": "p", "subfolder": folder, "readers": ["alice"], "spn": "sp"}]);
     for (name, folder, expected) in [
-        ("b", json!("s"), Some("s")),
-        ("b", json!(""), None),
-        ("b", json!(null), None),
-        ("b/x/y", json!(""), Some("x/y")),
-        ("b/x", json!("x"), Some("x")),
+        ("b", json!("s"), "s"),
+        ("b", json!(""), ""),
+        ("b", json!(null), ""),
+        ("b/x/y", json!(""), "x/y"),
+        ("b/x", json!("x"), "x"),
     ] {
         let found = of_config_map(&entry(name, folder).to_string());
         assert_eq!(
@@ -160,7 +205,7 @@ fn who_may_write_but_not_read_may_nothing() {
         let bucket = Bucket {
             readers: own(readers),
             writers: own(writers),
-            ..bucket("b", "b", None)
+            ..bucket("b", "b", "")
         };
         assert_eq!(bucket.access("alice"), access, "{bucket:?}");
     }

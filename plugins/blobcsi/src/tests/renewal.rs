@@ -86,6 +86,48 @@ fn what_cannot_be_changed_goes_first() {
 }
 
 #[test]
+fn an_amount_that_the_server_writes_in_another_way_is_no_change() {
+    for (capacity, size, spellings) in [
+        (1, "1T", &["1000G", "1e12", "1T"][..]),
+        (999, "999T", &["999T"]),
+        (1000, "1P", &["1000T", "1P", "1e15"]),
+        (1024, "1024T", &["1024T", "1024000G"]),
+        (1500, "1500T", &["1.5P", "1500T"]),
+        (20_000, "20P", &["20P", "20000T"]),
+        (1_000_000, "1E", &["1000P", "1E"]),
+        (u32::MAX, "4294967295T", &["4294967295T"]),
+    ] {
+        let mut config = main_config();
+        config["fdi"]["unclassified"]["capacity"] = json!(capacity);
+        let settled = run(&config, Context::test().with_object(wbd()));
+        let objects = settled.objects_json();
+        assert_eq!(objects[0]["spec"]["capacity"]["storage"], size);
+        assert_eq!(objects[1]["spec"]["resources"]["requests"]["storage"], size);
+        for spelling in spellings {
+            let mut cx = Context::test().with_object(wbd());
+            for mut object in settled.objects_json() {
+                let path = match object["kind"] == "PersistentVolume" {
+                    true => "/spec/capacity/storage",
+                    false => "/spec/resources/requests/storage",
+                };
+                *object.pointer_mut(path).unwrap() = json!(spelling);
+                cx = cx.with_object(applied(object, "Bound"));
+            }
+            assert_eq!(run(&config, cx), settled, "{spelling}");
+        }
+        // Almost is not the same.
+        let mut cx = Context::test().with_object(wbd());
+        for mut object in settled.objects_json() {
+            if let Some(amount) = object.pointer_mut("/spec/resources/requests/storage") {
+                *amount = json!(format!("{capacity}000000000001k"));
+            }
+            cx = cx.with_object(applied(object, "Bound"));
+        }
+        assert!(names(&run(&config, cx)).is_empty());
+    }
+}
+
+#[test]
 fn a_volume_without_its_claim_and_a_claim_without_its_volume_are_made_anew() {
     for (phases, left) in [
         (["Released", "Pending"], &[CLAIM][..]),
@@ -122,10 +164,9 @@ fn without_a_whole_answer_nothing_is_withdrawn() {
     let stays = ". Volumes that came of it stay as they are";
     for (text, problem) in [
         ("{}", format!("{place}: no array of buckets{stays}")),
-        ("[{}]", format!("{place}: item 0: no bucketName{stays}")),
         (
-            r#"[{"bucketName": "x", "readers": 1}]"#,
-            format!("{place}: item 0: x: readers is no array of namespaces{stays}"),
+            "?",
+            format!("{place}: no JSON: not JSON: expected a JSON value at byte 0{stays}"),
         ),
     ] {
         let cx = with(gone(text), ["Bound", "Bound"], |_| ());
@@ -167,9 +208,12 @@ fn a_whole_answer_decides_for_its_account_and_no_other() {
             ("protected-b-external", "?"),
         ])
     };
+    let others = r#"[{"bucketName": "bobs", "readers": ["bob"]}]"#;
     for (internal, external, left) in [
-        ("[]", "[]", &none[..]),
-        ("[]", "?", &none),
+        (others, others, &none[..]),
+        (others, "[]", &none),
+        (others, "?", &none),
+        ("?", others, &[VOLUME, CLAIM]),
         ("?", "[]", &[VOLUME, CLAIM]),
     ] {
         let cx = with(answers(internal, external), ["Bound", "Bound"], |_| ());
@@ -178,6 +222,17 @@ fn a_whole_answer_decides_for_its_account_and_no_other() {
             left,
             "{internal} {external}"
         );
+    }
+    // Where two are about one account, both decide.
+    let mut shared = main_config();
+    shared["fdi"]["unclassified"]["externalStorageAccount"] = json!("uncint");
+    for (internal, external, left) in [
+        (others, "?", &[VOLUME, CLAIM][..]),
+        (others, "[]", &none),
+        (others, others, &none),
+    ] {
+        let cx = with(answers(internal, external), ["Bound", "Bound"], |_| ());
+        assert_eq!(names(&run(&shared, cx)), left, "{internal} {external}");
     }
     // The claim stays also when its volume is gone.
     let mut cx = Context::test().with_object(answers("?", "?"));
@@ -221,7 +276,7 @@ fn pods_on_claims_that_are_going_end_only_where_that_is_wanted() {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
     };
     let still = |_: &mut Value| ();
-    let gone = described(&json!([]));
+    let gone = described(&json!([bucket("other", "other")]));
     type Change<'a> = &'a dyn Fn(&mut Value);
     for (map, change, setting, ends) in [
         // The host may hold back what is withdrawn.
