@@ -3,26 +3,36 @@
 use crate::problem::Problem;
 use reeve_api::{LimitOverrides, Reason};
 use reeve_core::prune;
-use reeve_engine::Limits;
+use reeve_engine::{CompileLimits, Limits};
 use std::time::Duration;
 
-/// The most that `Plugin.spec.limits` may ask for. Where it is less than a default,
-/// it is the default too.
+/// What an operator lets plugins have: the most that `Plugin.spec.limits` may ask for, and
+/// whether manifests may have wildcards. Where the most is less than a default, it is the
+/// default too.
+///
+/// No plugin may ask for more time and memory to compile than the engine gives to each,
+/// unless a bound says so: the memory has to be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitBounds(Bounded);
+pub struct LimitBounds {
+    most: Allowed,
+    wildcards: bool,
+}
 
 /// All that `Plugin.spec.limits` is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Bounded {
+pub(crate) struct Allowed {
     /// Limits of each call.
-    call: Limits,
+    pub(crate) call: Limits,
+    /// Limits on compiling its component.
+    pub(crate) compile: CompileLimits,
     /// Limits on what is deleted.
-    deletion: prune::Policy,
+    pub(crate) deletion: prune::Policy,
 }
 
 /// All that can be kept.
-const MOST: Bounded = Bounded {
+const MOST: Allowed = Allowed {
     call: Limits::MOST,
+    compile: CompileLimits::MOST,
     deletion: prune::Policy::MOST,
 };
 
@@ -55,8 +65,8 @@ struct Field {
     /// The least with which a plugin can do anything.
     least: u64,
     asked: fn(&LimitOverrides) -> Option<u64>,
-    get: fn(&Bounded) -> u64,
-    set: fn(&mut Bounded, u64),
+    get: fn(&Allowed) -> u64,
+    set: fn(&mut Allowed, u64),
 }
 
 macro_rules! fields {
@@ -85,6 +95,17 @@ const OF_CALLS: &[Field] = fields! {
     log_bytes, "logBytes", 0, log_bytes;
 };
 
+/// Limits on compiling, and on what is compiled.
+const OF_COMPILING: &[Field] = fields! {
+    compile:
+    compile_milliseconds, "compileMilliseconds", 100, time;
+    compile_memory_bytes, "compileMemoryBytes", 32 << 20, memory_bytes;
+    component_bytes, "componentBytes", 1 << 10, component_bytes;
+    imports, "imports", 1, imports;
+    exports, "exports", 1, exports;
+    definitions, "definitions", 1, definitions;
+};
+
 /// Limits on what is deleted, over all calls. Nothing is a limit too: a person approves
 /// each deletion then.
 const OF_DELETIONS: &[Field] = fields! {
@@ -94,7 +115,7 @@ const OF_DELETIONS: &[Field] = fields! {
 };
 
 fn fields() -> impl Iterator<Item = &'static Field> {
-    OF_CALLS.iter().chain(OF_DELETIONS)
+    OF_CALLS.iter().chain(OF_COMPILING).chain(OF_DELETIONS)
 }
 
 /// A limit as one number: times in milliseconds.
@@ -154,9 +175,15 @@ pub(crate) fn limit_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Default for LimitBounds {
-    /// All that can be kept.
+    /// All that can be kept; nothing is said of what compiling costs.
     fn default() -> Self {
-        Self(MOST)
+        let mut most = MOST;
+        most.compile.time = Duration::ZERO;
+        most.compile.memory_bytes = 0;
+        Self {
+            most,
+            wildcards: false,
+        }
     }
 }
 
@@ -182,23 +209,35 @@ impl LimitBounds {
                 most,
             });
         }
-        (field.set)(&mut self.0, value);
+        (field.set)(&mut self.most, value);
         Ok(())
     }
 
-    /// What a plugin gets that asks for this: for each call, and of deletions.
+    /// Lets manifests declare every kind of a group and version at once. It stands for the
+    /// kinds that are served when the plugin is loaded.
+    pub fn allow_wildcards(&mut self) {
+        self.wildcards = true;
+    }
+
+    pub(crate) fn allows_wildcards(&self) -> bool {
+        self.wildcards
+    }
+
+    /// What a plugin gets that asks for this, where others are given so much to compile.
     pub(crate) fn limits(
         &self,
         asked: Option<&LimitOverrides>,
-    ) -> Result<(Limits, prune::Policy), Problem> {
-        let Bounded { call, deletion } = self.all(asked)?;
-        Ok((call, deletion))
-    }
-
-    fn all(&self, asked: Option<&LimitOverrides>) -> Result<Bounded, Problem> {
-        let mut limits = Bounded::default();
+        compile: &CompileLimits,
+    ) -> Result<Allowed, Problem> {
+        let mut limits = Allowed {
+            compile: compile.clone(),
+            ..Allowed::default()
+        };
         for field in fields() {
-            let most = (field.get)(&self.0);
+            let most = match (field.get)(&self.most) {
+                0 if field.least > 0 => (field.get)(&limits),
+                said => said,
+            };
             let asked = asked.and_then(field.asked);
             match asked {
                 // An API server that knows the CRD lets nothing else through.
@@ -245,6 +284,12 @@ mod tests {
             host_calls: Some(4),
             host_call_bytes: Some(5000),
             log_bytes: Some(0),
+            compile_milliseconds: Some(900),
+            compile_memory_bytes: Some(64 << 20),
+            component_bytes: Some(5000),
+            imports: Some(10),
+            exports: Some(11),
+            definitions: Some(12),
             deletions_per_hour: Some(7),
             deletion_percent: Some(8),
         }
@@ -252,7 +297,9 @@ mod tests {
 
     #[test]
     fn a_plugin_gets_what_it_asks_for() {
-        let (limits, deletions) = LimitBounds::default().limits(Some(&asked())).unwrap();
+        let usual = CompileLimits::default();
+        let bounds = LimitBounds::default();
+        let allowed = bounds.limits(Some(&asked()), &usual).unwrap();
         let expected = Limits {
             run_time: Duration::from_millis(100),
             wall_time: Duration::from_millis(200),
@@ -264,18 +311,52 @@ mod tests {
             host_call_bytes: 5000,
             log_bytes: 0,
         };
-        assert_eq!(limits, expected);
+        assert_eq!(allowed.call, expected);
         let expected = prune::Policy {
             budget: 7,
             plugin_share_percent: 8,
             ..prune::Policy::default()
         };
-        assert_eq!(deletions, expected);
+        assert_eq!(allowed.deletion, expected);
+        let expected = CompileLimits {
+            time: Duration::from_millis(900),
+            memory_bytes: 64 << 20,
+            component_bytes: 5000,
+            imports: 10,
+            exports: 11,
+            definitions: 12,
+            ..CompileLimits::default()
+        };
+        assert_eq!(allowed.compile, expected);
         let nothing = LimitOverrides::default();
         for asked in [None, Some(&nothing)] {
-            let limits = LimitBounds::default().limits(asked).unwrap();
-            assert_eq!(limits, (Limits::default(), prune::Policy::default()));
+            let limits = bounds.limits(asked, &usual).unwrap();
+            assert_eq!(limits, Allowed::default());
         }
+    }
+
+    #[test]
+    fn what_compilers_get_is_the_operators_to_say() {
+        let usual = CompileLimits {
+            time: Duration::from_secs(5),
+            ..CompileLimits::default()
+        };
+        let bounds = LimitBounds::default();
+        assert_eq!(bounds.limits(None, &usual).unwrap().compile, usual);
+        let asked = LimitOverrides {
+            compile_milliseconds: Some(6000),
+            ..LimitOverrides::default()
+        };
+        let problem = bounds.limits(Some(&asked), &usual).unwrap_err();
+        assert_eq!(
+            problem.message,
+            "Plugin spec.limits.compileMilliseconds: 6000 is more than 5000, the most that the operator allows"
+        );
+        let mut more = bounds;
+        more.set("compileMilliseconds", 7000).unwrap();
+        let given = more.limits(Some(&asked), &usual).unwrap().compile;
+        assert_eq!(given.time, Duration::from_secs(6));
+        assert_eq!(more.limits(None, &usual).unwrap().compile, usual);
     }
 
     #[test]
@@ -285,9 +366,9 @@ mod tests {
             let bound = field.least + 1;
             bounds.set(field.name, bound).unwrap();
             // Nobody gets more by asking for nothing.
-            let limits = bounds.all(None).unwrap();
+            let limits = bounds.limits(None, &CompileLimits::default()).unwrap();
             assert_eq!((field.get)(&limits), bound, "{}", field.name);
-            let problem = bounds.limits(Some(&asked()));
+            let problem = bounds.limits(Some(&asked()), &CompileLimits::default());
             let value = (field.asked)(&asked()).unwrap();
             if value > bound {
                 let problem = problem.unwrap_err();
@@ -312,7 +393,7 @@ mod tests {
             (
                 "memory",
                 1,
-                "there is no limit `memory`; there are runMilliseconds, wallMilliseconds, memoryBytes, stackBytes, outputBytes, outputObjects, hostCalls, hostCallBytes, logBytes, deletionsPerHour, deletionPercent",
+                "there is no limit `memory`; there are runMilliseconds, wallMilliseconds, memoryBytes, stackBytes, outputBytes, outputObjects, hostCalls, hostCallBytes, logBytes, compileMilliseconds, compileMemoryBytes, componentBytes, imports, exports, definitions, deletionsPerHour, deletionPercent",
             ),
             (
                 "memoryBytes",
@@ -338,7 +419,9 @@ mod tests {
             memory_bytes: Some(1),
             ..LimitOverrides::default()
         };
-        let problem = bounds.limits(Some(&little)).unwrap_err();
+        let problem = bounds
+            .limits(Some(&little), &CompileLimits::default())
+            .unwrap_err();
         assert_eq!(
             problem.message,
             "Plugin spec.limits.memoryBytes: 1 is less than 65536"

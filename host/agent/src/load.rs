@@ -27,7 +27,7 @@ use crate::signed::Signers;
 use crate::sources::Sources;
 use crate::unserved::Unserved;
 use crate::version::Artifact;
-use answers::{call_describe, call_metadata, config_schema_problem, load_problem};
+use answers::{call_describe, call_metadata, check_manifest, config_schema_problem, load_problem};
 use bytes::Bytes;
 use checks::{check_outside, check_scopes};
 use futures::future::{Either, select};
@@ -242,24 +242,33 @@ impl Loader {
     ) -> Result<Prepared, Problem> {
         let key = key(&artifact, policy, contributes);
         let config = artifact.config().clone();
-        let (limits, withdrawals) = self.bounds.limits(policy.limits.as_ref())?;
+        let usual = self.engine.compile_limits();
+        let allowed = self.bounds.limits(policy.limits.as_ref(), usual)?;
+        let (limits, withdrawals) = (allowed.call, allowed.deletion);
         let threads = self.threads.of_plugin();
         let apply_policy = policy::read(policy)?;
         let granted = Granted::read(policy.capabilities.as_ref(), &self.secrets)?;
         let component = match artifact {
-            Artifact::Delivered(package) => match self.engine.loaded(package.digest) {
-                Some(component) => component,
-                None => self
-                    .engine
-                    .load(package.component)
-                    .await
-                    .map_err(|error| load_problem(&package.place, &error))?,
-            },
+            Artifact::Delivered(package) => {
+                match self.engine.loaded(package.digest, &allowed.compile) {
+                    Some(component) => component,
+                    None => self
+                        .engine
+                        .load_within(package.component, allowed.compile)
+                        .await
+                        .map_err(|error| load_problem(&package.place, &error))?,
+                }
+            }
             Artifact::Compiled { component, .. } => component,
         };
         let metadata = call_metadata(&component, &limits, &threads).await?;
         self.check_config(&metadata, &config).await?;
-        let manifest = call_describe(&component, &config, &limits, &threads).await?;
+        let mut raw = call_describe(&component, &config, &limits, &threads).await?;
+        if self.bounds.allows_wildcards() {
+            let expanded = self.cluster.expand(&mut raw).await;
+            expanded.map_err(|error| crate::unserved::problem(&error))?;
+        }
+        let manifest = check_manifest(raw)?;
         check_outside(&component, &manifest)?;
         let (resources, unserved) = Unserved::resolve(&self.cluster, &manifest).await?;
         check_scopes(&manifest, &resources)?;

@@ -168,7 +168,14 @@ impl Sources {
 
 /// What one call sees of the sources: as they were at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SourcesView(BTreeMap<String, (Duration, SourceState)>);
+pub(crate) struct SourcesView(BTreeMap<String, Seen>);
+
+/// A source at one moment, and how old it is then.
+#[derive(Clone, Debug)]
+struct Seen {
+    state: SourceState,
+    age: Option<u64>,
+}
 
 impl SourceSet {
     /// The sources as they are now.
@@ -176,7 +183,8 @@ impl SourceSet {
         let sources = self.0.iter();
         let seen = sources.map(|(name, source)| {
             let state = source.state.lock().clone();
-            (name.clone(), (source.rule.interval, state))
+            let age = state.age(source.rule.interval);
+            (name.clone(), Seen { state, age })
         });
         SourcesView(seen.collect())
     }
@@ -231,7 +239,7 @@ impl SourceSet {
 impl SourcesView {
     /// The document of a declared source.
     pub(crate) fn document(&self, name: &str) -> Result<Document, SourceError> {
-        let state = self.state(name)?;
+        let Seen { state, .. } = self.seen(name)?;
         match &state.document {
             Some(kept) => Ok(kept.document.clone()),
             None => Err(state.absence(name)),
@@ -240,19 +248,12 @@ impl SourcesView {
 
     /// Its age in whole intervals, in seconds.
     pub(crate) fn age(&self, name: &str) -> Result<u64, SourceError> {
-        let state = self.state(name)?;
-        let interval = self
-            .0
-            .get(name)
-            .map_or(Duration::ZERO, |(interval, _)| *interval);
-        state.age(interval).ok_or_else(|| state.absence(name))
+        let Seen { state, age } = self.seen(name)?;
+        age.ok_or_else(|| state.absence(name))
     }
 
-    fn state(&self, name: &str) -> Result<&SourceState, SourceError> {
-        match self.0.get(name) {
-            Some((_, state)) => Ok(state),
-            None => Err(undeclared(name)),
-        }
+    fn seen(&self, name: &str) -> Result<&Seen, SourceError> {
+        self.0.get(name).ok_or_else(|| undeclared(name))
     }
 }
 

@@ -109,7 +109,7 @@ async fn not_served(cluster: &Cluster, kind: &GroupVersionKind) -> Problem {
     }
 }
 
-fn problem(error: &ResolveError) -> Problem {
+pub(crate) fn problem(error: &ResolveError) -> Problem {
     let reason = match error {
         ResolveError::NotServed { .. } => Reason::KindNotServed,
         ResolveError::Unreachable { .. } | ResolveError::Refused { .. } => Reason::Unreachable,

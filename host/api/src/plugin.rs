@@ -201,6 +201,33 @@ pub struct LimitOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 4_194_304))]
     pub log_bytes: Option<u32>,
+    /// Time to compile the component in milliseconds. Default what the agent is told by
+    /// `--compile-timeout`, 60000 unless it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 600_000))]
+    pub compile_milliseconds: Option<u32>,
+    /// Memory to compile the component in bytes, on top of the compiler's own. Default what
+    /// the agent is told by `--compile-memory`, 536870912 (512 MiB) unless it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 33_554_432, max = 8_589_934_592_u64))]
+    pub compile_memory_bytes: Option<u64>,
+    /// Bytes of the component, unpacked. Default 33554432 (32 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1024, max = 33_554_432))]
+    pub component_bytes: Option<u32>,
+    /// Interfaces and functions that the component imports. Default 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub imports: Option<u32>,
+    /// Interfaces and functions that the component exports. Default 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub exports: Option<u32>,
+    /// Types, functions, instances and so on that the component defines, those of nested
+    /// components included. Default 100000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub definitions: Option<u32>,
     /// Objects that the plugin may withdraw within an hour, over all its units; what
     /// exceeds it waits until a person approves it. Default 100; with 0 all of it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

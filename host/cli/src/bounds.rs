@@ -1,7 +1,7 @@
 //! What an operator lets plugins have, as flags of `reeve run`.
 
 use crate::compile;
-use clap::Args;
+use clap::{ArgAction, Args};
 use reeve_agent::{GuestThreads, LimitBounds};
 use reeve_engine::{CompileLimits, EngineConfig};
 use std::io;
@@ -22,6 +22,19 @@ pub(crate) struct LimitArgs {
         value_parser = bound
     )]
     max_limit: Vec<(String, u64)>,
+    /// Let plugins declare every kind of a group and version at once, by `*` in its place:
+    /// those that are served when the plugin is loaded
+    #[arg(
+        long,
+        env = "REEVE_ALLOW_WILDCARDS",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        default_value_t = false,
+        action = ArgAction::Set
+    )]
+    allow_wildcards: bool,
 }
 
 impl LimitArgs {
@@ -31,6 +44,9 @@ impl LimitArgs {
             bounds
                 .set(name, *value)
                 .map_err(|error| anyhow::anyhow!("--max-limit: {error}"))?;
+        }
+        if self.allow_wildcards {
+            bounds.allow_wildcards();
         }
         Ok(bounds)
     }
@@ -42,11 +58,13 @@ impl LimitArgs {
 pub(crate) struct BoundArgs {
     #[command(flatten)]
     limits: LimitArgs,
-    /// Time to compile a component
+    /// Time to compile a component; a plugin may ask for more in spec.limits where
+    /// --max-limit compileMilliseconds=NUMBER allows it
     #[arg(long, env = "REEVE_COMPILE_TIMEOUT", default_value = "60s", value_name = "DURATION", value_parser = crate::run::duration)]
     compile_timeout: Duration,
     /// Memory to compile a component, in bytes, on top of the program's own. The
-    /// pod needs it beside the agent's
+    /// pod needs it beside the agent's, as it does what
+    /// --max-limit compileMemoryBytes=NUMBER allows plugins to ask for
     #[arg(long, env = "REEVE_COMPILE_MEMORY", default_value_t = CompileLimits::MEMORY_BYTES, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(33_554_432..))]
     compile_memory: u64,
     /// Components that are compiled at once; each needs its memory

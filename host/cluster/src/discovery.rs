@@ -5,6 +5,7 @@ use crate::resource::{Resource, version_path};
 use crate::transport::{Call, CallError, TransportError};
 use parking_lot::RwLock;
 use reeve_core::GroupVersionKind;
+use reeve_core::manifest::{RawManifest, ServedKind};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -55,6 +56,21 @@ struct ServedResource<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     namespaced: bool,
+    #[serde(default, borrow)]
+    verbs: Vec<Cow<'a, str>>,
+}
+
+impl ServedResource<'_> {
+    /// A name with a slash is a subresource, whose kind may be another's.
+    fn is_subresource(&self) -> bool {
+        self.name.contains('/')
+    }
+
+    fn has(&self, verbs: [&str; 2]) -> bool {
+        verbs
+            .iter()
+            .all(|verb| self.verbs.iter().any(|has| has == verb))
+    }
 }
 
 #[derive(Deserialize)]
@@ -108,6 +124,47 @@ impl Cluster {
         found.ok_or_else(|| ResolveError::NotServed { kind: kind.clone() })
     }
 
+    /// All kinds that the API server serves in one group and version, of which `any` names
+    /// the two. They are asked for each time.
+    ///
+    /// # Errors
+    ///
+    /// When it serves no such group and version, or does not say.
+    pub async fn kinds_beside(
+        &self,
+        any: &GroupVersionKind,
+    ) -> Result<Vec<ServedKind>, ResolveError> {
+        let answer = self.call(Call::get(version_path(any))).await;
+        let body = answer.map_err(|error| resolve_error(any, error))?;
+        let list: ResourceList<'_> = parse(any, &body)?;
+        let kinds = list
+            .resources
+            .iter()
+            .filter(|served| !served.is_subresource());
+        let kinds = kinds.map(|served| ServedKind {
+            kind: served.kind.clone().into_owned(),
+            namespaced: served.namespaced,
+            readable: served.has(["list", "watch"]),
+            writable: served.has(["create", "patch"]),
+        });
+        Ok(kinds.collect())
+    }
+
+    /// Puts the kinds that are served in the place of a manifest's wildcards.
+    ///
+    /// # Errors
+    ///
+    /// When the API server serves no such group and version, or does not say.
+    pub async fn expand(&self, manifest: &mut RawManifest) -> Result<(), ResolveError> {
+        let mut served = HashMap::new();
+        for any in manifest.wildcards() {
+            let kinds = self.kinds_beside(&any).await?;
+            served.insert(any, kinds);
+        }
+        manifest.expand(|any| served.get(any).cloned().unwrap_or_default());
+        Ok(())
+    }
+
     /// Forgets how a kind is served, so that it is asked for again: its CRD is
     /// gone, or was made again with other names or another scope.
     pub fn forget(&self, kind: &GroupVersionKind) {
@@ -117,8 +174,8 @@ impl Cluster {
     /// Takes in every kind of one group and version; the answer holds them all.
     fn remember(&self, asked: &GroupVersionKind, list: ResourceList<'_>) {
         let mut cache = self.discovery.write();
-        // A name with a slash is a subresource, whose kind may be another's.
-        for served in list.resources.into_iter().filter(|r| !r.name.contains('/')) {
+        let kinds = list.resources.into_iter();
+        for served in kinds.filter(|served| !served.is_subresource()) {
             let kind = GroupVersionKind::new(&*asked.group, &*asked.version, served.kind);
             cache.entry(kind.clone()).or_insert(Resource {
                 kind,

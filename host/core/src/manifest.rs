@@ -10,11 +10,13 @@ mod brought;
 mod claims;
 mod outside;
 mod sizes;
+mod wildcards;
 
 pub use brought::is_definition;
 pub use claims::{is_claim, storage_class_kind};
 pub(crate) use outside::is_data_key;
 pub use outside::{ActionRule, ConfigMapEntry, Origin, RawSource, SourceRule, without_query};
+pub use wildcards::{ANY_KIND, ServedKind, is_wildcard};
 
 /// Who a plugin is, as the component says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +179,14 @@ pub enum ManifestError {
         /// What would be right.
         expected: &'static str,
     },
+    /// Every kind of a group and version, where nobody has allowed that.
+    #[error(
+        "{field}: `*` stands for every kind of its group and version, which is refused unless the operator allows it; declare each kind by its name, or run the agent with --allow-wildcards"
+    )]
+    Wildcard {
+        /// Which entry of the manifest.
+        field: String,
+    },
     /// A label selector does not parse.
     #[error("{field}")]
     Selector {
@@ -269,6 +279,28 @@ impl TryFrom<RawManifest> for Manifest {
     type Error = ManifestError;
 
     fn try_from(raw: RawManifest) -> Result<Self, Self::Error> {
+        Self::checked(raw, false)
+    }
+}
+
+impl Manifest {
+    /// What a component declares, wildcards included: to be shown, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// As for a manifest that is used, but for wildcards.
+    pub fn as_declared(raw: RawManifest) -> Result<Self, ManifestError> {
+        Self::checked(raw, true)
+    }
+
+    fn checked(raw: RawManifest, wildcards: bool) -> Result<Self, ManifestError> {
+        let check_kind_or_any = |field: &str, kind: &GroupVersionKind| match is_wildcard(kind) {
+            true if wildcards => Ok(()),
+            true => Err(ManifestError::Wildcard {
+                field: field.to_owned(),
+            }),
+            false => check_kind(field, kind),
+        };
         let Some(primary) = raw.primary else {
             return Err(unsupported("role", "packs"));
         };
@@ -293,7 +325,7 @@ impl TryFrom<RawManifest> for Manifest {
         let mut reads = Vec::with_capacity(raw.reads.len());
         for (index, read) in raw.reads.into_iter().enumerate() {
             let field = format!("reads[{index}]");
-            check_kind(&format!("{field}.kind"), &read.kind)?;
+            check_kind_or_any(&format!("{field}.kind"), &read.kind)?;
             check_scope(&field, &read.scope)?;
             check_names(&field, &read.names)?;
             if read.kind.is_secret() && read.names.is_empty() {
@@ -311,7 +343,7 @@ impl TryFrom<RawManifest> for Manifest {
         }
         for (index, write) in raw.writes.iter().enumerate() {
             let field = format!("writes[{index}]");
-            check_kind(&format!("{field}.kind"), &write.kind)?;
+            check_kind_or_any(&format!("{field}.kind"), &write.kind)?;
             check_scope(&field, &write.scope)?;
             if raw.writes[..index].contains(write) {
                 return Err(ManifestError::Duplicate {
@@ -388,8 +420,7 @@ fn parse_selector(field: &str, text: &str) -> Result<Selector, ManifestError> {
     })
 }
 
-/// Group, version and kind must be names that an API server could serve. A
-/// wildcard is none: a manifest must say what it means.
+/// Group, version and kind must be names that an API server could serve.
 fn check_kind(field: &str, kind: &GroupVersionKind) -> Result<(), ManifestError> {
     let error = |part: &str, value: &str, expected| ManifestError::Name {
         field: format!("{field}.{part}"),
@@ -544,7 +575,7 @@ mod tests {
             (|m| m.primary = None, "role: this version"),
             (
                 |m| m.writes[0].kind.kind = "*".into(),
-                "writes[0].kind.kind: `*` is not a kind",
+                "writes[0].kind: `*` stands for every kind",
             ),
             (
                 |m| m.writes[0].kind.version = String::new(),

@@ -21,6 +21,7 @@ use sha2::Sha256;
 use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -128,7 +129,7 @@ impl Cache {
             }
         };
         let component = self.verified(&name, &entry).and_then(|contents| {
-            deserialize(engine, contents)
+            self.ready(contents, engine)
                 .inspect_err(|error| {
                     tracing::debug!(error = format!("{error:#}"), "not ours to run")
                 })
@@ -144,6 +145,40 @@ impl Cache {
             }
         }
         component
+    }
+
+    /// Makes machine code that was found good ready to run, from a file of its own where the
+    /// folder can have one: then what of it never runs takes no memory, and what does can be
+    /// read again. The file has no name, and goes with the component.
+    fn ready(&self, contents: &[u8], engine: &Engine) -> wasmtime::Result<Component> {
+        let mapped = self
+            .unnamed(contents)
+            .map_err(wasmtime::Error::from)
+            .and_then(|file| map(engine, &file));
+        mapped.or_else(|error| {
+            // Such as a file system without such files, or one from which nothing is run.
+            tracing::debug!(
+                error = format!("{error:#}"),
+                "compiled code is kept in memory"
+            );
+            deserialize(engine, contents)
+        })
+    }
+
+    /// A file with these contents that has no name, so that nobody else can open it.
+    #[cfg(target_os = "linux")]
+    fn unnamed(&self, contents: &[u8]) -> io::Result<std::fs::File> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.folder, c".", flags, Mode::RUSR | Mode::WUSR)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(contents)?;
+        Ok(file)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn unnamed(&self, _: &[u8]) -> io::Result<std::fs::File> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Keeps the compiled form of a component. Without success nothing is lost
@@ -303,8 +338,15 @@ impl Artifact {
     ///
     /// When it needs more than the allocator has for one component, or the compiler
     /// was another version or had other settings.
-    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
-        deserialize(engine, &self.0)
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        cache: Option<&Cache>,
+    ) -> wasmtime::Result<Component> {
+        match cache {
+            Some(cache) => cache.ready(&self.0, engine),
+            None => deserialize(engine, &self.0),
+        }
     }
 }
 
@@ -340,6 +382,22 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
     //   names of this form only `Cache::put` makes it, on an `Artifact`; kept bytes
     //   have names of another.
     unsafe { Component::deserialize(engine, contents) }
+}
+
+/// The same from a file without a name that holds such bytes and nothing else.
+///
+/// # Errors
+///
+/// As [`deserialize`], and when the file cannot be mapped.
+#[expect(unsafe_code, reason = "as for `deserialize`")]
+fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: What is said of the bytes above holds of these, which `Cache::ready` has from
+    // the same callers and has just written. The file must not change while the component
+    // is there. It never had a name, and the one descriptor that could write to it is
+    // closed with `file`, in this function's caller: to come by another takes the rights to
+    // read this process's descriptors, and with these its memory could be written as well.
+    unsafe { Component::deserialize_file(engine, path) }
 }
 
 fn kept_name(key: Digest) -> String {

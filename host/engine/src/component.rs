@@ -9,14 +9,14 @@ use crate::limits::Limits;
 use crate::meter::Breach;
 use crate::outside::{Actuation, Outside};
 use crate::settings;
-use crate::state::{Given, State};
+use crate::state::{Given, Seed, State};
 use crate::ticker::Running;
 use crate::view::View;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use reeve_core::manifest::RawManifest;
 use reeve_core::outcome::Completion;
-use reeve_core::{Digest, Failure, Metadata, Outcome};
+use reeve_core::{Digest, Failure, Metadata, Outcome, UnitKey};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +51,9 @@ pub struct Request {
     pub config: Bytes,
     /// Facts from finished actions.
     pub facts: Vec<Fact>,
+    /// For whom the call is made. The guest is not told; what it draws of random numbers
+    /// is another for another unit.
+    pub unit: Option<UnitKey>,
 }
 
 /// What a finished action left behind.
@@ -123,7 +126,7 @@ impl Component {
     ///
     /// When the guest traps or goes beyond a limit.
     pub async fn metadata(&self, limits: &Limits) -> Result<Called<Metadata>, Fault> {
-        let mut call = self.start("metadata", limits, Given::Nothing).await?;
+        let mut call = self.start("metadata", limits, Given::Nothing, None).await?;
         let answer = call.guest.metadata(&mut call.store).await;
         call.finish(answer)
     }
@@ -140,7 +143,7 @@ impl Component {
         config: Bytes,
         limits: &Limits,
     ) -> Result<Called<Result<RawManifest, ConfigError>>, Fault> {
-        let mut call = self.start("describe", limits, Given::Nothing).await?;
+        let mut call = self.start("describe", limits, Given::Nothing, None).await?;
         let answer = call.guest.describe(&mut call.store, &config).await;
         call.finish(answer)
     }
@@ -160,7 +163,14 @@ impl Component {
         view: Arc<dyn View>,
         limits: &Limits,
     ) -> Result<Called<Result<Outcome, Failure>>, Fault> {
-        let mut call = self.start("reconcile", limits, Given::View(view)).await?;
+        let mut call = self
+            .start(
+                "reconcile",
+                limits,
+                Given::View(view),
+                request.unit.as_ref(),
+            )
+            .await?;
         let answer = call.guest.reconcile(&mut call.store, &request).await;
         call.finish(answer)
     }
@@ -188,7 +198,8 @@ impl Component {
         limits: &Limits,
     ) -> Result<Called<Result<Completion, Failure>>, Fault> {
         let given = Given::Outside(outside);
-        let mut call = self.start("actuate", limits, given).await?;
+        let unit = actuation.unit.as_ref();
+        let mut call = self.start("actuate", limits, given, unit).await?;
         let answer = call.guest.actuate(&mut call.store, &actuation).await;
         call.finish(answer)
     }
@@ -199,13 +210,15 @@ impl Component {
         function: &'static str,
         limits: &Limits,
         given: Given,
+        unit: Option<&UnitKey>,
     ) -> Result<Call, Fault> {
         let inner = &*self.inner;
+        let seed = Seed::new(inner.digest, unit);
         let running = inner.engine.ticker().start();
         let unknown = |reason| FaultKind::Host { reason };
         let stack = settings::stack_for(limits.stack_bytes);
         if stack == settings::STACK_BYTES {
-            let state = State::new(function, limits, given.clone(), inner.digest);
+            let state = State::new(function, limits, given.clone(), seed.clone());
             let mut store = new_store(inner.engine.primary(), state);
             match inner.prepared.instantiate(&mut store).await {
                 Ok(guest) => return Ok(Call::new(function, store, guest, running)),
@@ -215,7 +228,7 @@ impl Component {
                 Err(error) => return Err(fault(function, &error, store.into_data(), unknown)),
             }
         }
-        let state = State::new(function, limits, given, inner.digest);
+        let state = State::new(function, limits, given, seed);
         let (runtime, prepared) = match inner.spare(stack) {
             Ok(spare) => spare,
             Err(error) => return Err(fault(function, &error, state, unknown)),

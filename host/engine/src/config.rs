@@ -13,7 +13,7 @@ pub struct EngineConfig {
     pub cache: Option<PathBuf>,
     /// Where components are compiled.
     pub compiler: Compiler,
-    /// Bounds on compiling one component.
+    /// Bounds on compiling one component, where nothing else is said of it.
     pub compile: CompileLimits,
     /// Instances that run at once on memory reserved beforehand. More than that
     /// run too, on memory that is mapped for each call, several times slower.
@@ -77,6 +77,31 @@ impl CompileLimits {
     pub const DEFINITIONS: u64 = 100_000;
     /// One more would need its memory too, and compilations are rare.
     pub const AT_ONCE: u32 = 1;
+
+    /// The most that one plugin can be given, whatever an operator says.
+    pub const MOST: Self = Self {
+        // What a delivery may unpack to.
+        component_bytes: Self::COMPONENT_BYTES,
+        // Sixteen times the default; few nodes have more to spare for one compiler.
+        memory_bytes: 8 << 30,
+        // Nobody waits longer for a plugin to begin.
+        time: Duration::from_secs(600),
+        // Names alone: a hundred times what there is to import.
+        imports: 10_000,
+        exports: 10_000,
+        definitions: 10_000_000,
+        at_once: Self::AT_ONCE,
+    };
+
+    /// What is counted of a component itself, however long it takes to compile.
+    pub(crate) fn counted(&self) -> [u64; 4] {
+        [
+            self.component_bytes,
+            self.imports,
+            self.exports,
+            self.definitions,
+        ]
+    }
 }
 
 impl Default for CompileLimits {

@@ -2,9 +2,9 @@
 
 use crate::artifact::{Cache, CacheError};
 use crate::compiler::{self, Compiler, Confinement};
-use crate::config::EngineConfig;
+use crate::config::{CompileLimits, EngineConfig};
 use crate::generation::Generation;
-use crate::load::{Interest, Loads};
+use crate::load::{Interest, Key, Loads};
 use crate::settings;
 use crate::state::State;
 use crate::ticker::Ticker;
@@ -183,10 +183,28 @@ impl Engine {
     /// When the bytes are no component that this engine can run; see
     /// [`LoadError`].
     pub async fn load(&self, bytes: Bytes) -> Result<Component, LoadError> {
+        let limits = self.config().compile.clone();
+        self.load_within(bytes, limits).await
+    }
+
+    /// As [`Self::load`], within bounds of its own. How many compilers run at once is for
+    /// all to share, and stays what the engine was made with.
+    ///
+    /// Loads of the same bytes that differ in what may be in them, its size, imports,
+    /// exports and definitions, share nothing: what one is refused the other is not given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub async fn load_within(
+        &self,
+        bytes: Bytes,
+        limits: CompileLimits,
+    ) -> Result<Component, LoadError> {
         let engine = self.clone();
         let interest = Arc::new(Interest);
         let wanted = Arc::downgrade(&interest);
-        let load = move || crate::load::load(&engine, &bytes, &wanted);
+        let load = move || crate::load::load(&engine, &bytes, &limits, &wanted);
         match tokio::task::spawn_blocking(load).await {
             Ok(result) => result,
             // A panic, or the end of the runtime.
@@ -196,10 +214,10 @@ impl Engine {
         }
     }
 
-    /// The component with these bytes, if somebody holds it. For who knows their digest
-    /// already: nothing is computed, and nothing waited for.
-    pub fn loaded(&self, digest: Digest) -> Option<Component> {
-        self.loads().loaded(digest)
+    /// The component with these bytes, if somebody holds it who was allowed the same. For
+    /// who knows their digest already: nothing is computed, and nothing waited for.
+    pub fn loaded(&self, digest: Digest, limits: &CompileLimits) -> Option<Component> {
+        self.loads().loaded(Key::new(digest, limits))
     }
 
     /// Keeps bytes in the artifact cache from one start to the next, in the place of
@@ -239,6 +257,11 @@ impl Engine {
             overflowed: counters.overflowed.load(Ordering::Relaxed),
             pooled: self.inner.pooled,
         }
+    }
+
+    /// Bounds on compiling a component of which nothing else is said.
+    pub fn compile_limits(&self) -> &CompileLimits {
+        &self.inner.config.compile
     }
 
     pub(crate) fn config(&self) -> &EngineConfig {

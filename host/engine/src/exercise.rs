@@ -6,7 +6,7 @@ use crate::capabilities;
 use crate::fault::FaultKind;
 use crate::limits::Limits;
 use crate::meter::Breach;
-use crate::state::{Given, State};
+use crate::state::{Given, Seed, State};
 use crate::view::{Document, ListQuery, ReadError, SourceError, View};
 use bytes::Bytes;
 use reeve_core::{Digest, ObjectReference};
@@ -26,7 +26,7 @@ impl HostCalls {
     pub fn new(limits: &Limits, view: Option<Arc<dyn View>>) -> Self {
         let given = view.map_or(Given::Nothing, Given::View);
         Self {
-            state: State::new("reconcile", limits, given, Digest::of(b"")),
+            state: State::new("reconcile", limits, given, Seed::new(Digest::of(b""), None)),
         }
     }
 

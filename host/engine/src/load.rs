@@ -3,6 +3,7 @@
 use crate::artifact::Artifact;
 use crate::compiler::{self, Compiler};
 use crate::component::{self, Component};
+use crate::config::CompileLimits;
 use crate::engine::Engine;
 use crate::generation::{Generation, Prepared};
 use crate::limits::ByteSize;
@@ -152,8 +153,34 @@ fn list(problems: &[WorldProblem]) -> String {
 /// The components that are loaded or being loaded.
 #[derive(Default)]
 pub(crate) struct Loads {
-    slots: Mutex<HashMap<Digest, Slot>>,
+    slots: Mutex<HashMap<Key, Slot>>,
     turns: Turns,
+}
+
+/// What two loads have to agree in to be one: the bytes, and what may be in them. What
+/// compiling may cost is not among these, as it does not decide what comes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    digest: Digest,
+    counted: [u64; 4],
+}
+
+impl Key {
+    pub(crate) fn new(digest: Digest, limits: &CompileLimits) -> Self {
+        let counted = limits.counted();
+        Self { digest, counted }
+    }
+
+    /// Under which the artifact is kept.
+    fn kept(&self) -> Digest {
+        if self.counted == CompileLimits::default().counted() {
+            return self.digest;
+        }
+        let counted = self.counted.map(u64::to_le_bytes);
+        let bytes = self.digest.hex();
+        let counted = counted.iter().map(|number| &number[..]);
+        Digest::of_parts([bytes.as_bytes()].into_iter().chain(counted))
+    }
 }
 
 enum Slot {
@@ -198,10 +225,10 @@ enum Place {
 pub(crate) fn load(
     engine: &Engine,
     bytes: &Bytes,
+    limits: &CompileLimits,
     interest: &Weak<Interest>,
 ) -> Result<Component, LoadError> {
     let config = engine.config();
-    let limits = &config.compile;
     if bytes.len() as u64 > limits.component_bytes {
         return Err(LoadError::TooLarge {
             size: bytes.len() as u64,
@@ -215,14 +242,21 @@ pub(crate) fn load(
         Compiler::Process(_) => None,
         Compiler::InThisProcess => Some(limits.time),
     };
-    let digest = Digest::of(bytes);
+    let key = Key::new(Digest::of(bytes), limits);
     let stoppable = patience.is_none();
-    match engine.loads().place(digest, stoppable, interest) {
-        Place::Loaded(component) => Ok(component),
-        Place::Join(job) => job.wait(patience),
-        Place::Start(job) => {
-            start(engine, bytes, digest, &job);
-            job.wait(patience)
+    loop {
+        match engine.loads().place(key, stoppable, interest) {
+            Place::Loaded(component) => return Ok(component),
+            Place::Join(job) => match job.wait(patience) {
+                // It was another's time or memory that was short.
+                Err(LoadError::CompileTimeout { limit }) if limit < limits.time => {}
+                Err(LoadError::CompileMemory { limit }) if limit < limits.memory_bytes => {}
+                ended => return ended,
+            },
+            Place::Start(job) => {
+                start(engine, bytes, limits, key, &job);
+                return job.wait(patience);
+            }
         }
     }
 }
@@ -233,17 +267,20 @@ pub(crate) fn load(
 /// another. A compilation in this process cannot be stopped: when it takes too long,
 /// whoever waits is told so, while the thread goes on to its end. Loads until then wait
 /// for it again, and later ones find what it made in the artifact cache. So each component occupies one thread at most.
-fn start(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Arc<Job>) {
+fn start(engine: &Engine, bytes: &Bytes, limits: &CompileLimits, key: Key, job: &Arc<Job>) {
     let work = {
         let (engine, bytes, job) = (engine.clone(), bytes.clone(), Arc::clone(job));
+        let limits = limits.clone();
         move || {
-            let result = catch_unwind(AssertUnwindSafe(|| make(&engine, &bytes, digest, &job)));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                make(&engine, &bytes, &limits, key, &job)
+            }));
             let result = result.unwrap_or_else(|_| {
                 Err(LoadError::Compile {
                     reason: "the compiler failed; this is a bug of wasmtime".to_owned(),
                 })
             });
-            engine.loads().settle(digest, &job, result);
+            engine.loads().settle(key, &job, result);
         }
     };
     let thread = thread::Builder::new()
@@ -253,25 +290,34 @@ fn start(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Arc<Job>) {
         let error = LoadError::Interrupted {
             reason: format!("cannot start a thread for the compiler: {error}"),
         };
-        engine.loads().settle(digest, job, Err(error));
+        engine.loads().settle(key, job, Err(error));
     }
 }
 
-fn make(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Job) -> Result<Component, LoadError> {
+fn make(
+    engine: &Engine,
+    bytes: &Bytes,
+    limits: &CompileLimits,
+    key: Key,
+    job: &Job,
+) -> Result<Component, LoadError> {
     let wasm = engine.primary().wasm();
-    let cached = engine.cache().and_then(|cache| cache.get(digest, wasm));
+    let cached = engine.cache().and_then(|cache| cache.get(key.kept(), wasm));
     let compiled = match cached {
         Some(compiled) => {
             engine.count_cached();
             compiled
         }
         None => {
-            let artifact = compile(engine, bytes, job)?;
-            let compiled = artifact.load(wasm).map_err(|error| LoadError::Compile {
-                reason: format!("{error:#}"),
-            })?;
+            let artifact = compile(engine, bytes, limits, job)?;
+            let compiled =
+                artifact
+                    .load(wasm, engine.cache())
+                    .map_err(|error| LoadError::Compile {
+                        reason: format!("{error:#}"),
+                    })?;
             if let Some(cache) = engine.cache() {
-                cache.put(digest, &artifact);
+                cache.put(key.kept(), &artifact);
             }
             compiled
         }
@@ -279,7 +325,7 @@ fn make(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Job) -> Result<Com
     let (generation, prepared) = prepare(engine, &compiled)?;
     Ok(Component::new(
         engine.clone(),
-        digest,
+        key.digest,
         bytes.len(),
         generation,
         compiled,
@@ -287,13 +333,17 @@ fn make(engine: &Engine, bytes: &Bytes, digest: Digest, job: &Job) -> Result<Com
     ))
 }
 
-fn compile(engine: &Engine, bytes: &Bytes, job: &Job) -> Result<Artifact, LoadError> {
+fn compile(
+    engine: &Engine,
+    bytes: &Bytes,
+    limits: &CompileLimits,
+    job: &Job,
+) -> Result<Artifact, LoadError> {
     let (config, wasm) = (engine.config(), engine.primary().wasm());
-    let limits = &config.compile;
     let made = match &config.compiler {
         Compiler::Process(program) => {
             let unwanted = || job.is_unwanted();
-            let turn = engine.loads().turns.take(limits.at_once, &unwanted);
+            let turn = engine.loads().turns.take(config.compile.at_once, &unwanted);
             let Some(_turn) = turn else {
                 return Err(LoadError::Interrupted {
                     reason: "nobody waits for it any more".to_owned(),
@@ -338,16 +388,16 @@ fn prepare(
 
 impl Loads {
     /// A component that somebody holds.
-    pub(crate) fn loaded(&self, digest: Digest) -> Option<Component> {
-        match self.slots.lock().get(&digest)? {
+    pub(crate) fn loaded(&self, key: Key) -> Option<Component> {
+        match self.slots.lock().get(&key)? {
             Slot::Loaded(component) => component.upgrade().map(Component::from_inner),
             Slot::Compiling(_) => None,
         }
     }
 
-    fn place(&self, digest: Digest, stoppable: bool, interest: &Weak<Interest>) -> Place {
+    fn place(&self, key: Key, stoppable: bool, interest: &Weak<Interest>) -> Place {
         let mut slots = self.slots.lock();
-        match slots.get(&digest) {
+        match slots.get(&key) {
             // One that was given up ends without a result.
             Some(Slot::Compiling(job)) if !job.is_unwanted() => {
                 if let Some(wanted) = &job.wanted {
@@ -373,26 +423,26 @@ impl Loads {
             result: Mutex::new(None),
             done: Condvar::new(),
         });
-        slots.insert(digest, Slot::Compiling(Arc::clone(&job)));
+        slots.insert(key, Slot::Compiling(Arc::clone(&job)));
         Place::Start(job)
     }
 
     /// Hands the result to those who wait. A failure is forgotten, so that the
     /// next load tries again.
-    fn settle(&self, digest: Digest, job: &Arc<Job>, result: Result<Component, LoadError>) {
+    fn settle(&self, key: Key, job: &Arc<Job>, result: Result<Component, LoadError>) {
         let mut slots = self.slots.lock();
         let is_current = matches!(
-            slots.get(&digest),
+            slots.get(&key),
             Some(Slot::Compiling(current)) if Arc::ptr_eq(current, job)
         );
         // Otherwise it was given up, and another has taken its place.
         if is_current {
             match &result {
                 Ok(component) => {
-                    slots.insert(digest, Slot::Loaded(Arc::downgrade(component.inner())));
+                    slots.insert(key, Slot::Loaded(Arc::downgrade(component.inner())));
                 }
                 Err(_) => {
-                    slots.remove(&digest);
+                    slots.remove(&key);
                 }
             }
         }

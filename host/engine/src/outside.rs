@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{Request, Response};
+use reeve_core::UnitKey;
 use reeve_core::outcome::{Action, Verb};
 use reeve_core::sql::{Rows, SqlError, Statement};
 use std::pin::Pin;
@@ -40,4 +41,6 @@ pub struct Actuation {
     pub config: Bytes,
     /// What was reported when it was last put in place: one JSON text.
     pub fact: Option<Bytes>,
+    /// For whom the call is made; see [`crate::Request::unit`].
+    pub unit: Option<UnitKey>,
 }

@@ -13,7 +13,7 @@ use reeve_core::projection::Projection;
 use reeve_core::recording::{
     Answer, Body, CallLimits, Question, ReadFailureKind, Recording, Told, declares,
 };
-use reeve_core::{GroupVersionKind, ObjectReference, chain};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +112,12 @@ impl Replay {
         &self.shared.recording
     }
 
+    /// For whom the call was made.
+    fn unit(&self) -> UnitKey {
+        let about = &self.recording().metadata;
+        UnitKey::new(about.plugin.as_str(), about.primary.reference())
+    }
+
     /// Makes the call with a component, offline.
     ///
     /// The component that was recorded answers as it did, byte for byte: it is given
@@ -162,6 +168,7 @@ impl Replay {
             primary,
             config,
             facts: facts.collect(),
+            unit: Some(self.unit()),
         };
         let view = Arc::new(Shelf {
             shared: Arc::clone(&self.shared),

@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::meter::Meter;
 use crate::outside::Outside;
 use crate::view::View;
-use reeve_core::Digest;
+use reeve_core::{Digest, UnitKey};
 use std::sync::Arc;
 
 /// What the store of one call holds. Made for the call and dropped after it.
@@ -22,9 +22,36 @@ pub(crate) struct State {
     /// What the guest said before it trapped.
     pub(crate) fault_message: Option<String>,
     /// Where random numbers come from.
-    pub(crate) seed: Digest,
+    pub(crate) seed: Seed,
     /// Made when the guest first calls WASI, which most never do.
     pub(crate) wasi: Option<Box<Wasi>>,
+}
+
+/// What random numbers follow from, and nothing else: the component, and for whom it is
+/// called. So no two plugins, and no two units of one, draw the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Seed {
+    component: Digest,
+    unit: Option<UnitKey>,
+}
+
+impl Seed {
+    pub(crate) fn new(component: Digest, unit: Option<&UnitKey>) -> Self {
+        Self {
+            component,
+            unit: unit.cloned(),
+        }
+    }
+
+    /// As bytes, of which no two seeds have the same.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.component.hex().into_bytes();
+        if let Some(unit) = &self.unit {
+            // Names of plugins have no zeroes.
+            bytes.extend([unit.plugin.as_bytes(), b"\0", unit.id().as_bytes()].concat());
+        }
+        bytes
+    }
 }
 
 /// What a call is given besides its arguments.
@@ -39,7 +66,7 @@ pub(crate) enum Given {
 }
 
 impl State {
-    pub(crate) fn new(function: &'static str, limits: &Limits, given: Given, seed: Digest) -> Self {
+    pub(crate) fn new(function: &'static str, limits: &Limits, given: Given, seed: Seed) -> Self {
         let (view, outside) = match given {
             Given::Nothing => (None, None),
             Given::View(view) => (Some(view), None),

@@ -1,7 +1,7 @@
 //! A fresh instance and one call of `reconcile`, all limits on.
 
 use crate::figure::{Figures, median};
-use crate::setup::{Empty, large_profile, plugin, request};
+use crate::setup::{Fixed, large_profile, plugin, request};
 use anyhow::{Result, anyhow};
 use reeve_engine::{Compiler, Engine, EngineConfig, Limits};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const CALLS: usize = 20_000;
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
     let component = engine.load(plugin("quotas")?).await?;
-    let (limits, view) = (Limits::default(), Arc::new(Empty));
+    let (limits, view) = (Limits::default(), Arc::new(Fixed::default()));
     let profile = large_profile();
     let mut times = Vec::with_capacity(CALLS);
     for call in 0..WARM_UP + CALLS {

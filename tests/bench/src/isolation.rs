@@ -1,140 +1,179 @@
-//! What honest plugins notice of one that loops, and of compilers.
+//! What honest plugins notice of each kind of hostile one, and what confining a compiler
+//! costs a component.
+
+mod crowd;
+mod hostile;
+mod sandbox;
+
+pub(crate) use sandbox::{COMPILE, HERE, serve};
 
 use crate::figure::{Figures, median};
-use crate::setup::{Empty, guest, large_profile, plugin, request};
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use reeve_agent::{GuestThreads, PluginThreads};
-use reeve_engine::{Compiler, CompilerProgram, Component, Engine, EngineConfig, Limits, Request};
-use std::sync::Arc;
+use crate::process::{cpu_of, cpu_of_all};
+use anyhow::Result;
+use crowd::{Crowd, Phase};
+use hostile::Hostile;
+use reeve_agent::GuestThreads;
+use reeve_engine::{Compiler, CompilerProgram, Engine, EngineConfig};
 use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-/// Honest plugins that run at the same time.
-const HONEST: usize = 50;
-/// Between two calls of one of them: together they use a small part of a processor,
-/// as plugins do.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long each round takes.
-const ROUND: Duration = Duration::from_secs(3);
+/// How often each hostile plugin has its turn. Turns are short and come round again, so
+/// that all of them have their share of a minute in which the machine has other things
+/// to do.
 const ROUNDS: usize = 5;
-/// Calls that the hostile one has under way, of which few run at once.
-const HOSTILE: usize = 16;
+/// How often those have theirs once more that seem to be noticed: among so many there is
+/// always one of which that is not true.
+const AGAIN: usize = 7;
+/// For how long calls are measured, with a hostile plugin or without.
+const PHASE: Duration = Duration::from_millis(150);
+/// Until an attack has begun, and until nothing is left of it: a guest that nobody wants
+/// any more ends within an epoch, and whether anybody wants a compiler is looked at every
+/// 50 ms.
+const SETTLE: Duration = Duration::from_millis(60);
+/// Until calls are over that began in the last phase, however slow they have become.
+const LATE: Duration = Duration::from_secs(1);
 
-/// The subcommand with which this program compiles.
-pub(crate) const COMPILE: &str = "compile-component";
+/// What the median call may take beside a hostile plugin, over what it takes without.
+const MOST: f64 = 1.1;
+
+/// What is measured, and by what.
+struct Bench {
+    threads: GuestThreads,
+    crowd: Crowd,
+}
+
+/// A phase without a hostile plugin.
+#[derive(Clone, Copy)]
+struct Quiet {
+    phase: Phase,
+    /// The part of the machine that others than this process used.
+    others: f64,
+}
+
+/// One turn of a hostile plugin.
+struct Turn {
+    before: Quiet,
+    beside: Phase,
+    after: Quiet,
+}
+
+/// What honest plugins notice of a hostile one.
+#[derive(Clone, Copy)]
+struct Noticed {
+    /// The part of the machine that others used around its turns.
+    others: f64,
+    /// The median call in seconds, without it and beside it.
+    alone: f64,
+    /// What the call beside it takes, over what it takes alone.
+    ratio: f64,
+}
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
-    compiler(figures).await?;
-    let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
-    let honest = engine.load(plugin("quotas")?).await?;
-    let hostile = engine.load(guest("chameleon")?).await?;
-    let (mut alone, mut beside) = (Vec::new(), Vec::new());
-    for round in 0..=ROUNDS {
-        let threads = GuestThreads::default();
-        let calm = latency(&honest, &threads).await?;
-        let loops = attack(&hostile, &threads.of_plugin());
-        let attacked = latency(&honest, &threads).await?;
-        drop(loops);
-        // The first round warms up.
-        if round > 0 {
-            alone.push(calm * 1e6);
-            beside.push(attacked * 1e6);
+    sandbox::measure(figures).await?;
+    let program = CompilerProgram::this_one(COMPILE)?;
+    let engine = Engine::new(EngineConfig::new(Compiler::Process(program)))?;
+    let all = Hostile::all(&engine).await?;
+    for hostile in &all {
+        hostile.probe().await?;
+    }
+    let threads = GuestThreads::default();
+    let mut bench = Bench {
+        crowd: Crowd::start(&engine, &threads).await?,
+        threads,
+    };
+    let all: Vec<&Hostile> = all.iter().collect();
+    let mut noticed = bench.look(&all, ROUNDS).await?;
+    let beyond = |index: &usize| noticed[*index].ratio > MOST && !all[*index].is_harmless();
+    let again: Vec<usize> = (0..all.len()).filter(beyond).collect();
+    let those: Vec<&Hostile> = again.iter().map(|index| all[*index]).collect();
+    for (index, anew) in again.into_iter().zip(bench.look(&those, AGAIN).await?) {
+        noticed[index] = anew;
+    }
+    bench.crowd.stop().await?;
+
+    let mut row = |what: &str, of: fn(&Noticed) -> f64, unit: &str| {
+        let mut values: Vec<f64> = noticed.iter().map(of).collect();
+        figures.plain(what, median(&mut values), unit);
+    };
+    // Where they use all of it, the figures below are theirs.
+    let what = "of the machine is used by others meanwhile";
+    row(what, |noticed| noticed.others * 100.0, "%");
+    let what = "call of one of 50 honest plugins, median";
+    row(what, |noticed| noticed.alone * 1e6, "µs");
+    for (hostile, noticed) in all.iter().zip(&noticed) {
+        let what = format!("the same beside one that {}", hostile.what);
+        if hostile.is_harmless() {
+            figures.plain(&what, noticed.ratio, "×");
+        } else {
+            figures.limited(&what, noticed.ratio, "×", MOST);
         }
     }
-    let (alone, beside) = (median(&mut alone), median(&mut beside));
-    figures.plain("call of one of 50 honest plugins", alone, "µs");
-    figures.plain("the same beside one that loops", beside, "µs");
-    figures.limited("that is", beside / alone, "×", 1.1);
     Ok(())
 }
 
-/// A process for nothing: what the sandbox of the compiler costs a component.
-async fn compiler(figures: &mut Figures) -> Result<()> {
-    let program = CompilerProgram::this_one(COMPILE)?;
-    let engine = Engine::new(EngineConfig {
-        max_instances: 0,
-        ..EngineConfig::new(Compiler::Process(program))
-    })?;
-    let mut times = Vec::new();
-    for round in 0..20u8 {
-        // The head of a component, and nothing that could follow.
-        let broken = [b"\0asm\x0d\0\x01\0", &[0xff, round][..]].concat();
-        let begun = Instant::now();
-        let refused = engine.load(Bytes::from(broken)).await;
-        ensure!(refused.is_err(), "rubbish has been compiled");
-        times.push(begun.elapsed().as_secs_f64() * 1e3);
-    }
-    let confinement = engine.confinement().context("a compiler is a process")?;
-    println!("compilers have: {confinement}");
-    figures.plain(
-        "starting, confining and ending a compiler",
-        median(&mut times),
-        "ms",
-    );
-    Ok(())
-}
-
-/// Median time of a call when all honest plugins make theirs, in seconds.
-async fn latency(component: &Component, threads: &GuestThreads) -> Result<f64> {
-    let profile = large_profile();
-    let mut plugins = JoinSet::new();
-    for number in 0..HONEST {
-        let (component, threads) = (component.clone(), threads.of_plugin());
-        let request = request(&profile);
-        plugins.spawn(async move {
-            // Not all at the same moment.
-            tokio::time::sleep(PAUSE.mul_f64(number as f64 / HONEST as f64)).await;
-            let (begun, mut times) = (Instant::now(), Vec::new());
-            while begun.elapsed() < ROUND {
-                let call = call(&component, request.clone());
-                let before = Instant::now();
-                threads.run(call).await?;
-                times.push(before.elapsed().as_secs_f64());
-                tokio::time::sleep(PAUSE).await;
+impl Bench {
+    /// Lets hostile plugins have so many turns each.
+    async fn look(&mut self, hostile: &[&Hostile], rounds: usize) -> Result<Vec<Noticed>> {
+        let mut turns: Vec<Vec<Turn>> = hostile.iter().map(|_| Vec::new()).collect();
+        // The first calls of all honest ones fill caches.
+        self.quiet().await?;
+        let mut before = self.quiet().await?;
+        for _ in 0..rounds {
+            for (hostile, turns) in hostile.iter().zip(&mut turns) {
+                let attack = hostile.attack(&self.threads.of_plugin());
+                sleep(SETTLE).await;
+                let beside = self.crowd.measure(PHASE).await;
+                drop(attack);
+                sleep(SETTLE).await;
+                let after = self.quiet().await?;
+                turns.push(Turn {
+                    before,
+                    beside,
+                    after,
+                });
+                before = after;
             }
-            anyhow::Ok(times)
-        });
+        }
+        sleep(LATE).await;
+        let noticed = turns.into_iter().map(|turns| self.noticed(turns));
+        noticed.collect()
     }
-    let mut all = Vec::new();
-    while let Some(times) = plugins.join_next().await {
-        all.extend(times??);
+
+    async fn quiet(&mut self) -> Result<Quiet> {
+        let used = || anyhow::Ok(cpu_of_all()? - cpu_of(std::process::id())?);
+        let (begun, before) = (Instant::now(), used()?);
+        let phase = self.crowd.measure(PHASE).await;
+        let others = (used()? - before) / begun.elapsed().as_secs_f64();
+        let processors = std::thread::available_parallelism()?.get();
+        Ok(Quiet {
+            phase,
+            others: others / processors as f64,
+        })
     }
-    Ok(median(&mut all))
+
+    /// Sums up the turns of one hostile plugin. Those count around which others used the
+    /// machine the least: beside a process that takes what is left of the processors, one
+    /// more that computes is noticed by everybody, whatever keeps plugins apart.
+    fn noticed(&mut self, mut turns: Vec<Turn>) -> Result<Noticed> {
+        turns.sort_by(|one, other| one.others().total_cmp(&other.others()));
+        turns.truncate(turns.len().div_ceil(2));
+        let (mut alone, mut ratios) = (Vec::new(), Vec::new());
+        for turn in &turns {
+            let (before, after) = (turn.before.phase, turn.after.phase);
+            let without = (self.crowd.median(before)? + self.crowd.median(after)?) / 2.0;
+            alone.push(without);
+            ratios.push(self.crowd.median(turn.beside)? / without);
+        }
+        Ok(Noticed {
+            others: median(&mut turns.iter().map(Turn::others).collect::<Vec<_>>()),
+            alone: median(&mut alone),
+            ratio: median(&mut ratios),
+        })
+    }
 }
 
-/// Calls that loop until they are ended, again and again, until it is dropped.
-fn attack(component: &Component, threads: &PluginThreads) -> JoinSet<()> {
-    let mut loops = JoinSet::new();
-    for _ in 0..HOSTILE {
-        let (component, threads) = (component.clone(), threads.clone());
-        loops.spawn(async move {
-            loop {
-                let mut request = request(&large_profile());
-                request.config = Bytes::from_static(br#"{"reconcile":{"do":"loop"}}"#);
-                // It ends at a limit, which is the point.
-                let _ = threads.run(call(&component, request)).await;
-            }
-        });
-    }
-    loops
-}
-
-fn call(
-    component: &Component,
-    request: Request,
-) -> impl Future<
-    Output = Result<
-        reeve_engine::Called<Result<reeve_core::Outcome, reeve_core::Failure>>,
-        reeve_engine::Fault,
-    >,
->
-+ Send
-+ 'static
-+ use<> {
-    let component = component.clone();
-    async move {
-        let view = Arc::new(Empty);
-        component.reconcile(request, view, &Limits::default()).await
+impl Turn {
+    fn others(&self) -> f64 {
+        (self.before.others + self.after.others) / 2.0
     }
 }

@@ -20,6 +20,7 @@ mod replay;
 mod scenarios;
 mod setup;
 mod swap;
+mod wasm;
 mod world;
 
 use anyhow::Result;
@@ -38,6 +39,11 @@ fn main() -> Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     if filter == bare::ARGUMENT {
         return runtime.block_on(bare::serve()).map(|()| ExitCode::SUCCESS);
+    }
+    if filter == isolation::HERE {
+        return runtime
+            .block_on(isolation::serve())
+            .map(|()| ExitCode::SUCCESS);
     }
     runtime.block_on(measure(&filter))
 }

@@ -6,7 +6,8 @@
 
 use crate::figure::Figures;
 use crate::process::{ClusterProcess, Process, reeve};
-use crate::setup::{another, plugin};
+use crate::setup::plugin;
+use crate::wasm::another;
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::ByteString;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
@@ -57,10 +58,14 @@ async fn resident(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<
         let name = format!("plugin-{number}");
         install(&client, &name, &component(number)).await?;
     }
+    // As the chart runs it: compiled code is mapped from the folder.
+    let cache = tempfile::tempdir()?;
     let agent = Process::start(
         reeve()?
             .args(["run", "--health-address", "127.0.0.1:0", "--kubeconfig"])
             .arg(cluster.kubeconfig())
+            .arg("--cache")
+            .arg(cache.path().join("components"))
             .env("RUST_LOG", "error"),
     )?;
     // Each component is compiled, one after the other, in a process of its own.

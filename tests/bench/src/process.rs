@@ -68,17 +68,39 @@ impl Process {
 
     /// Seconds of CPU that it has used so far, in its own name and in the kernel's.
     pub(crate) fn cpu(&self) -> Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        // The second field is the program's name, which may hold anything.
-        let (_, rest) = stat.rsplit_once(") ").context("no name")?;
-        // `utime` and `stime` are the fields 14 and 15.
-        let fields = rest.split(' ').skip(11).take(2);
-        let mut ticks = 0.0;
-        for field in fields {
-            ticks += field.parse::<f64>()?;
-        }
-        Ok(ticks / TICKS)
+        cpu_of(self.0.id())
     }
+}
+
+/// Seconds of CPU that a process has used so far, in its own name and in the kernel's;
+/// those of processes that it has started are not among them.
+pub(crate) fn cpu_of(process: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The second field is the program's name, which may hold anything.
+    let (_, rest) = stat.rsplit_once(") ").context("no name")?;
+    // `utime` and `stime` are the fields 14 and 15.
+    ticks(rest.split(' ').skip(11).take(2))
+}
+
+/// Seconds of CPU that all of this machine has used so far, and what its host has kept
+/// from it.
+pub(crate) fn cpu_of_all() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("no line")?;
+    // Behind the name: `user`, `nice`, `system`, `idle`, `iowait`, `irq`, `softirq` and
+    // `steal`. What follows is part of the first two.
+    let fields = line.split_whitespace().skip(1).take(8).enumerate();
+    let busy = fields.filter(|(index, _)| !matches!(index, 3 | 4));
+    ticks(busy.map(|(_, field)| field))
+}
+
+/// The sum of some times of the kernel's, in seconds.
+fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> Result<f64> {
+    let mut sum = 0.0;
+    for field in fields {
+        sum += field.parse::<f64>()?;
+    }
+    Ok(sum / TICKS)
 }
 
 impl Drop for Process {

@@ -1,7 +1,7 @@
 //! Recorded calls, made again from their files.
 
 use crate::figure::Figures;
-use crate::setup::{Empty, large_profile, plugin, request};
+use crate::setup::{Fixed, large_profile, plugin, request};
 use anyhow::{Result, ensure};
 use reeve_core::recording::{About, Body, CalledComponent, Input, Named, Recording, compare};
 use reeve_core::{GroupVersionKind, ObjectReference};
@@ -37,7 +37,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
 async fn record(component: &Component) -> Result<String> {
     let limits = Limits::default();
     let request = request(&large_profile());
-    let recorder = Arc::new(Recorder::new(Arc::new(Empty)));
+    let recorder = Arc::new(Recorder::new(Arc::new(Fixed::default())));
     let called = component.reconcile(request.clone(), recorder.clone(), &limits);
     let answer = answer_of(called.await)?;
     let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");

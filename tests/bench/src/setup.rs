@@ -26,27 +26,6 @@ pub(crate) fn guest(name: &str) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// A component that does the same and is another one, of this size or its own if that is
-/// larger: a custom section in it has its number, and the rest of its bytes.
-pub(crate) fn another(component: &[u8], number: usize, size: usize) -> Vec<u8> {
-    let mut section = vec![5];
-    section.extend(b"bench");
-    section.extend(number.to_le_bytes());
-    // The section's id and its length.
-    let room = size.saturating_sub(component.len() + section.len() + 6);
-    section.extend(std::iter::repeat_n(b'.', room));
-    let mut bytes = component.to_vec();
-    bytes.push(0);
-    let mut length = section.len();
-    while length >= 0x80 {
-        bytes.push((length & 0x7f) as u8 | 0x80);
-        length >>= 7;
-    }
-    bytes.push(length as u8);
-    bytes.extend(section);
-    bytes
-}
-
 /// A control plane that knows the agent's user and has no controllers, which would
 /// take part of the machine.
 pub(crate) async fn control_plane(audited: bool) -> Result<ControlPlane> {
@@ -86,16 +65,19 @@ where
     Ok(())
 }
 
-/// A view of an empty cluster.
-pub(crate) struct Empty;
+/// A view of a cluster in which every list has the same in it, and there is nothing else.
+#[derive(Default)]
+pub(crate) struct Fixed {
+    pub(crate) listed: Vec<Bytes>,
+}
 
-impl View for Empty {
+impl View for Fixed {
     fn get(&self, _: &ObjectReference, _: &[String]) -> Result<Option<Bytes>, ReadError> {
         Ok(None)
     }
 
     fn list(&self, _: &ListQuery) -> Result<Vec<Bytes>, ReadError> {
-        Ok(Vec::new())
+        Ok(self.listed.clone())
     }
 
     fn list_keys(&self, _: &ListQuery) -> Result<Vec<ObjectReference>, ReadError> {
@@ -120,7 +102,7 @@ pub(crate) fn request(profile: &Value) -> Request {
     Request {
         primary: Bytes::from(profile.to_string()),
         config: Bytes::from_static(b"{}"),
-        facts: Vec::new(),
+        ..Request::default()
     }
 }
 

@@ -7,7 +7,7 @@ mod wanted;
 pub(crate) use list::{Listed, api_resource, list};
 pub(crate) use wanted::{Wanted, apply};
 
-use crate::setup::{Empty, request, spread};
+use crate::setup::{Fixed, request, spread};
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -188,7 +188,7 @@ impl World {
             let reference = ObjectReference::new(profile_kind(), None, name);
             for plugin in &self.plugins {
                 let request = request(&serde_json::to_value(&profile)?);
-                let view = Arc::new(Empty);
+                let view = Arc::new(Fixed::default());
                 let called = plugin
                     .component
                     .reconcile(request, view, &Limits::default())

@@ -15,7 +15,7 @@ use k8s_openapi::ByteString;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use parking_lot::Mutex;
-use reeve_agent::{Agent, AgentConfig, VerifyingKey, VirtualClock};
+use reeve_agent::{Agent, AgentConfig, LimitBounds, VerifyingKey, VirtualClock};
 use reeve_api::APPROVE_ASKS_ANNOTATION;
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
@@ -208,6 +208,13 @@ impl World {
     pub fn start_demanding(&mut self, keys: &str) {
         let mut config = self.config();
         config.signature_keys = VerifyingKey::read_all(keys).expect("these are keys");
+        self.agent = Some(Agent::start(config));
+    }
+
+    /// Starts an agent whose plugins may have so much.
+    pub fn start_within(&mut self, limits: LimitBounds) {
+        let mut config = self.config();
+        config.limits = limits;
         self.agent = Some(Agent::start(config));
     }
 

@@ -92,7 +92,9 @@ pub fn pack(component: &[u8], options: &PackOptions<'_>) -> Result<Vec<ConfigMap
             size: component.len(),
         });
     }
-    let packed = zstd::stream::encode_all(component, ZSTD_LEVEL).map_err(PackError::Compress)?;
+    // As a whole, whose length is known: what a stream would set aside is for lengths that
+    // few components have.
+    let packed = zstd::bulk::compress(component, ZSTD_LEVEL).map_err(PackError::Compress)?;
     // What it is in the JSON of which kubectl keeps a copy, quotes and escapes
     // included, in terms of base64 beside it.
     let config_bytes = options.config.map_or(0, |config| {

@@ -6,8 +6,8 @@ use crate::problem::{Problem, chain};
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_core::Manifest;
-use reeve_core::manifest::is_dns_label;
-use reeve_engine::{Component, Limits, LoadError};
+use reeve_core::manifest::{RawManifest, is_dns_label};
+use reeve_engine::{Component, Counted, Limits, LoadError};
 
 pub(super) async fn call_metadata(
     component: &Component,
@@ -41,7 +41,7 @@ pub(super) async fn call_describe(
     config: &Bytes,
     limits: &Limits,
     threads: &PluginThreads,
-) -> Result<Manifest, Problem> {
+) -> Result<RawManifest, Problem> {
     let call = {
         let (component, limits) = (component.clone(), limits.clone());
         let config = config.clone();
@@ -52,12 +52,16 @@ pub(super) async fn call_describe(
         message: fault.to_string(),
         retries: fault.retries(),
     })?;
-    let raw = called.value.map_err(|error| {
+    called.value.map_err(|error| {
         Problem::lasting(
             Reason::ConfigInvalid,
             format!("data[\"config.yaml\"]: {}: {}", error.path, error.message),
         )
-    })?;
+    })
+}
+
+/// Checks what a component says of itself.
+pub(super) fn check_manifest(raw: RawManifest) -> Result<Manifest, Problem> {
     Manifest::try_from(raw).map_err(|error| {
         Problem::lasting(
             Reason::ManifestInvalid,
@@ -83,9 +87,28 @@ pub(super) fn load_problem(place: &str, error: &LoadError) -> Problem {
         LoadError::WrongWorld { .. } => Reason::WrongWorld,
         _ => Reason::CompileFailed,
     };
+    let message = format!("{place}: {}", chain(error));
     Problem {
         reason,
-        message: format!("{place}: {}", chain(error)),
+        message: match limit_of(error) {
+            Some(limit) => format!("{message} (`spec.limits.{limit}` of its Plugin)"),
+            None => message,
+        },
         retries: error.retries(),
     }
+}
+
+/// The limit that a component did not keep, as `Plugin.spec.limits` names it.
+fn limit_of(error: &LoadError) -> Option<&'static str> {
+    Some(match error {
+        LoadError::TooLarge { .. } => "componentBytes",
+        LoadError::TooMany { what, .. } => match what {
+            Counted::Imports => "imports",
+            Counted::Exports => "exports",
+            Counted::Definitions => "definitions",
+        },
+        LoadError::CompileTimeout { .. } => "compileMilliseconds",
+        LoadError::CompileMemory { .. } => "compileMemoryBytes",
+        _ => return None,
+    })
 }

@@ -2,9 +2,18 @@
 
 use super::*;
 use reeve_core::GroupVersionKind;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn plugin(name: &str) -> Arc<str> {
     name.into()
+}
+
+fn config_maps() -> Resource {
+    Resource {
+        kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+        plural: "configmaps".into(),
+        namespaced: true,
+    }
 }
 
 /// Lines of samples, without those of histograms' buckets.
@@ -35,7 +44,17 @@ fn count_all(metrics: &Metrics, name: &str) -> SourceMeter {
     }
     metrics.panicked(&plugin);
     metrics.backed_off(&plugin);
-    metrics.called(&plugin, &Usage::default(), Some("memoryBytes"));
+    let usage = Usage {
+        wall: Duration::from_secs(1),
+        run_time: Duration::from_secs(2),
+        memory_bytes: 3,
+        output_bytes: 4,
+        output_objects: 5,
+        host_calls: 6,
+        host_call_bytes: 7,
+        log_bytes: 8,
+    };
+    metrics.called(&plugin, &usage, Some("memoryBytes"));
     metrics.remembered(&plugin);
     for verb in Verb::ALL {
         for result in WriteResult::ALL {
@@ -138,12 +157,7 @@ async fn names_and_labels_are_those_that_dashboards_know() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     metrics.request(&Method::PATCH, Some(200));
     metrics.request(&Method::GET, None);
-    let config_maps = Resource {
-        kind: GroupVersionKind::new("", "v1", "ConfigMap"),
-        plural: "configmaps".into(),
-        namespaced: true,
-    };
-    metrics.watch_restarted(&config_maps);
+    metrics.watch_restarted(&config_maps());
     let samples = samples(&metrics);
     for expected in [
         r#"controller_runtime_reconcile_total{controller="a",result="success"} 1"#,
@@ -168,7 +182,15 @@ async fn names_and_labels_are_those_that_dashboards_know() {
         r#"reeve_units{plugin="a",state="unknown"} 3"#,
         r#"reeve_writes_total{plugin="a",verb="delete",result="not_leader"} 1"#,
         r#"reeve_noops_total{plugin="a"} 7"#,
-        r#"reeve_call_seconds_count{plugin="a"} 1"#,
+        r#"reeve_call_seconds_sum{plugin="a"} 1.0"#,
+        r#"reeve_call_run_seconds_sum{plugin="a"} 2.0"#,
+        r#"reeve_call_memory_bytes_sum{plugin="a"} 3.0"#,
+        r#"reeve_call_output_bytes_total{plugin="a"} 4"#,
+        r#"reeve_call_output_objects_total{plugin="a"} 5"#,
+        r#"reeve_call_host_calls_total{plugin="a"} 6"#,
+        r#"reeve_call_host_bytes_total{plugin="a"} 7"#,
+        r#"reeve_call_log_bytes_total{plugin="a"} 8"#,
+        r#"reeve_calls_over_limit_total{plugin="a",limit="memoryBytes"} 1"#,
         r#"reeve_apply_seconds_count{plugin="a"} 7"#,
         r#"reeve_backoffs_total{plugin="a"} 1"#,
         r#"reeve_watch_restarts_total{resource="configmaps"} 1"#,
@@ -199,4 +221,85 @@ async fn names_and_labels_are_those_that_dashboards_know() {
         !samples.iter().any(|s| s.starts_with("reeve_units")),
         "{samples:#?}"
     );
+}
+
+/// Metrics, each with its labels and their values.
+type Told = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// What the table of the documentation says. Labels of which it lists no values have none.
+fn documented() -> Told {
+    let text = include_str!("../../../../docs/operations.md");
+    let (_, table) = text.split_once("| Metric | Labels |").unwrap();
+    let quoted = |text: &str| -> BTreeSet<String> {
+        let names = text.split('`').skip(1).step_by(2);
+        // What has a full stop says where a list is.
+        let names = names.filter(|name| !name.contains('.'));
+        names.map(str::to_owned).collect()
+    };
+    let mut told = Told::new();
+    for row in table.lines().skip(2).take_while(|row| row.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').collect();
+        let mut labels = BTreeMap::new();
+        for clause in cells[2].split(';') {
+            let (names, values) = clause.split_once(':').unwrap_or((clause, ""));
+            let names: Vec<&str> = names.split(',').map(str::trim).collect();
+            labels.extend(
+                names
+                    .iter()
+                    .map(|name| ((*name).to_owned(), BTreeSet::new())),
+            );
+            labels.insert((*names.last().unwrap()).to_owned(), quoted(values));
+        }
+        labels.remove("");
+        let names = quoted(cells[1]).into_iter();
+        told.extend(names.map(|name| (name, labels.clone())));
+    }
+    told
+}
+
+/// What is written down, as far as the documentation lists it.
+fn exported(metrics: &Metrics, documented: &Told) -> Told {
+    let text = metrics.encode().unwrap();
+    let mut told = Told::new();
+    let mut name = String::new();
+    for line in text.lines() {
+        if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (family, kind) = kind.split_once(' ').unwrap();
+            let suffix = if kind == "counter" { "_total" } else { "" };
+            name = format!("{family}{suffix}");
+            told.insert(name.clone(), BTreeMap::new());
+        }
+        let Some((_, labels)) = line.split_once('{').filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        let (labels, _) = labels.split_once("\"} ").unwrap();
+        for (label, value) in labels
+            .split("\",")
+            .map(|label| label.split_once("=\"").unwrap())
+        {
+            // The bound of a bucket.
+            if label == "le" {
+                continue;
+            }
+            let values = told.get_mut(&name).unwrap().entry(label.to_owned());
+            let values = values.or_default();
+            let listed = documented.get(&name).and_then(|labels| labels.get(label));
+            if listed.is_some_and(|listed| !listed.is_empty()) {
+                values.insert(value.to_owned());
+            }
+        }
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_is_exported_is_documented_and_nothing_else_is() {
+    let metrics = Metrics::default();
+    metrics.leads(true);
+    metrics.installed(&plugin("a"), 16, None);
+    let _meter = count_all(&metrics, "a");
+    metrics.request(&Method::PATCH, Some(200));
+    metrics.watch_restarted(&config_maps());
+    let documented = documented();
+    assert_eq!(exported(&metrics, &documented), documented);
 }

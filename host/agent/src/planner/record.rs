@@ -97,6 +97,7 @@ impl Opened<'_> {
             primary: shown.to_string().into(),
             config: active.config.clone(),
             facts: self.state.run(&unit, active).effects.facts(),
+            unit: Some(unit.clone()),
         };
         let call = {
             let (active, view, request) = (active.clone(), recorder.clone(), request.clone());

@@ -42,6 +42,7 @@ impl Runner {
             primary: seen,
             config: active.config.clone(),
             facts,
+            unit: Some(unit.clone()),
         };
         let call = {
             let (active, view) = (active.clone(), view.clone());

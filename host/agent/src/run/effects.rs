@@ -429,6 +429,7 @@ impl Runner {
                 let gone = done.fingerprint.is_empty() && verb == Verb::Apply;
                 (!gone).then(|| done.fact.clone().into())
             }),
+            unit: Some(unit.clone()),
         };
         let call = {
             let active = active.clone();

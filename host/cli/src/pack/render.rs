@@ -269,6 +269,7 @@ impl Renderer {
             primary: primary.to_string().into(),
             config: config.into(),
             facts: Vec::new(),
+            unit: None,
         };
         let view = Arc::new(self.thought.clone());
         let limits = Limits::default();

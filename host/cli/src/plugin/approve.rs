@@ -13,6 +13,7 @@ use reeve_api::{
     APPROVE_ASKS_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, CanaryStatus, Plugin, PluginStatus,
     ShadowStatus,
 };
+use reeve_cluster::Cluster;
 use reeve_core::{Asks, Digest, upgrade};
 use serde_json::json;
 use std::process::ExitCode;
@@ -54,7 +55,8 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
     let source = source::from_cluster(&client, namespace, name).await?;
     let manifest = describe(&source, &args.cache)
         .await?
-        .manifest(&source)
+        // Whether wildcards are allowed is for the agent to say.
+        .manifest(&source, Some(&Cluster::new(client.clone())))
         .await?;
     let asks = Asks::of(&manifest);
     let more = match &status.asks {

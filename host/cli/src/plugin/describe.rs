@@ -5,6 +5,7 @@ use crate::compile::CacheArgs;
 use anyhow::{Context as _, anyhow};
 use reeve_cluster::{Cluster, ResolveError};
 use reeve_core::grant::{self, Served};
+use reeve_core::manifest::RawManifest;
 use reeve_core::{GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
 use std::collections::HashMap;
@@ -30,10 +31,27 @@ pub(crate) async fn describe(source: &Source, cache: &CacheArgs) -> anyhow::Resu
 }
 
 impl Described {
-    /// What it declares for its configuration.
-    pub(crate) async fn manifest(&self, source: &Source) -> anyhow::Result<Manifest> {
-        let described = self
-            .component
+    /// What it declares for its configuration, with the kinds of a cluster in the place of
+    /// wildcards, if they are allowed.
+    pub(crate) async fn manifest(
+        &self,
+        source: &Source,
+        wildcards: Option<&Cluster>,
+    ) -> anyhow::Result<Manifest> {
+        let mut raw = self.raw_manifest(source).await?;
+        if let Some(cluster) = wildcards {
+            cluster.expand(&mut raw).await?;
+        }
+        Manifest::try_from(raw).context(UNUSABLE)
+    }
+
+    /// What it declares for its configuration, wildcards included.
+    pub(crate) async fn declared(&self, source: &Source) -> anyhow::Result<Manifest> {
+        Manifest::as_declared(self.raw_manifest(source).await?).context(UNUSABLE)
+    }
+
+    async fn raw_manifest(&self, source: &Source) -> anyhow::Result<RawManifest> {
+        self.component
             .describe(source.package.config.clone(), &Limits::default())
             .await?
             .value
@@ -43,10 +61,11 @@ impl Described {
                     error.path,
                     error.message
                 )
-            })?;
-        Manifest::try_from(described).context("its manifest cannot be used")
+            })
     }
 }
+
+const UNUSABLE: &str = "its manifest cannot be used";
 
 /// How a cluster serves the kinds of a manifest.
 pub(crate) struct Kinds {

@@ -59,6 +59,10 @@ pub(crate) struct GrantArgs {
     /// Leave out the ValidatingAdmissionPolicy: the cluster is older than 1.30
     #[arg(long)]
     without_policy: bool,
+    /// Grant every kind that is served now where the plugin declares every kind of a group
+    /// and version; the agent has to run with the same flag
+    #[arg(long)]
+    allow_wildcards: bool,
     /// Whether the plugin's account may put Reeve's finalizers on its primaries, so that
     /// they wait for the end of their units: hooks and order at deletion need that
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
@@ -103,9 +107,10 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     };
     // What a file's ConfigMap calls itself is its name in the cluster too.
     let name = source.name.clone();
+    let cluster = Cluster::new(client.clone());
     let manifest = describe(&source, &args.cache)
         .await?
-        .manifest(&source)
+        .manifest(&source, args.allow_wildcards.then_some(&cluster))
         .await?;
     let policy = outside::policy(&client, namespace, &name).await?;
     let policy = policy.unwrap_or_default();
@@ -117,7 +122,6 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
             "ServiceAccount {namespace}/{account} is the agent's own and can be no plugin's; name another with --service-account"
         );
     }
-    let cluster = Cluster::new(client.clone());
     let kinds = Kinds::of(&cluster, &manifest).await?;
     let served = |kind: &_| kinds.served(kind);
     let agent = match &args.agent_user {

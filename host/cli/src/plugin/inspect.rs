@@ -9,6 +9,7 @@ use crate::output::print;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use reeve_agent::needs::Need;
+use reeve_core::manifest::is_wildcard;
 use reeve_core::{Asks, Manifest, chain, grant};
 use reeve_engine::interfaces;
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ impl<'a> Inspection<'a> {
         };
         let manifest = match &described {
             None => None,
-            Some(described) => described.manifest(source).await.map_err(&mut keep).ok(),
+            Some(described) => described.declared(source).await.map_err(&mut keep).ok(),
         };
         let schema = described
             .as_ref()
@@ -139,10 +140,18 @@ impl<'a> Inspection<'a> {
     }
 
     fn cautions(&self) -> Vec<String> {
-        self.manifest
-            .as_ref()
-            .map(grant::cautions)
-            .unwrap_or_default()
+        let Some(manifest) = &self.manifest else {
+            return Vec::new();
+        };
+        let mut cautions = grant::cautions(manifest);
+        if manifest.kinds().iter().any(|kind| is_wildcard(kind)) {
+            cautions.push(
+                "declares every kind of a group and version at once, which an agent refuses \
+                 unless it runs with --allow-wildcards"
+                    .to_owned(),
+            );
+        }
+        cautions
     }
 
     fn json(&self) -> Value {

@@ -3,16 +3,15 @@
 //! Libraries and languages import WASI for things that a plugin never uses, so
 //! every interface is there. What they find: no files, no environment, no
 //! arguments, closed standard input, no network, a clock that stands at zero, and
-//! random numbers that are the same at every call of the same component. What
-//! they write to standard output and error becomes lines of the log. No answer
-//! depends on the machine, so none of this is an input.
+//! random numbers that are the same at every call of the same component for the same
+//! unit, and others for any other. What they write to standard output and error becomes
+//! lines of the log. No answer depends on the machine, so none of this is an input.
 
 use super::http::HttpState;
 use crate::called::Level;
 use crate::state::State;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use reeve_core::Digest;
 use ring::digest;
 use std::io;
 use std::pin::Pin;
@@ -88,17 +87,17 @@ impl State {
     /// WASI's state, for one call of one of its functions.
     pub(super) fn wasi(&mut self) -> &mut Wasi {
         self.meter.count_host_call();
-        let (seed, room) = (self.seed, self.log.room());
+        let (seed, room) = (self.seed.bytes(), self.log.room());
         let (outside, function) = (&self.outside, self.function);
         self.wasi.get_or_insert_with(|| {
             let http = HttpState::new(outside.clone(), function);
-            Box::new(Wasi::new(seed, room, http))
+            Box::new(Wasi::new(&seed, room, http))
         })
     }
 }
 
 impl Wasi {
-    fn new(seed: Digest, room: u64, http: HttpState) -> Self {
+    fn new(seed: &[u8], room: u64, http: HttpState) -> Self {
         let output = [
             Output::new(Level::Info, room),
             Output::new(Level::Warn, room),
@@ -137,9 +136,11 @@ impl Wasi {
 }
 
 /// So many bytes that look random and depend on nothing but the seed and the purpose.
-fn stream(seed: Digest, purpose: &[u8], length: usize) -> Vec<u8> {
+fn stream(seed: &[u8], purpose: &[u8], length: usize) -> Vec<u8> {
     let mut start = digest::Context::new(&digest::SHA256);
-    start.update(seed.hex().as_bytes());
+    // Its length first, so that none is the beginning of another.
+    start.update(&(seed.len() as u64).to_le_bytes());
+    start.update(seed);
     start.update(purpose);
     let blocks = (0u32..).map(|block| {
         let mut whole = start.clone();
@@ -150,7 +151,7 @@ fn stream(seed: Digest, purpose: &[u8], length: usize) -> Vec<u8> {
     bytes.take(length).collect()
 }
 
-fn insecure_seed(seed: Digest) -> u128 {
+fn insecure_seed(seed: &[u8]) -> u128 {
     let bytes = stream(seed, b"seed", 16).into_iter();
     bytes.fold(0, |number, byte| number << 8 | u128::from(byte))
 }

@@ -7,6 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A new engine on the folder, as after a restart, that loads and runs a guest.
 async fn start(folder: &Path) -> EngineStats {
@@ -54,6 +55,47 @@ async fn a_restart_compiles_nothing() {
     assert_eq!(start(&folder).await, compiled());
     assert_eq!(start(&folder).await, cached());
     assert_eq!(entries(&folder).len(), 1, "nothing temporary stays behind");
+}
+
+/// What runs is mapped from a file that nobody can name: neither memory that is not given
+/// back, nor an entry that somebody might change.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn what_runs_is_in_a_file_without_a_name() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("cache");
+    let maps = || {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let of_folder = |line: &&str| line.contains(folder.to_str().unwrap());
+        maps.lines()
+            .filter(of_folder)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    // Just compiled, and from the cache.
+    for _ in 0..2 {
+        let engine = Engine::new(EngineConfig {
+            cache: Some(folder.clone()),
+            max_instances: 0,
+            ..config()
+        })
+        .unwrap();
+        let component = engine.load(bytes("tourist")).await.unwrap();
+        let mapped = maps();
+        let is_code = |line: &String| line.contains(" r-xp ") && line.ends_with(" (deleted)");
+        assert!(mapped.iter().any(is_code), "{mapped:?}");
+        assert!(
+            mapped.iter().all(|line| line.ends_with(" (deleted)")),
+            "{mapped:?}"
+        );
+        drop((component, engine));
+        // It goes with the component, which the thread that made it may hold a moment longer.
+        let before = Instant::now();
+        while !maps().is_empty() {
+            assert!(before.elapsed() < Duration::from_secs(10), "{:?}", maps());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use crate::guests::{World, bytes, compiler, config, limits, request};
 use bytes::Bytes;
-use reeve_engine::{CompileLimits, Compiler, CompilerProgram, Engine, EngineConfig, EngineError};
+use reeve_engine::{
+    CompileLimits, Compiler, CompilerProgram, Engine, EngineConfig, EngineError, LoadError,
+};
 use serde_json::json;
 use std::error::Error as _;
 use std::io::Write as _;
@@ -104,6 +106,53 @@ async fn a_slow_compiler_is_ended_and_the_next_load_has_its_turn() {
         assert!(before.elapsed() < Duration::from_secs(10));
     }
     assert_eq!(engine.stats().compiled, 2, "each time anew");
+}
+
+/// Each load has bounds of its own: nobody is refused for what another may not, and nobody
+/// is given what they may not have because another may.
+#[tokio::test]
+async fn loads_within_other_bounds_do_not_decide_for_each_other() {
+    let engine = engine_with(compiler(), CompileLimits::default());
+    let usual = CompileLimits::default();
+    let hasty = CompileLimits {
+        time: Duration::from_millis(300),
+        ..usual.clone()
+    };
+    let narrow = CompileLimits {
+        imports: 1,
+        ..usual.clone()
+    };
+    // At the same time, so that one finds the other's compiler at work.
+    let slow = slow();
+    let (patient, ended) = tokio::join!(
+        async {
+            // Not the first, which is the one that compiles.
+            while engine.stats().compiled == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            engine.load_within(slow.clone(), usual.clone()).await
+        },
+        engine.load_within(slow.clone(), hasty.clone()),
+    );
+    let limit = hasty.time;
+    assert_eq!(ended.unwrap_err(), LoadError::CompileTimeout { limit });
+    // It was compiled, and is no plugin.
+    let refused = patient.unwrap_err();
+    assert!(matches!(refused, LoadError::WrongWorld { .. }), "{refused}");
+
+    let tourist = bytes("tourist");
+    let held = engine.load(tourist.clone()).await.unwrap();
+    assert!(engine.loaded(held.digest(), &usual).is_some());
+    // What is there costs nothing.
+    assert!(engine.loaded(held.digest(), &hasty).is_some());
+    assert!(engine.loaded(held.digest(), &narrow).is_none());
+    let refused = engine.load_within(tourist, narrow).await.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("the component has more than 1 imports"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

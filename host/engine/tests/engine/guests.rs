@@ -58,6 +58,7 @@ pub(crate) fn request(config: &Value) -> Request {
         primary: primary.to_string().into(),
         config: config.to_string().into(),
         facts: Vec::new(),
+        unit: None,
     }
 }
 

@@ -74,6 +74,7 @@ async fn answer(component: &Component, recording: &Recording) -> Answer {
         primary: text(&recording.input.primary),
         config: text(&recording.input.config),
         facts: Vec::new(),
+        unit: None,
     };
     let recorder = Arc::new(Recorder::new(world()));
     let limits = Limits::default();

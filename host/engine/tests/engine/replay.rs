@@ -5,32 +5,38 @@ use reeve_core::recording::{
     About, Answer, Body, CalledComponent, Difference, Input, Named, Question, RecordedFact,
     Recording, Told, compare,
 };
-use reeve_core::{GroupVersionKind, ObjectReference};
+use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use reeve_engine::{
     Component, Fact, Limits, Obstacle, ReadError, Recorder, Replay, Request, View, answer_of,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+const PLUGIN: &str = "chameleon";
+
+fn primary() -> ObjectReference {
+    let kind = GroupVersionKind::new("", "v1", "ConfigMap");
+    ObjectReference::new(kind, Some("default".to_owned()), "alice")
+}
+
 /// Calls the chameleon, and takes the call down.
 async fn record(request: Request, view: Arc<dyn View>, limits: &Limits) -> Recording {
+    let request = Request {
+        unit: Some(UnitKey::new(PLUGIN, primary())),
+        ..request
+    };
     let component = chameleon().await;
     let recorder = Arc::new(Recorder::new(view));
     let called = component.reconcile(request.clone(), recorder.clone(), limits);
     let answer = answer_of(called.await).unwrap();
-    let primary = ObjectReference::new(
-        GroupVersionKind::new("", "v1", "ConfigMap"),
-        Some("default".to_owned()),
-        "alice",
-    );
     let facts = request.facts.iter().map(|fact| RecordedFact {
         key: fact.key.clone(),
         value: Body::new(&*fact.value),
     });
     let recording = Recording {
         metadata: About {
-            plugin: "chameleon".to_owned(),
-            primary: Named::from(&primary),
+            plugin: PLUGIN.to_owned(),
+            primary: Named::from(&primary()),
             recorded_at: "2026-01-01T00:00:00Z".to_owned(),
             reeve: "0.1.0".to_owned(),
         },

@@ -1,9 +1,10 @@
 //! WASI is there and shows nothing.
 
 use crate::guests::{World, data, limits, request, tourist};
-use reeve_core::{Failure, Outcome};
-use reeve_engine::{Called, Fault, FaultKind, Level, Limits};
+use reeve_core::{Failure, GroupVersionKind, ObjectReference, Outcome, UnitKey};
+use reeve_engine::{Called, Fault, FaultKind, Level, Limits, Request};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,40 @@ async fn random_numbers_are_the_same_at_every_call() {
     assert_ne!(first["random"], zeroes);
     assert_ne!(first["insecure"], "0");
     assert_ne!(first["seed"], "(0, 0)");
+}
+
+/// What the guest sees for a unit, or for none.
+async fn sights_for(unit: Option<(&str, &str)>) -> Value {
+    let unit = unit.map(|(plugin, name)| {
+        let kind = GroupVersionKind::new("", "v1", "ConfigMap");
+        UnitKey::new(plugin, ObjectReference::new(kind, None, name))
+    });
+    let request = Request {
+        unit,
+        ..request(&json!({}))
+    };
+    let world = Arc::new(World::default());
+    let called = tourist().await.reconcile(request, world, &limits()).await;
+    data(&called.unwrap().value.unwrap())
+}
+
+#[tokio::test]
+async fn no_two_plugins_and_no_two_units_draw_the_same_numbers() {
+    let units = [
+        None,
+        Some(("quotas", "alice")),
+        Some(("quotas", "bob")),
+        Some(("limits", "alice")),
+    ];
+    for what in ["random", "insecure", "seed"] {
+        let mut drawn = BTreeSet::new();
+        for unit in units {
+            let first = sights_for(unit).await;
+            assert_eq!(sights_for(unit).await, first, "{unit:?}");
+            drawn.insert(first[what].to_string());
+        }
+        assert_eq!(drawn.len(), units.len(), "{what} {drawn:?}");
+    }
 }
 
 #[tokio::test]

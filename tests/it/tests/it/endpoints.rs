@@ -35,6 +35,13 @@ async fn ask(address: SocketAddr, path: &str) -> (u16, String) {
     (status, body.to_owned())
 }
 
+/// What an agent counts, as Prometheus reads it.
+pub(crate) async fn metrics(world: &World) -> String {
+    let (status, body) = ask(serve(world).await, "/metrics").await;
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
 /// Waits for a status, and returns the body.
 async fn answers(address: SocketAddr, path: &str, status: u16) -> String {
     eventually(

@@ -5,6 +5,7 @@
 //! at all in `bad_delivery`; here is what goes for the machine. That a guest sees nothing
 //! of the machine that could change its answer is in the engine's own tests.
 
+mod flood;
 mod graft;
 
 use graft::Graft;
@@ -264,22 +265,4 @@ unit_fails! {
         => "LimitExceeded", ["more than its memory limit of 64 MiB"];
     an_argument_without_end: "chameleon" {"reconcile": {"do": "long-line", "bytes": 20_000_000}}
         => "LimitExceeded", ["passed more than 4 MiB to one host function"];
-}
-
-/// A flood in the log is no fault: it ends where the limit is, and the call goes on.
-#[tokio::test(start_paused = true)]
-async fn a_flood_in_the_log() {
-    let world = World::started().await;
-    world.tenant("trip", &[]).await;
-    let config = json!({
-        "primary": "Profile.v1.kubeflow.org",
-        "scope": "namespace-named-like-primary",
-        "reconcile": {"do": "log-flood", "lines": 50_000},
-    });
-    let component = [("plugin.wasm", guest("chameleon"))];
-    world.install("chameleon", &component, Some(config)).await;
-    world.settle().await;
-    assert_eq!(world.unit("chameleon", "trip").await, None, "it is well");
-    let made = core_reference("ConfigMap", "trip", "chameleon-trip");
-    assert!(world.get(&made).await.is_some());
 }

@@ -4,6 +4,7 @@
 
 mod absent;
 mod adoption;
+mod allowed;
 mod amounts;
 mod apply;
 mod artifacts;
@@ -27,11 +28,13 @@ mod hostile;
 mod identity;
 mod ignored;
 mod immutable;
+mod impure;
 mod inputs;
 mod left;
 mod life;
 mod logged;
 mod lost;
+mod metered;
 mod namespaces;
 mod noops;
 mod outage;
