@@ -160,7 +160,8 @@ impl Amount for Duration {
     }
 
     fn number(&self) -> u64 {
-        u64::try_from(self.as_millis()).unwrap_or(u64::MAX)
+        // Up, since none is no bound.
+        u64::try_from(self.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
     }
 }
 

@@ -266,7 +266,10 @@ impl Loader {
         let mut raw = call_describe(&component, &config, &limits, &threads).await?;
         if self.bounds.allows_wildcards() {
             let expanded = self.cluster.expand(&mut raw).await;
-            expanded.map_err(|error| crate::unserved::problem(&error))?;
+            expanded.map_err(|error| match error {
+                ExpandError::Manifest(error) => manifest_problem(&error),
+                ExpandError::Resolve(error) => crate::unserved::problem(&error),
+            })?;
         }
         let manifest = check_manifest(raw)?;
         check_outside(&component, &manifest)?;

@@ -5,7 +5,7 @@ use crate::resource::{Resource, version_path};
 use crate::transport::{Call, CallError, TransportError};
 use parking_lot::RwLock;
 use reeve_core::GroupVersionKind;
-use reeve_core::manifest::{RawManifest, ServedKind};
+use reeve_core::manifest::{ManifestError, RawManifest, ServedKind};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -43,6 +43,17 @@ pub enum ResolveError {
     },
 }
 
+/// Why a manifest's wildcards stand for nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpandError {
+    /// The manifest cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// It is not known what they stand for.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+}
+
 #[derive(Deserialize)]
 struct ResourceList<'a> {
     #[serde(default, borrow)]
@@ -56,8 +67,9 @@ struct ServedResource<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     namespaced: bool,
+    // `null` where a server was written in Go and has none.
     #[serde(default, borrow)]
-    verbs: Vec<Cow<'a, str>>,
+    verbs: Option<Vec<Cow<'a, str>>>,
 }
 
 impl ServedResource<'_> {
@@ -69,7 +81,7 @@ impl ServedResource<'_> {
     fn has(&self, verbs: [&str; 2]) -> bool {
         verbs
             .iter()
-            .all(|verb| self.verbs.iter().any(|has| has == verb))
+            .all(|verb| self.verbs.iter().flatten().any(|has| has == verb))
     }
 }
 
@@ -154,11 +166,15 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When the API server serves no such group and version, or does not say.
-    pub async fn expand(&self, manifest: &mut RawManifest) -> Result<(), ResolveError> {
+    /// When the manifest cannot be used anyway, or the API server serves no such group and
+    /// version, or does not say.
+    pub async fn expand(&self, manifest: &mut RawManifest) -> Result<(), ExpandError> {
         let mut served = HashMap::new();
-        for any in manifest.wildcards() {
+        for any in manifest.wildcards()? {
             let kinds = self.kinds_beside(&any).await?;
+            if kinds.is_empty() {
+                return Err(ResolveError::NotServed { kind: any }.into());
+            }
             served.insert(any, kinds);
         }
         manifest.expand(|any| served.get(any).cloned().unwrap_or_default());

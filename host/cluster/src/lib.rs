@@ -31,7 +31,7 @@ pub mod write;
 pub use cluster::Cluster;
 pub use config::{ConnectError, ConnectOptions, connect, connect_now};
 pub use delete::{Delete, Deletion};
-pub use discovery::ResolveError;
+pub use discovery::{ExpandError, ResolveError};
 pub use events::{Event, EventKind, Recorded, Recorder};
 pub use identity::Identity;
 pub use lease::{Elector, ElectorSettings, Fence, LeaseName, LeaseTiming, NotLeader, Role};

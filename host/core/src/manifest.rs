@@ -295,11 +295,14 @@ impl Manifest {
 
     fn checked(raw: RawManifest, wildcards: bool) -> Result<Self, ManifestError> {
         let check_kind_or_any = |field: &str, kind: &GroupVersionKind| match is_wildcard(kind) {
-            true if wildcards => Ok(()),
-            true => Err(ManifestError::Wildcard {
-                field: field.to_owned(),
-            }),
-            false => check_kind(field, kind),
+            // The API server is asked for them, by these names.
+            true => match wildcards {
+                true => check_group_version(&format!("{field}.kind"), kind),
+                false => Err(ManifestError::Wildcard {
+                    field: format!("{field}.kind"),
+                }),
+            },
+            false => check_kind(&format!("{field}.kind"), kind),
         };
         let Some(primary) = raw.primary else {
             return Err(unsupported("role", "packs"));
@@ -325,7 +328,7 @@ impl Manifest {
         let mut reads = Vec::with_capacity(raw.reads.len());
         for (index, read) in raw.reads.into_iter().enumerate() {
             let field = format!("reads[{index}]");
-            check_kind_or_any(&format!("{field}.kind"), &read.kind)?;
+            check_kind_or_any(&field, &read.kind)?;
             check_scope(&field, &read.scope)?;
             check_names(&field, &read.names)?;
             if read.kind.is_secret() && read.names.is_empty() {
@@ -343,7 +346,7 @@ impl Manifest {
         }
         for (index, write) in raw.writes.iter().enumerate() {
             let field = format!("writes[{index}]");
-            check_kind_or_any(&format!("{field}.kind"), &write.kind)?;
+            check_kind_or_any(&field, &write.kind)?;
             check_scope(&field, &write.scope)?;
             if raw.writes[..index].contains(write) {
                 return Err(ManifestError::Duplicate {
@@ -422,6 +425,22 @@ fn parse_selector(field: &str, text: &str) -> Result<Selector, ManifestError> {
 
 /// Group, version and kind must be names that an API server could serve.
 fn check_kind(field: &str, kind: &GroupVersionKind) -> Result<(), ManifestError> {
+    check_group_version(field, kind)?;
+    let mut chars = kind.kind.chars();
+    let camel_case = chars.next().is_some_and(|first| first.is_ascii_uppercase())
+        && chars.all(|c| c.is_ascii_alphanumeric())
+        && kind.kind.len() <= 63;
+    match camel_case {
+        true => Ok(()),
+        false => Err(ManifestError::Name {
+            field: format!("{field}.kind"),
+            value: kind.kind.clone(),
+            expected: "a kind in CamelCase such as `ConfigMap`",
+        }),
+    }
+}
+
+fn check_group_version(field: &str, kind: &GroupVersionKind) -> Result<(), ManifestError> {
     let error = |part: &str, value: &str, expected| ManifestError::Name {
         field: format!("{field}.{part}"),
         value: value.to_owned(),
@@ -437,17 +456,6 @@ fn check_kind(field: &str, kind: &GroupVersionKind) -> Result<(), ManifestError>
             "version",
             &kind.version,
             "an API version such as `v1`",
-        ));
-    }
-    let mut chars = kind.kind.chars();
-    let camel_case = chars.next().is_some_and(|first| first.is_ascii_uppercase())
-        && chars.all(|c| c.is_ascii_alphanumeric())
-        && kind.kind.len() <= 63;
-    if !camel_case {
-        return Err(error(
-            "kind",
-            &kind.kind,
-            "a kind in CamelCase such as `ConfigMap`",
         ));
     }
     Ok(())

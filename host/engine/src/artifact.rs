@@ -47,6 +47,10 @@ const KEPT_BYTES: u64 = 256 << 20;
 /// digits that stand there for settings, and is none.
 const KEPT: &str = "kept-as-it-comes";
 
+/// What `statfs(2)` calls a file system in memory.
+#[cfg(target_os = "linux")]
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+
 /// The cache folder.
 pub(crate) struct Cache {
     folder: Dir,
@@ -169,7 +173,12 @@ impl Cache {
     #[cfg(target_os = "linux")]
     fn unnamed(&self, contents: &[u8]) -> io::Result<std::fs::File> {
         use rustix::fs::{Mode, OFlags};
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        if rustix::fs::fstatfs(&self.folder)?.f_type == TMPFS {
+            // It would be in memory twice.
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // `EXCL`: it can never be given a name either.
+        let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, c".", flags, Mode::RUSR | Mode::WUSR)?;
         let mut file = std::fs::File::from(file);
         file.write_all(contents)?;
@@ -377,7 +386,8 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
     //   that nobody else holds. That this child was not taken over by the component
     //   that it compiled is an assumption: docs/security.md says what it rests on,
     //   and what is left when it fails.
-    // - `Cache::get` passes what `Cache::verified` let through: the bytes carry a
+    // - `Cache::ready` passes on what `Artifact::load` does, or what `Cache::get` has from
+    //   `Cache::verified`: the bytes carry a
     //   MAC over themselves and their name, made with this installation's key. For
     //   names of this form only `Cache::put` makes it, on an `Artifact`; kept bytes
     //   have names of another.

@@ -43,12 +43,15 @@ impl Seed {
         }
     }
 
-    /// As bytes, of which no two seeds have the same.
+    /// As bytes; whatever purpose stands behind them, no two seeds have the same.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.component.hex().into_bytes();
         if let Some(unit) = &self.unit {
-            // Names of plugins have no zeroes.
-            bytes.extend([unit.plugin.as_bytes(), b"\0", unit.id().as_bytes()].concat());
+            // No name has zeroes, so each ends where it seems to.
+            for name in [&*unit.plugin, &*unit.id()] {
+                bytes.extend(name.as_bytes());
+                bytes.push(0);
+            }
         }
         bytes
     }

@@ -58,7 +58,8 @@ async fn resident(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<
         let name = format!("plugin-{number}");
         install(&client, &name, &component(number)).await?;
     }
-    // As the chart runs it: compiled code is mapped from the folder.
+    // As the chart runs it: compiled code is mapped from the folder, and the allocator has
+    // one heap.
     let cache = tempfile::tempdir()?;
     let agent = Process::start(
         reeve()?
@@ -66,6 +67,8 @@ async fn resident(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<
             .arg(cluster.kubeconfig())
             .arg("--cache")
             .arg(cache.path().join("components"))
+            .env("MALLOC_ARENA_MAX", "1")
+            .env("MALLOC_TRIM_THRESHOLD_", "131072")
             .env("RUST_LOG", "error"),
     )?;
     // Each component is compiled, one after the other, in a process of its own.

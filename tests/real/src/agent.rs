@@ -13,6 +13,7 @@ use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
 use crate::clocks::{Ahead, Clocks};
+use crate::container::Container;
 use crate::names::Names;
 use crate::pod::{Account, Pod};
 use crate::ports::free_port;
@@ -29,8 +30,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Agent {
     process: Server,
     health_port: u16,
-    compiled: Compiled,
-    cache: PathBuf,
+    /// Where what it has compiled goes when it ends, and where that is.
+    shared: Option<(Compiled, PathBuf)>,
 }
 
 impl Agent {
@@ -101,6 +102,25 @@ impl Agent {
         Self::start_as(cluster, "reeve", &started, further)
     }
 
+    /// Starts the agent of an image as a container of a pod: with the files of the image
+    /// and of the pod's volumes, and this system's devices and processes. It has compiled
+    /// nothing. Returns at once.
+    ///
+    /// # Errors
+    ///
+    /// When what pods are given cannot be written, or the image says that something else
+    /// is to be run.
+    pub fn start_in_container(cluster: &ControlPlane, container: &Container) -> Result<Self> {
+        let health_port = free_port()?;
+        let address = format!("127.0.0.1:{health_port}");
+        let arguments = container.command(cluster, &[("REEVE_HEALTH_ADDRESS", &address)])?;
+        Ok(Self {
+            process: Self::spawn(cluster, "reeve", &arguments)?,
+            health_port,
+            shared: None,
+        })
+    }
+
     /// As [`Agent::start_with`], with a name for its log: each of several agents has
     /// its own.
     ///
@@ -135,7 +155,6 @@ impl Agent {
         );
         let compiled = Compiled::beside(&binary)?;
         compiled.give(&cache)?;
-        // `env` becomes the program that it is given.
         let mut arguments = started.before.to_vec();
         arguments.extend([
             binary.display().to_string(),
@@ -149,15 +168,23 @@ impl Agent {
             arguments.push(format!("--cache={}", cache.display()));
         }
         arguments.extend_from_slice(further);
-        let supervise = cluster.supervise();
-        let env = Path::new("env");
-        let process = Server::start(name, supervise, env, &arguments, cluster.folder())?;
         Ok(Self {
-            process,
+            process: Self::spawn(cluster, name, &arguments)?,
             health_port,
-            compiled,
-            cache,
+            shared: Some((compiled, cache)),
         })
+    }
+
+    /// `env` becomes the program that it is given.
+    fn spawn(cluster: &ControlPlane, name: &'static str, arguments: &[String]) -> Result<Server> {
+        let supervise = cluster.supervise();
+        Server::start(
+            name,
+            supervise,
+            Path::new("env"),
+            arguments,
+            cluster.folder(),
+        )
     }
 
     /// All that agents of its name have printed.
@@ -273,7 +300,9 @@ impl Drop for Agent {
         if std::thread::panicking() {
             eprintln!("{}", self.log_tail());
         }
-        if let Err(error) = self.compiled.take(&self.cache) {
+        if let Some((compiled, cache)) = &self.shared
+            && let Err(error) = compiled.take(cache)
+        {
             eprintln!("what the agent compiled is not shared: {error:#}");
         }
     }

@@ -13,7 +13,7 @@ use crate::credentials::{ADMIN, User, write_kubeconfig, write_token_file, write_
 use crate::etcd;
 use crate::kubectl;
 use crate::looks::Looks;
-use crate::parts::{ETCD, HELPERS, KUBERNETES};
+use crate::parts::{ETCD, HELPERS, kubernetes};
 use crate::ports::free_port;
 use crate::proxy::Proxy;
 use crate::server::{Server, listens};
@@ -252,7 +252,7 @@ impl ControlPlane {
         })?;
         eprintln!(
             "kube-apiserver {} is ready on port {port} after {:.1} s",
-            KUBERNETES.version,
+            kubernetes()?.version,
             started.elapsed().as_secs_f32()
         );
         Ok(())
@@ -491,7 +491,7 @@ struct Programs {
 
 impl Programs {
     fn get() -> Result<Self> {
-        let (helpers, etcd, kubernetes) = (HELPERS.get()?, ETCD.get()?, KUBERNETES.get()?);
+        let (helpers, etcd, kubernetes) = (HELPERS.get()?, ETCD.get()?, kubernetes()?.get()?);
         Ok(Self {
             supervise: helpers.join("supervise"),
             signing_key: helpers.join("signing-key"),

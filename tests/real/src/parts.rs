@@ -34,6 +34,8 @@ pub struct Part {
     programs: &'static [(&'static str, &'static str)],
     /// What the linker writes into variables.
     variables: &'static [(&'static str, &'static str)],
+    /// What it is built without or with, as Go's build tags.
+    tags: &'static [&'static str],
 }
 
 /// What builds a part.
@@ -76,6 +78,7 @@ pub const ETCD: Part = Part {
     tool: Tool::Go,
     programs: &[("etcd", ".")],
     variables: &[],
+    tags: &[],
 };
 
 /// kube-apiserver, kube-controller-manager and kubectl.
@@ -98,7 +101,41 @@ pub const KUBERNETES: Part = Part {
         ("k8s.io/component-base/version.gitMinor", "36"),
         ("k8s.io/client-go/pkg/version.gitVersion", "v1.36.3"),
     ],
+    tags: &[],
 };
+
+/// The same of the oldest release that Reeve runs on, which the chart names as well. It is
+/// built when it is asked for; see [`kubernetes`].
+pub const OLDEST_KUBERNETES: Part = Part {
+    name: "kubernetes-oldest",
+    version: "1.30.14",
+    tool: Tool::Go,
+    programs: KUBERNETES.programs,
+    variables: &[
+        ("k8s.io/component-base/version.gitVersion", "v1.30.14"),
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "30"),
+        ("k8s.io/client-go/pkg/version.gitVersion", "v1.30.14"),
+    ],
+    tags: &[],
+};
+
+/// Says on which Kubernetes tests run: `oldest` stands for [`OLDEST_KUBERNETES`], and
+/// nothing for [`KUBERNETES`].
+pub const WHICH: &str = "REEVE_KUBERNETES";
+
+/// The Kubernetes that tests run on.
+///
+/// # Errors
+///
+/// When [`WHICH`] says something else.
+pub fn kubernetes() -> Result<&'static Part> {
+    match env::var(WHICH).as_deref() {
+        Err(_) | Ok("") => Ok(&KUBERNETES),
+        Ok("oldest") => Ok(&OLDEST_KUBERNETES),
+        Ok(other) => bail!("{WHICH} is `{other}`; set it to `oldest`, or not at all"),
+    }
+}
 
 /// What the tests need around the servers; see the programs' own comments.
 pub const HELPERS: Part = Part {
@@ -110,6 +147,7 @@ pub const HELPERS: Part = Part {
         ("signing-key", "./signing-key"),
     ],
     variables: &[],
+    tags: &[],
 };
 
 /// The libraries with which a server merges objects, as programs that tests ask; see
@@ -120,6 +158,7 @@ pub const SSA: Part = Part {
     tool: Tool::Go,
     programs: &[("oracle", "./oracle"), ("shapes", "./shapes")],
     variables: &[],
+    tags: &[],
 };
 
 /// Clients as controllers use them, in a program that checks a server with them; see
@@ -130,6 +169,7 @@ pub const CLIENTS: Part = Part {
     tool: Tool::Go,
     programs: &[("clients", ".")],
     variables: &[],
+    tags: &[],
 };
 
 /// Helm, which installs the chart.
@@ -139,6 +179,7 @@ pub const HELM: Part = Part {
     tool: Tool::Go,
     programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
     variables: &[],
+    tags: &[],
 };
 
 /// kwok, which plays nodes.
@@ -148,6 +189,7 @@ pub const KWOK: Part = Part {
     tool: Tool::Go,
     programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
     variables: &[],
+    tags: &[],
 };
 
 /// The controller of Flux that installs charts. It is built by the test that has it, which
@@ -158,6 +200,7 @@ pub const FLUX: Part = Part {
     tool: Tool::Go,
     programs: &[("helm-controller", "github.com/fluxcd/helm-controller")],
     variables: &[],
+    tags: &[],
 };
 
 /// The registry of the CNCF, in which artifacts are.
@@ -167,6 +210,18 @@ pub const REGISTRY: Part = Part {
     tool: Tool::Go,
     programs: &[("registry", ".")],
     variables: &[],
+    tags: &[],
+};
+
+/// Buildah, which builds images without an engine.
+pub const BUILDAH: Part = Part {
+    name: "buildah",
+    version: "1.44.1",
+    tool: Tool::Go,
+    programs: &[("buildah", "go.podman.io/buildah/cmd/buildah")],
+    variables: &[],
+    // Signatures are read in Go, so that no C library is needed.
+    tags: &["containers_image_openpgp"],
 };
 
 /// Azure's storage service, as Microsoft gives it to developers.
@@ -176,6 +231,7 @@ pub const AZURITE: Part = Part {
     tool: Tool::Npm,
     programs: &[],
     variables: &[],
+    tags: &[],
 };
 
 /// Every part that is built with Go and that all need, in the order in which `cargo xtask
@@ -189,6 +245,7 @@ pub const ALL: &[&Part] = &[
     &HELM,
     &KWOK,
     &REGISTRY,
+    &BUILDAH,
 ];
 
 /// The parts that the tests of the outside need besides.
@@ -270,6 +327,7 @@ impl Part {
         go.arg("build")
             .args(FLAGS)
             .args(["-ldflags", &self.linker_flags()])
+            .args(["-tags", &self.tags.join(",")])
             .arg("-o")
             .arg(output)
             .arg(package)
@@ -363,6 +421,9 @@ impl Part {
         }
         add(FLAGS.join(" ").as_bytes());
         add(self.linker_flags().as_bytes());
+        for tag in self.tags {
+            add(tag.as_bytes());
+        }
         let digest = digest.finalize();
         Ok(digest[..6]
             .iter()
@@ -417,15 +478,26 @@ mod tests {
     }
 
     #[test]
+    fn the_chart_names_the_oldest_release() {
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/reeve/Chart.yaml");
+        let chart = fs::read_to_string(chart).unwrap();
+        let (major_minor, _) = OLDEST_KUBERNETES.version.rsplit_once('.').unwrap();
+        let line = format!("kubeVersion: \">={major_minor}.0-0\"");
+        assert!(chart.contains(&line), "no {line} in {chart}");
+    }
+
+    #[test]
     fn modules_pin_the_versions_that_the_recipes_name() {
         for (part, module) in [
             (ETCD, "go.etcd.io/etcd/server/v3"),
             (KUBERNETES, "k8s.io/kubernetes"),
+            (OLDEST_KUBERNETES, "k8s.io/kubernetes"),
             (SSA, "k8s.io/apimachinery"),
             (CLIENTS, "k8s.io/client-go"),
             (HELM, "helm.sh/helm/v4"),
             (KWOK, "sigs.k8s.io/kwok"),
             (REGISTRY, "github.com/distribution/distribution/v3"),
+            (BUILDAH, "go.podman.io/buildah"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -10,7 +11,7 @@ use anyhow::{Context as _, Result};
 use crate::ControlPlane;
 
 /// Where Kubernetes mounts what belongs to a pod's ServiceAccount.
-const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+pub(crate) const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Mounts are the program's own: nobody else sees them.
 pub(crate) const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
@@ -32,6 +33,18 @@ pub struct Account<'a> {
     pub namespace: &'a str,
     /// What the account shows the API server.
     pub token: &'a str,
+}
+
+impl Account<'_> {
+    /// Writes what pods of the account are given into a folder.
+    pub(crate) fn write(&self, cluster: &ControlPlane, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join("token"), self.token)?;
+        fs::write(folder.join("namespace"), self.namespace)?;
+        fs::copy(cluster.certificate(), folder.join("ca.crt"))
+            .context("cannot read the certificate of the API server")?;
+        Ok(())
+    }
 }
 
 /// A system on which a program can be given the surroundings of a pod.
@@ -65,11 +78,7 @@ impl Pod {
         account: &Account<'_>,
     ) -> Result<Vec<String>> {
         let folder = cluster.folder().join("pod");
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("token"), account.token)?;
-        fs::write(folder.join("namespace"), account.namespace)?;
-        fs::copy(cluster.certificate(), folder.join("ca.crt"))
-            .context("cannot read the certificate of the API server")?;
+        account.write(cluster, &folder)?;
         let mut before = vec![
             "--unset=KUBECONFIG".to_owned(),
             format!("HOME={}", folder.display()),

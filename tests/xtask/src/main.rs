@@ -6,6 +6,7 @@
 
 mod components;
 mod fuzz;
+mod image;
 mod jobs;
 mod lint;
 mod process;
@@ -60,6 +61,10 @@ enum Command {
         /// Run only tests and scenarios with this in their name, and no checks
         filter: Option<String>,
     },
+    /// Tell the whole story, chart included, on the oldest Kubernetes that is supported
+    ///
+    /// It is built first, once, which takes some minutes.
+    Oldest,
     /// Measure, and print each figure beside its limit
     #[command(disable_help_flag = true)]
     Bench {
@@ -71,13 +76,27 @@ enum Command {
     ///
     /// Needs a nightly toolchain (`rustup toolchain install nightly`); cargo-fuzz is
     /// installed into the user's cache folder, once. An input that fails is kept in
-    /// target/fuzz/failed/<target>.
+    /// target/fuzz/failed/<target>, and what reaches more of the code in
+    /// target/fuzz/corpus/<target>.
     Fuzz {
         /// One target of tests/fuzz; without, each in turn
         target: Option<String>,
         /// How long to look, for each target
         #[arg(long, default_value_t = 60)]
         seconds: u64,
+        /// Look for nothing, but add what was found to tests/fuzz/corpus, as far as it
+        /// reaches more than what has a name there, the smallest first
+        #[arg(long, conflicts_with = "seconds")]
+        keep: bool,
+    },
+    /// Build the agent as a static program, ready to be put into an image
+    ///
+    /// It is left with the Containerfile in target/image/<profile>; what makes an image
+    /// of both is printed.
+    Image {
+        /// Cargo's profile; `dev` is quick to build, and slow
+        #[arg(long, default_value = image::DEPLOYED)]
+        profile: String,
     },
     /// Build the real servers for the tests into the user's cache folder, once
     Parts,
@@ -117,6 +136,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Test { filter } => test::run(&workspace, filter.as_deref()),
+        Command::Oldest => test::oldest(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench { arguments } => {
             components::build_plugins(&workspace)?;
             components::build_guests(&workspace)?;
@@ -126,9 +146,19 @@ fn run(command: Command) -> Result<ExitCode> {
             let bench = executable_named(&messages, "reeve-bench")?;
             process::run(workspace.program(&bench).args(arguments)).map(|()| ExitCode::SUCCESS)
         }
-        Command::Fuzz { target, seconds } => {
-            fuzz::run(&workspace, target.as_deref(), seconds).map(|()| ExitCode::SUCCESS)
+        Command::Fuzz {
+            target,
+            seconds,
+            keep,
+        } => {
+            let target = target.as_deref();
+            let done = match keep {
+                true => fuzz::keep(&workspace, target),
+                false => fuzz::look(&workspace, target, seconds),
+            };
+            done.map(|()| ExitCode::SUCCESS)
         }
+        Command::Image { profile } => image::run(&workspace, &profile).map(|()| ExitCode::SUCCESS),
         Command::Parts => {
             let outside = reeve_real::parts::OUTSIDE;
             for part in reeve_real::parts::ALL.iter().chain(outside) {

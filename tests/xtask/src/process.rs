@@ -32,9 +32,17 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Runs cargo with its messages as JSON and returns those that are. Progress and
 /// what the compiler says go to stderr.
 pub(crate) fn messages(cargo: &mut Command) -> Result<Vec<Value>> {
+    messages_with(cargo, &[])
+}
+
+/// The same for `cargo rustc`, with what it tells the compiler besides.
+pub(crate) fn messages_with(cargo: &mut Command, compiler: &[&str]) -> Result<Vec<Value>> {
     cargo
         .args(["--message-format", "json-render-diagnostics"])
         .stdout(Stdio::piped());
+    if !compiler.is_empty() {
+        cargo.arg("--").args(compiler);
+    }
     let mut child = cargo.spawn().context("cannot start cargo")?;
     let mut messages = Vec::new();
     if let Some(stdout) = child.stdout.take() {

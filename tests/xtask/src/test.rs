@@ -13,7 +13,7 @@ use crate::jobs::Job;
 use crate::report::{Counts, Report};
 use crate::suite::{self, Suite};
 use crate::workspace::Workspace;
-use crate::{components, jobs, lint, process};
+use crate::{components, image, jobs, lint, process};
 
 /// Its tests need real servers.
 const REAL: &str = "reeve-real";
@@ -42,6 +42,12 @@ const LONGEST: &[&str] = &[
 /// The program of the real servers' tests that needs servers which are no part of a cluster.
 const OUTSIDE: &str = "outside";
 
+/// The program of the real servers' tests that installs charts.
+const CHART: &str = "chart";
+
+/// The program of the real servers' tests that has the whole story.
+const STORY: &str = "story";
+
 /// Far more than all scenarios of one plugin take.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -63,6 +69,28 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCod
         }
         steps(workspace, filter)
     })
+}
+
+/// Runs the tests in which the agent is installed and used, on the oldest Kubernetes that
+/// is supported.
+///
+/// # Errors
+///
+/// When one of them fails.
+pub(crate) fn oldest(workspace: &Workspace) -> Result<()> {
+    components::build_plugins(workspace)?;
+    components::build_guests(workspace)?;
+    workspace.build_reeve()?;
+    image::context(workspace, "dev")?;
+    for part in reeve_real::parts::ALL {
+        part.get()?;
+    }
+    reeve_real::parts::OLDEST_KUBERNETES.get()?;
+    let mut tests = workspace.cargo(["test", "--package", REAL]);
+    tests
+        .args(["--test", STORY, "--test", CHART])
+        .env(reeve_real::parts::WHICH, "oldest");
+    process::run(&mut tests)
 }
 
 fn steps(workspace: &Workspace, filter: Option<&str>) -> Result<ExitCode> {
@@ -116,7 +144,7 @@ fn programs(
     suite: &Suite,
     filter: Option<&str>,
 ) -> Result<()> {
-    let real = match real_servers(report, suite, filter) {
+    let real = match real_servers(report, workspace, suite, filter) {
         Ok(real) => real,
         Err(error) => {
             report.counted(REAL, Err(error), Duration::ZERO);
@@ -246,7 +274,12 @@ enum Real {
 
 /// Builds the real servers, if need be, and says which tests can run against them. On the
 /// build machine they must run; on others they cannot be had without Go.
-fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Result<Real> {
+fn real_servers(
+    report: &mut Report,
+    workspace: &Workspace,
+    suite: &Suite,
+    filter: Option<&str>,
+) -> Result<Real> {
     let tests = suite.count(|package, _| package == REAL, filter)?;
     if tests == 0 {
         return Ok(Real::None);
@@ -268,6 +301,13 @@ fn real_servers(report: &mut Report, suite: &Suite, filter: Option<&str>) -> Res
     if parts.is_none() {
         report.skip(REAL, tests, "the real servers could not be built");
         return Ok(Real::None);
+    }
+    let charts = |package: &str, target: &str| package == REAL && target == CHART;
+    if cfg!(target_os = "linux") && suite.count(charts, filter)? > 0 {
+        // One of its tests puts this into an image; the test says when it is not there.
+        report.check("static program for the image", || {
+            image::context(workspace, "dev").map(drop)
+        });
     }
     Ok(match has_outside(report, suite, filter, must_run)? {
         true => Real::All,

@@ -6,7 +6,7 @@ use crate::problem::{Problem, chain};
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_core::Manifest;
-use reeve_core::manifest::{RawManifest, is_dns_label};
+use reeve_core::manifest::{ManifestError, RawManifest, is_dns_label};
 use reeve_engine::{Component, Counted, Limits, LoadError};
 
 pub(super) async fn call_metadata(
@@ -62,12 +62,14 @@ pub(super) async fn call_describe(
 
 /// Checks what a component says of itself.
 pub(super) fn check_manifest(raw: RawManifest) -> Result<Manifest, Problem> {
-    Manifest::try_from(raw).map_err(|error| {
-        Problem::lasting(
-            Reason::ManifestInvalid,
-            format!("describe: {}", chain(&error)),
-        )
-    })
+    Manifest::try_from(raw).map_err(|error| manifest_problem(&error))
+}
+
+pub(super) fn manifest_problem(error: &ManifestError) -> Problem {
+    Problem::lasting(
+        Reason::ManifestInvalid,
+        format!("describe: {}", chain(error)),
+    )
 }
 
 pub(super) fn config_schema_problem(error: &SchemaError) -> Problem {

@@ -242,6 +242,15 @@ mod tests {
                 answer(objects(&[]), &read),
                 Err("1 objects, then 0"),
             ),
+            // Too much was asked for to say what was told.
+            (
+                Answer {
+                    reads: None,
+                    ..answer(objects(&["1"]), &[])
+                },
+                answer(objects(&["2"]), &read),
+                Ok(()),
+            ),
             // The document has changed between the two.
             (
                 answer(objects(&["1"]), &read),

@@ -4,7 +4,7 @@
 //! server serves when the plugin is loaded, and nothing after that knows of wildcards: what
 //! is asked for, granted, watched and written are these kinds.
 
-use super::{RawManifest, RawRead, Scope, WriteRule};
+use super::{Manifest, ManifestError, RawManifest, RawRead, Scope, WriteRule};
 use crate::kind::GroupVersionKind;
 use std::collections::BTreeSet;
 
@@ -31,11 +31,20 @@ pub fn is_wildcard(kind: &GroupVersionKind) -> bool {
 
 impl RawManifest {
     /// The groups and versions of which it declares every kind, each once.
-    pub fn wildcards(&self) -> BTreeSet<GroupVersionKind> {
+    ///
+    /// # Errors
+    ///
+    /// When there are some, and there is anything else for which the manifest cannot be
+    /// used: nobody is asked about what it says before that has been looked at.
+    pub fn wildcards(&self) -> Result<BTreeSet<GroupVersionKind>, ManifestError> {
         let reads = self.reads.iter().map(|read| &read.kind);
         let writes = self.writes.iter().map(|write| &write.kind);
         let all = reads.chain(writes).filter(|kind| is_wildcard(kind));
-        all.cloned().collect()
+        let all: BTreeSet<_> = all.cloned().collect();
+        if !all.is_empty() {
+            Manifest::as_declared(self.clone())?;
+        }
+        Ok(all)
     }
 
     /// Puts kinds in the place of wildcards, of which `served` says what is served.
@@ -92,7 +101,7 @@ impl RawManifest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Manifest, RawPrimary};
+    use super::super::RawPrimary;
     use super::*;
 
     fn any(group: &str) -> GroupVersionKind {
@@ -163,10 +172,11 @@ mod tests {
                 write("nobody.example.com", Scope::Cluster),
             ],
         );
-        let wildcards: Vec<_> = manifest.wildcards().into_iter().map(|k| k.group).collect();
+        let wildcards = manifest.wildcards().unwrap();
+        let wildcards: Vec<_> = wildcards.into_iter().map(|kind| kind.group).collect();
         assert_eq!(wildcards, ["", "apps", "nobody.example.com"]);
         manifest.expand(served);
-        assert_eq!(manifest.wildcards(), BTreeSet::new());
+        assert_eq!(manifest.wildcards(), Ok(BTreeSet::new()));
         let reads: Vec<_> = manifest.reads.iter().map(|read| &*read.kind.kind).collect();
         assert_eq!(reads, ["ConfigMap", "Namespace", "Deployment"]);
         assert!(manifest.reads.iter().all(|read| read.selector == "a=b"));
@@ -212,6 +222,16 @@ mod tests {
             let start = format!("{field}: `*` stands for every kind of its group and version");
             assert!(text.starts_with(&start), "{text}");
             assert!(text.contains("--allow-wildcards"), "{text}");
+        }
+        // Nobody is asked for what is no name.
+        for (group, version, field) in [
+            ("", "v1/pods?watch=1", "reads[0].kind.version"),
+            ("a/../b", "v1", "reads[0].kind.group"),
+        ] {
+            let kind = GroupVersionKind::new(group, version, ANY_KIND);
+            let manifest = raw(vec![read(kind, Scope::Cluster)], vec![]);
+            let text = manifest.wildcards().unwrap_err().to_string();
+            assert!(text.starts_with(field), "{text}");
         }
         // The kind that it runs for is one, whoever allows what.
         let mut manifest = raw(vec![], vec![]);

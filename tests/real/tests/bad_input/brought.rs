@@ -32,9 +32,7 @@ pub(crate) fn check(stage: &Stage) -> Result<()> {
         },
     });
     cluster.deliver(NAMESPACE, PLUGIN, &guest(PLUGIN), Some(&config))?;
-    let grant = ["plugin", "grant", PLUGIN, "--namespace", NAMESPACE];
-    let to = ["--agent-user", "reeve-agent", "--apply"];
-    let said = cluster.reeve(&[&grant[..], &to].concat())?;
+    let said = cluster.reeve(&["plugin", "grant", PLUGIN, "--apply"])?;
     let caution = "Gizmo.v1.example.com is not served yet, and taken to be the resource \
                    gizmos.example.com";
     ensure!(said.contains(caution), "{said}");

@@ -2,6 +2,9 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::ByteString;
+use reeve_core::grant::{self, Grantee, Served, Subject};
+use reeve_core::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
+use reeve_core::{GroupVersionKind, Manifest};
 use reeve_real::{ADMIN, eventually};
 use reeve_test_support::{component, guest, samples};
 use serde_json::{Value, json};
@@ -14,10 +17,40 @@ pub(crate) const HONEST: &str = "limitranges";
 /// A cluster with an agent that runs [`HONEST`].
 pub(crate) fn honest() -> Result<Stage> {
     let stage = Stage::new()?.with_profile_crd()?.with_agent()?;
-    stage.grant(HONEST, "LimitRange")?;
     stage.deliver(HONEST, &component(HONEST))?;
+    stage.grant(HONEST)?;
     stage.wait_for_condition(HONEST, ("Ready", "True", "Running"))?;
     Ok(stage)
+}
+
+/// What is granted to a plugin that is not there yet, or asks for kinds that are not: a
+/// controller of Profiles that writes this kind into the namespaces named like them.
+pub(crate) fn grant_of(plugin: &str, kind: &str) -> Result<Vec<Value>> {
+    let manifest = Manifest::try_from(RawManifest {
+        primary: Some(RawPrimary {
+            kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+            selector: String::new(),
+            projection: Vec::new(),
+        }),
+        reads: Vec::new(),
+        writes: vec![WriteRule {
+            kind: GroupVersionKind::new("", "v1", kind),
+            scope: Scope::NamespaceNamedLikePrimary,
+        }],
+        sources: Vec::new(),
+        actions: Vec::new(),
+    })?;
+    let grantee = Grantee {
+        plugin,
+        namespace: NAMESPACE,
+        service_account: plugin,
+        agent: Subject::ServiceAccount("reeve"),
+    };
+    let served = |kind: &GroupVersionKind| Served {
+        plural: format!("{}s", kind.kind.to_lowercase()),
+        namespaced: kind.kind != "Profile",
+    };
+    Ok(grant::objects(&grantee, &manifest, served))
 }
 
 /// That the agent and the honest plugin work, for a Profile of this name, which

@@ -5,7 +5,7 @@ use reeve_real::{ADMIN, eventually};
 use reeve_test_support::samples;
 use serde_json::{Value, json};
 
-use crate::ground::{chameleon, check_honest, create};
+use crate::ground::{chameleon, check_honest, create, grant_of};
 use crate::stage::{NAMESPACE, Stage};
 
 /// A CRD for the namespaced kind Widget, under this plural.
@@ -58,10 +58,8 @@ fn make_widget(stage: &Stage, plural: &str, name: &str) -> Result<()> {
 
 /// Rights for the guest on Widgets under either plural, and for the agent.
 fn rights(stage: &Stage) -> Result<()> {
-    stage.grant("smith", "ConfigMap")?;
-    let agent = json!({
-        "kind": "User", "name": "reeve-agent", "apiGroup": "rbac.authorization.k8s.io",
-    });
+    stage.apply(&grant_of("smith", "ConfigMap")?)?;
+    let agent = json!({"kind": "ServiceAccount", "name": "reeve", "namespace": NAMESPACE});
     let account = json!({"kind": "ServiceAccount", "name": "smith", "namespace": NAMESPACE});
     let api = "rbac.authorization.k8s.io/v1";
     stage.apply(&[

@@ -1,9 +1,11 @@
 //! A cluster without its store, and an agent whose token is not valid any more.
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use reeve_real::eventually;
+use reeve_real::parts::HELPERS;
 
 use crate::ground::{HONEST, check_honest};
 use crate::stage::Stage;
@@ -42,22 +44,19 @@ pub(crate) fn check(stage: &mut Stage) -> Result<()> {
     check_honest(stage, "after-etcd")?;
     wait_for_readiness(stage, true, "ok")?;
 
-    // The API server reads its tokens when it starts.
-    let tokens = stage.cluster.folder().join("tokens.csv");
-    let all = fs::read_to_string(&tokens)?;
-    let others: String = all
-        .lines()
-        .filter(|line| !line.contains("reeve-agent"))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    ensure!(others.len() < all.len() && !others.is_empty(), "{all}");
-    fs::write(&tokens, others)?;
+    // The API server reads when it starts what the tokens of accounts are signed with.
+    let key = stage.cluster.folder().join("signing.key");
+    let before = fs::read_to_string(&key)?;
+    let other = Command::new(HELPERS.get()?.join("signing-key"))
+        .arg(&key)
+        .status()?;
+    ensure!(other.success() && fs::read_to_string(&key)? != before);
     stage.cluster.stop_api_server();
     stage.cluster.start_api_server()?;
     wait_for_readiness(stage, false, "token is not valid")?;
     ensure!(stage.agent_is_running()?, "the agent gave up");
 
-    fs::write(&tokens, all)?;
+    fs::write(&key, before)?;
     stage.cluster.stop_api_server();
     stage.cluster.start_api_server()?;
     wait_for_readiness(stage, true, "ok")?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use reeve_test_support::component;
 use serde_json::{Value, json};
 
-use crate::ground::{Said, chameleon, create, package, wait_until_said};
+use crate::ground::{Said, chameleon, create, grant_of, package, wait_until_said};
 use crate::stage::{NAMESPACE, Stage};
 
 /// The limit for an unpacked component, as messages have it.
@@ -202,7 +202,9 @@ pub(crate) fn deliver(stage: &Stage) -> Result<Vec<Said>> {
         "metadata": {"name": "not-agreed", "namespace": NAMESPACE},
     }));
     create(stage, &objects)?;
-    stage.create_account("no-rights", "ResourceQuota")?;
+    let mut account = grant_of("no-rights", "ResourceQuota")?;
+    account.retain(|object| object["kind"] == "ServiceAccount");
+    stage.apply(&account)?;
     Ok(said)
 }
 

@@ -7,7 +7,7 @@ use reeve_real::eventually;
 use reeve_test_support::samples;
 use serde_json::{Value, json};
 
-use crate::ground::{Said, chameleon, create, wait_until_said};
+use crate::ground::{Said, chameleon, create, grant_of, wait_until_said};
 use crate::stage::Stage;
 
 /// Where a Profile says what the guest is to do for it.
@@ -33,7 +33,7 @@ pub(crate) struct Turned {
 
 /// Makes a Profile for each case, for which all is well.
 pub(crate) fn deliver(stage: &Stage) -> Result<Cases> {
-    stage.grant("wayward", "ConfigMap")?;
+    stage.apply(&grant_of("wayward", "ConfigMap")?)?;
     let config = json!({
         "primary": "Profile.v1.kubeflow.org",
         "scope": "namespace-named-like-primary",

@@ -1,8 +1,11 @@
 //! The Helm charts: what they render, and that Reeve and its plugins work as they
 //! install them.
 
+mod definitions;
+mod finalizers;
 mod grants;
 mod helm;
+mod image;
 mod install;
 mod models;
 mod packs;

@@ -1,10 +1,11 @@
 //! A cluster in which the chart is installed, and the agent as it says.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use reeve_real::{ADMIN, Account, Agent, ControlPlane, Pod, eventually};
+use reeve_real::{ADMIN, Account, Agent, Container, ControlPlane, Pod, Unpacked, eventually};
 use reeve_test_support::samples;
 use serde_json::Value;
 
@@ -84,13 +85,9 @@ impl Stage {
     /// system allows it, it also finds the cluster as a pod does.
     pub(crate) fn start_agent(&mut self) -> Result<()> {
         drop(self.agent.take());
-        let token = self.kubectl(&["create", "token", "reeve", "-n", NAMESPACE])?;
-        let config = self
-            .get("configmap", NAMESPACE, "reeve-config")?
-            .context("no configuration")?;
+        let token = self.token()?;
         let file = self.file("reeve.yaml");
-        let text = config.pointer("/data/reeve.yaml").and_then(Value::as_str);
-        fs::write(&file, text.context("no configuration")?)?;
+        self.write_configuration(&file)?;
         let arguments = [
             format!("--config={}", file.display()),
             format!("--namespace={NAMESPACE}"),
@@ -102,15 +99,80 @@ impl Stage {
             Some(pod) => {
                 let account = Account {
                     namespace: NAMESPACE,
-                    token: token.trim(),
+                    token: &token,
                 };
                 Agent::start_in_pod(cluster, pod, &account, &arguments)?
             }
             None => {
-                let kubeconfig = cluster.kubeconfig_with_token("reeve", token.trim())?;
+                let kubeconfig = cluster.kubeconfig_with_token("reeve", &token)?;
                 Agent::start_with(cluster, &kubeconfig, &arguments)?
             }
         });
+        self.wait_until_ready()
+    }
+
+    /// Starts the agent of an image as the container that the chart's Deployment asks
+    /// for: with its arguments, its environment, its volumes and its account.
+    pub(crate) fn start_agent_of(&mut self, image: &Unpacked) -> Result<()> {
+        drop(self.agent.take());
+        let deployment = self.get("deployment", NAMESPACE, "reeve")?;
+        let deployment = deployment.context("no Deployment")?;
+        let said = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let texts = |of: &Value| -> Vec<String> {
+            let all = of.as_array().into_iter().flatten();
+            all.filter_map(|text| text.as_str().map(str::to_owned))
+                .collect()
+        };
+        let environment = said["env"].as_array().into_iter().flatten();
+        let environment = environment.map(|one| {
+            // What is no value is the one field that the chart refers to.
+            let value = one["value"].as_str().unwrap_or(NAMESPACE);
+            (
+                one["name"].as_str().unwrap_or_default().to_owned(),
+                value.to_owned(),
+            )
+        });
+        let (settings, cache) = (self.file("etc"), self.file("var-cache"));
+        for folder in [&settings, &cache] {
+            fs::create_dir_all(folder)?;
+        }
+        self.write_configuration(&settings.join("reeve.yaml"))?;
+        let container = Container {
+            image: image.clone(),
+            arguments: texts(&said["args"]),
+            environment: environment.collect(),
+            volumes: vec![
+                (settings, "/etc/reeve".to_owned()),
+                (cache.clone(), "/var/cache/reeve".to_owned()),
+            ],
+            namespace: NAMESPACE.to_owned(),
+            token: self.token()?,
+        };
+        // As `fsGroup` makes a volume: the container's group may write.
+        let group = container.user()?.split(':').next_back();
+        let group = group.context("no group")?.parse()?;
+        std::os::unix::fs::chown(&cache, None, Some(group))?;
+        fs::set_permissions(&cache, Permissions::from_mode(0o2775))?;
+        self.agent = Some(Agent::start_in_container(&self.cluster, &container)?);
+        self.wait_until_ready()
+    }
+
+    fn token(&self) -> Result<String> {
+        let token = self.kubectl(&["create", "token", "reeve", "-n", NAMESPACE])?;
+        Ok(token.trim().to_owned())
+    }
+
+    /// Writes the configuration that the chart has made.
+    fn write_configuration(&self, file: &Path) -> Result<()> {
+        let config = self
+            .get("configmap", NAMESPACE, "reeve-config")?
+            .context("no configuration")?;
+        let text = config.pointer("/data/reeve.yaml").and_then(Value::as_str);
+        fs::write(file, text.context("no configuration")?)?;
+        Ok(())
+    }
+
+    fn wait_until_ready(&self) -> Result<()> {
         eventually("the agent is ready", || {
             let agent = self.agent.as_ref().context("no agent")?;
             ensure!(agent.is_ready()?, "{}", agent.log_tail());

@@ -1,6 +1,8 @@
-//! The whole story on a real API server, told with kubectl. The agent is a
-//! process of its own and has the rights that RBAC grants its user, no more.
+//! The whole story on a real API server, told with kubectl, `reeve` and Helm. The chart
+//! is installed, plugins are granted what they ask for, and the agent is a process of
+//! its own that runs as the chart's ServiceAccount, under exactly its rules.
 
+mod account;
 mod labels;
 mod policy;
 mod stage;
@@ -11,8 +13,9 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use reeve_real::eventually;
 use reeve_test_support::component;
+use serde_json::Value;
 
-use stage::{NAMESPACE, Stage};
+use stage::{AGENT, NAMESPACE, Stage};
 
 const READY: (&str, &str, &str) = ("Ready", "True", "Running");
 
@@ -36,9 +39,9 @@ fn converged(profiles: &[&str]) -> Result<Stage> {
         .with_profile_crd()?
         .with_profiles(profiles)?
         .with_agent()?;
-    for (plugin, kind) in [("quotas", "ResourceQuota"), ("limitranges", "LimitRange")] {
-        stage.grant(plugin, kind)?;
+    for plugin in ["quotas", "limitranges"] {
         stage.deliver(plugin, &component(plugin))?;
+        stage.grant(plugin)?;
     }
     for profile in profiles {
         stage.wait_for(quota(profile), PODS, "100")?;
@@ -110,7 +113,7 @@ fn profiles_are_provisioned_and_kept_so() -> Result<()> {
         Ok(())
     })?;
     stage.wait_for(limits("bob"), "/metadata/labels/reeve.dev~1unit", "x")?;
-    Ok(())
+    account::check(&stage)
 }
 
 /// The component of quotas with another default for storage: a constant of four bytes,
@@ -182,18 +185,42 @@ fn what_is_lacking_is_said_and_then_made_up_for() -> Result<()> {
     let message = stage.wait_for_condition("quotas", lacking)?;
     ensure!(message.contains("reeve.dev/plugin: quotas"), "{message}");
 
-    stage.create_account("quotas", "ResourceQuota")?;
-    let message = stage.wait_for_condition("quotas", ("Ready", "False", "Forbidden"))?;
-    for part in [
-        "system:serviceaccount:reeve-system:quotas",
-        "list",
-        "profiles",
+    // Of what is granted, one half after the other: the account that agrees, its rights,
+    // those of the agent to look, and to be that account.
+    let stage = stage.with_profiles(&["ann"])?;
+    let named = |object: &Value, end: &str| {
+        let name = object["metadata"]["name"].as_str();
+        name.is_some_and(|name| name.starts_with("reeve-plugin-") && name.ends_with(end))
+    };
+    let agent = format!("\"{AGENT}\" cannot list resource \"profiles\"");
+    let mut message = String::new();
+    for (part, lacking) in [
+        (
+            "ServiceAccount",
+            &[
+                "system:serviceaccount:reeve-system:quotas is not granted",
+                "get, list, watch profiles",
+                "create, delete, patch resourcequotas",
+            ][..],
+        ),
+        ("-account", &["the agent may not list and watch", &agent]),
+        ("-agent", &["the agent may not impersonate"]),
     ] {
-        ensure!(message.contains(part), "no {part} in: {message}");
+        stage.grant_of("quotas", |object| {
+            object["kind"] == part || named(object, part)
+        })?;
+        // It would look by itself, within ten seconds.
+        stage.reeve(&["retry", "quotas"])?;
+        message = stage.wait_for_words("quotas", ("Granted", "False", "Forbidden"), lacking)?;
+        let made = stage.get("resourcequota", "ann", "quotas")?;
+        ensure!(made.is_none(), "with {part} alone it wrote {made:?}");
     }
 
-    stage.grant("quotas", "ResourceQuota")?;
-    let stage = stage.with_profiles(&["ann"])?;
+    // What it tells to do is done.
+    let command = message.split('`').nth(1).context("no command")?;
+    let command: Vec<_> = command.split(' ').collect();
+    ensure!(command.first() == Some(&"reeve"), "{command:?}");
+    stage.reeve(&command[1..])?;
     stage.wait_for(quota("ann"), PODS, "100")?;
     stage.wait_for_condition("quotas", READY)?;
     Ok(())

@@ -44,8 +44,8 @@ fn a_quota_is_taken_over_and_a_field_of_it_given_up() -> Result<()> {
     let adopting = json!({"adoption": "IfUnowned", "adoptFrom": ["kubectl-client-side-apply"]});
     stage.apply(&[theirs, policy(&adopting)])?;
     stage.start_agent()?;
-    stage.grant("quotas", "ResourceQuota")?;
     stage.deliver("quotas", &component("quotas"))?;
+    stage.grant("quotas")?;
     let label = "/metadata/labels/reeve.dev~1plugin";
     let adopted = stage.wait_for(quota("ann"), label, "quotas")?;
     ensure!(managers(&adopted) == ["reeve/quotas Apply"], "{adopted}");

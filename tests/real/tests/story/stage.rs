@@ -4,39 +4,40 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use reeve_core::grant::{self, Grantee, Served, Subject};
-use reeve_core::manifest::{RawManifest, RawPrimary, Scope, WriteRule};
-use reeve_core::{GroupVersionKind, Manifest};
-use reeve_real::{ADMIN, Agent, ControlPlane, User, eventually};
+use reeve_real::{ADMIN, Agent, ControlPlane, Installed, eventually};
 use reeve_test_support::samples;
 use serde_json::Value;
 
-/// The user that the agent is: nothing but what RBAC grants it.
-pub(crate) const AGENT: &str = "reeve-agent";
+/// The user that the chart's ServiceAccount is: nothing but what RBAC grants it.
+pub(crate) const AGENT: &str = "system:serviceaccount:reeve-system:reeve";
 
-/// Where the agent works.
+/// Where the chart is installed.
 pub(crate) const NAMESPACE: &str = "reeve-system";
+
+/// A short lease: whoever begins waits for the end of one that might be there.
+const SETTINGS: [&str; 2] = [
+    "--set",
+    "config.lease-duration=4s,config.lease-renew-deadline=2s,config.lease-retry-period=500ms",
+];
 
 /// A cluster in which Reeve is installed.
 pub(crate) struct Stage {
     // Ends before the cluster that it talks to.
     agent: Option<Agent>,
+    installed: Installed,
     pub(crate) cluster: ControlPlane,
 }
 
 impl Stage {
-    /// Starts a cluster and installs Reeve: its CRDs, its namespace, the rights of
-    /// the agent. The agent does not run yet.
+    /// Starts a cluster and installs Reeve, as its chart does. The agent does not run yet.
     pub(crate) fn new() -> Result<Self> {
-        let cluster = ControlPlane::builder().user(User::new(AGENT)).start()?;
-        cluster.install_kinds()?;
-        let stage = Self {
+        let cluster = ControlPlane::builder().audited().start()?;
+        let installed = cluster.install_chart(NAMESPACE, &SETTINGS)?;
+        Ok(Self {
             agent: None,
+            installed,
             cluster,
-        };
-        stage.apply(&[samples::namespace(NAMESPACE)])?;
-        stage.apply(&grant::agent_base(NAMESPACE, Subject::User(AGENT)))?;
-        Ok(stage)
+        })
     }
 
     pub(crate) fn with_profile_crd(self) -> Result<Self> {
@@ -61,10 +62,10 @@ impl Stage {
         Ok(self)
     }
 
-    /// Starts the agent; ends the one that runs.
+    /// Starts the agent as the chart's pod; ends the one that runs.
     pub(crate) fn start_agent(&mut self) -> Result<()> {
         drop(self.agent.take());
-        self.agent = Some(Agent::start(&self.cluster, AGENT, NAMESPACE)?);
+        self.agent = Some(Agent::start_installed(&self.cluster, &self.installed)?);
         Ok(())
     }
 
@@ -103,16 +104,18 @@ impl Stage {
         self.cluster.apply_objects(objects)
     }
 
-    /// Grants the plugin `name`, which writes `kind` into the namespaces named
-    /// like Profiles, what its manifest asks for.
-    pub(crate) fn grant(&self, name: &str, kind: &str) -> Result<()> {
-        self.apply(&grant_objects(name, kind)?)
+    /// Grants a plugin that has been delivered what it asks for.
+    pub(crate) fn grant(&self, name: &str) -> Result<()> {
+        self.reeve(&["plugin", "grant", name, "--apply"]).map(drop)
     }
 
-    /// Makes the plugin's ServiceAccount, which is allowed nothing.
-    pub(crate) fn create_account(&self, name: &str, kind: &str) -> Result<()> {
-        let mut objects = grant_objects(name, kind)?;
-        objects.retain(|object| object["kind"] == "ServiceAccount");
+    /// Of what a plugin that has been delivered asks for, grants just this.
+    pub(crate) fn grant_of(&self, name: &str, part: impl Fn(&Value) -> bool) -> Result<()> {
+        let printed = self.reeve(&["plugin", "grant", name, "-o", "json"])?;
+        let printed: Value = serde_json::from_str(&printed)?;
+        let mut objects = printed["items"].as_array().cloned().unwrap_or_default();
+        objects.retain(part);
+        ensure!(!objects.is_empty(), "that is nothing of {printed}");
         self.apply(&objects)
     }
 
@@ -189,7 +192,17 @@ impl Stage {
     pub(crate) fn wait_for_condition(
         &self,
         plugin: &str,
+        condition: (&str, &str, &str),
+    ) -> Result<String> {
+        self.wait_for_words(plugin, condition, &[])
+    }
+
+    /// As [`Self::wait_for_condition`], until all of these words are in its message too.
+    pub(crate) fn wait_for_words(
+        &self,
+        plugin: &str,
         (kind, status, reason): (&str, &str, &str),
+        words: &[&str],
     ) -> Result<String> {
         let what = format!("Plugin {plugin} has {kind} {status} for {reason}");
         self.explained(eventually(&what, || {
@@ -204,7 +217,11 @@ impl Stage {
                 condition["status"] == status && condition["reason"] == reason,
                 "it is {condition}"
             );
-            Ok(condition["message"].as_str().unwrap_or_default().to_owned())
+            let message = condition["message"].as_str().unwrap_or_default();
+            for word in words {
+                ensure!(message.contains(word), "`{word}` is not in: {message}");
+            }
+            Ok(message.to_owned())
         }))
     }
 
@@ -220,33 +237,4 @@ impl Stage {
             None => error,
         })
     }
-}
-
-/// What `reeve` grants a controller of Profiles that writes `kind`.
-fn grant_objects(name: &str, kind: &str) -> Result<Vec<Value>> {
-    let manifest = Manifest::try_from(RawManifest {
-        primary: Some(RawPrimary {
-            kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
-            selector: String::new(),
-            projection: Vec::new(),
-        }),
-        reads: Vec::new(),
-        writes: vec![WriteRule {
-            kind: GroupVersionKind::new("", "v1", kind),
-            scope: Scope::NamespaceNamedLikePrimary,
-        }],
-        sources: Vec::new(),
-        actions: Vec::new(),
-    })?;
-    let grantee = Grantee {
-        plugin: name,
-        namespace: NAMESPACE,
-        service_account: name,
-        agent: Subject::User(AGENT),
-    };
-    let served = |kind: &GroupVersionKind| Served {
-        plural: format!("{}s", kind.kind.to_lowercase()),
-        namespaced: kind.kind != "Profile",
-    };
-    Ok(grant::objects(&grantee, &manifest, served))
 }

@@ -9,7 +9,7 @@ use reeve_real::eventually;
 use reeve_test_support::{component, guest};
 use serde_json::{Value, json};
 
-use crate::stage::{AGENT, NAMESPACE, Stage};
+use crate::stage::{NAMESPACE, Stage};
 use crate::{PODS, STORAGE, quota, with_storage};
 
 const PROFILES: [&str; 10] = [
@@ -41,7 +41,7 @@ fn fleet() -> Result<Stage> {
     stage
         .cluster
         .deliver(NAMESPACE, PLUGIN, &component, Some(&first))?;
-    stage.reeve(&["plugin", "grant", PLUGIN, "--agent-user", AGENT, "--apply"])?;
+    stage.grant(PLUGIN)?;
     stage.wait_for_condition(PLUGIN, ("Loaded", "True", "Running"))?;
     eventually("all objects are there", || {
         let made = made(&stage)?;
