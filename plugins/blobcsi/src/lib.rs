@@ -146,7 +146,7 @@ fn wanted<'a>(
 fn distinct(wanted: Vec<Pair>, live: &Live, problems: &mut Problems) -> Vec<Pair> {
     let has = |pair: &Pair| {
         live.volume(&pair.volume.name)
-            .is_some_and(|live| live.volume.source.is(&pair.volume.source))
+            .is_some_and(|live| live.volume.is_at(&pair.volume))
     };
     let (first, second): (Vec<Pair>, Vec<Pair>) = wanted.into_iter().partition(has);
     let mut pairs: Vec<Pair> = Vec::new();

@@ -119,6 +119,12 @@ impl Volume {
         }
     }
 
+    /// Whether it is the same place as another's, whoever may do what there.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        let same = |name| self.source.attribute(name) == other.source.attribute(name);
+        same("storageAccount") && same("containerName") && self.folder() == other.folder()
+    }
+
     /// The folder of the container that is mounted; empty for all of it.
     pub(crate) fn folder(&self) -> &str {
         let mut options = self.options.iter();

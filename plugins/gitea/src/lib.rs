@@ -48,7 +48,10 @@ fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, F
     })?;
     let asks = asks == Some(true);
     let deployed = is_deployed(profile, config, cx)?;
-    let kept = !asks && deployed && !config.remove_on_opt_out;
+    // Also where somebody has deleted the Application, or it was not made yet: with the
+    // database go the data.
+    let there = deployed || cx.has_fact(database::KEY);
+    let kept = !asks && there && !config.remove_on_opt_out;
 
     // Who asks for nothing has nothing, and that is meant.
     let mut outcome = Outcome::nothing();
@@ -63,12 +66,11 @@ fn reconcile(profile: Named, config: &Config, cx: &Context) -> Result<Outcome, F
         }
         let database = database::action(profile, config)?;
         // An Application without a database would look fine and be broken.
-        let ready = deployed || cx.has_fact(database::KEY);
         outcome = outcome
             .action(database)
             .object(objects::banner(profile, config))
             .object(objects::service_entry(profile, config));
-        if ready {
+        if there {
             outcome = outcome.object(objects::application(profile, config));
         }
     }
@@ -120,11 +122,11 @@ fn what_stays(profile: &str, config: &Config) -> String {
     let delete = how_to_delete_login(profile, config);
     match config.drop_database {
         true => format!(
-            "the Profile's label {label} no longer asks for Gitea, which is removed; {database} are \
-             dropped. Their login stays; to delete it: {delete}"
+            "the Profile's label {label} no longer asks for Gitea, which is being removed; {database} are \
+             being dropped. Their login stays; to delete it: {delete}"
         ),
         false => format!(
-            "the Profile's label {label} no longer asks for Gitea, which is removed; {database} stay, and \
+            "the Profile's label {label} no longer asks for Gitea, which is being removed; {database} stay, and \
              so does their login. Without use for the data, drop both, and then: {delete}"
         ),
     }

@@ -312,7 +312,7 @@ fn opting_out_leaves_gitea_and_says_how_to_remove_it() {
 fn what_stays_is_told_while_gitea_goes() {
     let ours = |class: &str| deployed(class, &json!({"reeve.dev/plugin": "gitea"}));
     let no_longer =
-        format!("the Profile's label {LABEL} no longer asks for Gitea, which is removed");
+        format!("the Profile's label {LABEL} no longer asks for Gitea, which is being removed");
     let database = format!("database and role gitea_alice of the server {SERVER}");
     for (class, drop, told) in [
         (
@@ -327,7 +327,7 @@ fn what_stays_is_told_while_gitea_goes() {
             "protected-b",
             true,
             format!(
-                "{no_longer}; {database} are dropped. Their login stays; to delete it: kubectl delete \
+                "{no_longer}; {database} are being dropped. Their login stays; to delete it: kubectl delete \
                  secret gitea-postgresql-secret-protected-b -n alice"
             ),
         ),
