@@ -27,13 +27,17 @@ use crate::signed::Signers;
 use crate::sources::Sources;
 use crate::unserved::Unserved;
 use crate::version::Artifact;
-use answers::{call_describe, call_metadata, check_manifest, config_schema_problem, load_problem};
+use answers::{
+    call_describe, call_metadata, check_manifest, config_schema_problem, load_problem,
+    manifest_problem,
+};
 use bytes::Bytes;
 use checks::{check_outside, check_scopes};
 use futures::future::{Either, select};
 use reeve_api::{PluginSpec, Reason};
 use reeve_cluster::{
-    AccessCheck, Cluster, Identity, Resource, Store, WatchHandle, WatchScope, WatchState,
+    AccessCheck, Cluster, ExpandError, Identity, Resource, Store, WatchHandle, WatchScope,
+    WatchState,
 };
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
