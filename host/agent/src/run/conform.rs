@@ -76,9 +76,7 @@ impl Runner {
                     component.reconcile(request, view, &active.limits).await
                 }
             };
-            let called = active.threads.run(call).await;
-            self.count(unit, &called);
-            let said = match called.map(|called| called.value) {
+            let said = match active.threads.run(call).await.map(|called| called.value) {
                 Ok(Ok(outcome)) => Said::Outcome(Box::new(outcome)),
                 Ok(Err(failure)) => Said::Failure(failure),
                 Err(fault) if fault.kind.limit().is_some() || fault.retries() => Said::Limit,
