@@ -8,18 +8,26 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The log of this thread, from warnings on, for as long as it lives: a line an event, with
-/// its fields as `name=value`.
+/// The log of this thread for as long as it lives: a line an event, with what it is about
+/// as `target=name` and its fields as `name=value`.
 pub(crate) struct Log {
     lines: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
 }
 
 impl Log {
-    /// Begins to keep what is logged.
+    /// Begins to keep what is logged, from warnings on.
     pub(crate) fn kept() -> Self {
+        Self::kept_from(Level::WARN)
+    }
+
+    /// Begins to keep what is logged, from a level on.
+    pub(crate) fn kept_from(level: Level) -> Self {
         let lines = Arc::<Mutex<Vec<String>>>::default();
-        let keeper = Keeper(lines.clone());
+        let keeper = Keeper {
+            lines: lines.clone(),
+            level,
+        };
         Self {
             lines,
             _guard: tracing::subscriber::set_default(keeper),
@@ -28,13 +36,21 @@ impl Log {
 
     /// Whether there is a line with all of these texts.
     pub(crate) fn has(&self, texts: &[&str]) -> bool {
+        !self.with(texts).is_empty()
+    }
+
+    /// The lines with all of these texts.
+    pub(crate) fn with(&self, texts: &[&str]) -> Vec<String> {
         let lines = self.lines.lock();
-        let mut lines = lines.iter();
-        lines.any(|line| texts.iter().all(|text| line.contains(text)))
+        let has_all = |line: &&String| texts.iter().all(|text| line.contains(text));
+        lines.iter().filter(has_all).cloned().collect()
     }
 }
 
-struct Keeper(Arc<Mutex<Vec<String>>>);
+struct Keeper {
+    lines: Arc<Mutex<Vec<String>>>,
+    level: Level,
+}
 
 struct Line(String);
 
@@ -50,7 +66,7 @@ impl Visit for Line {
 
 impl Subscriber for Keeper {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= self.level
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -62,9 +78,9 @@ impl Subscriber for Keeper {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = Line(format!("target={} ", event.metadata().target()));
         event.record(&mut line);
-        self.0.lock().push(line.0);
+        self.lines.lock().push(line.0);
     }
 
     fn enter(&self, _: &Id) {}
