@@ -1,335 +1,22 @@
-//! Compiled components, kept from one start to the next.
+//! Machine code: what compiling makes, and what runs.
 //!
-//! Loading machine code is running it, so the cache believes nothing that it has
-//! not written itself. Each entry carries a MAC over its name and contents, made
-//! with a key that only this installation has. An entry that is truncated,
-//! altered, moved under another name or made by another version is removed and
-//! the component compiled again. There is no way to put an entry in from outside.
-//!
-//! ```text
-//! folder/key                      32 random bytes, readable by the owner only
-//! folder/<component>-<settings>   MAC (32 bytes), then what wasmtime wrote
-//! folder/<key>-kept-as-it-comes   MAC (32 bytes), then bytes of the host
-//! ```
+//! The one place that takes bytes for machine code. They come from a compiler of our own,
+//! or from the [`cache`], which believes only what it has written itself.
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, PermissionsExt};
-use hmac::{Hmac, Mac};
-use reeve_core::Digest;
-use ring::digest;
-use sha2::Sha256;
-use std::ffi::OsStr;
-use std::hash::{Hash, Hasher};
-use std::io::{self, Read, Write};
+mod cache;
+
+pub(crate) use cache::Cache;
+pub use cache::CacheError;
+
+use cap_std::fs::Dir;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 use wasmtime::Engine;
 use wasmtime::component::Component;
-
-const KEY_FILE: &str = "key";
-const KEY_BYTES: usize = 32;
-const MAC_BYTES: usize = 32;
-
-/// Machine code is some times larger than the component it comes from; an entry
-/// beyond this is not one of ours.
-const ENTRY_BYTES: u64 = 512 << 20;
-
-/// What compiled components may take: some hundred of them. Beyond that those
-/// used longest ago leave.
-const COMPILED_BYTES: u64 = 1 << 30;
-
-/// What kept bytes may take: a thousand ordinary components.
-const KEPT_BYTES: u64 = 256 << 20;
-
-/// Ends the name of an entry with kept bytes. It is as long as the hexadecimal
-/// digits that stand there for settings, and is none.
-const KEPT: &str = "kept-as-it-comes";
 
 /// What `statfs(2)` calls a file system in memory.
 #[cfg(target_os = "linux")]
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
-
-/// The cache folder.
-pub(crate) struct Cache {
-    folder: Dir,
-    key: [u8; KEY_BYTES],
-    /// Stands for everything besides the component that decides about the machine
-    /// code: the versions of wasmtime and of this crate, the settings, this processor.
-    settings: String,
-    /// For the names of files that are being written.
-    writes: AtomicU64,
-}
-
-/// What an entry holds. Neither sort takes the other's room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
-    /// Machine code, that of other versions included, and what a killed process
-    /// left half written.
-    Compiled,
-    /// Bytes that the host keeps.
-    Kept,
-}
-
-impl Sort {
-    fn of(name: &OsStr) -> Self {
-        if name.to_string_lossy().ends_with(KEPT) {
-            Self::Kept
-        } else {
-            Self::Compiled
-        }
-    }
-}
-
-/// Why the cache cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CacheError {
-    /// The folder cannot be made or opened.
-    #[error("cannot open the folder {folder}")]
-    Open {
-        /// The folder.
-        folder: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The key cannot be read or made.
-    #[error("cannot read or make the key `{KEY_FILE}` in the folder {folder}")]
-    Key {
-        /// The folder.
-        folder: String,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl Cache {
-    /// Opens a folder as cache, making it and its key where they are missing.
-    pub(crate) fn open(path: &Path, engine: &Engine) -> Result<Self, CacheError> {
-        let folder = open_folder(path).map_err(|source| CacheError::Open {
-            folder: path.display().to_string(),
-            source,
-        })?;
-        let key = read_or_make_key(&folder).map_err(|source| CacheError::Key {
-            folder: path.display().to_string(),
-            source,
-        })?;
-        Ok(Self {
-            folder,
-            key,
-            settings: settings(engine),
-            writes: AtomicU64::new(0),
-        })
-    }
-
-    /// The compiled form of a component, if there is a sound one.
-    pub(crate) fn get(&self, digest: Digest, engine: &Engine) -> Option<Component> {
-        let name = self.name(digest);
-        let entry = match self.read(&name) {
-            Ok(entry) => entry?,
-            Err(error) => {
-                tracing::warn!(%error, name, "cannot read a compiled component");
-                return None;
-            }
-        };
-        let component = self.verified(&name, &entry).and_then(|contents| {
-            self.ready(contents, engine)
-                .inspect_err(|error| {
-                    tracing::debug!(error = format!("{error:#}"), "not ours to run")
-                })
-                .ok()
-        });
-        if component.is_none() {
-            tracing::warn!(
-                name,
-                "a compiled component was damaged or altered, discarding it"
-            );
-            if let Err(error) = self.folder.remove_file(&name) {
-                tracing::warn!(%error, name, "cannot remove a damaged compiled component");
-            }
-        }
-        component
-    }
-
-    /// Makes machine code that was found good ready to run, from a file of its own where the
-    /// folder can have one: then what of it never runs takes no memory, and what does can be
-    /// read again. The file has no name, and goes with the component.
-    fn ready(&self, contents: &[u8], engine: &Engine) -> wasmtime::Result<Component> {
-        let mapped = self
-            .unnamed(contents)
-            .map_err(wasmtime::Error::from)
-            .and_then(|file| map(engine, &file));
-        mapped.or_else(|error| {
-            // Such as a file system without such files, or one from which nothing is run.
-            tracing::debug!(
-                error = format!("{error:#}"),
-                "compiled code is kept in memory"
-            );
-            deserialize(engine, contents)
-        })
-    }
-
-    /// A file with these contents that has no name, so that nobody else can open it.
-    #[cfg(target_os = "linux")]
-    fn unnamed(&self, contents: &[u8]) -> io::Result<std::fs::File> {
-        use rustix::fs::{Mode, OFlags};
-        if rustix::fs::fstatfs(&self.folder)?.f_type == TMPFS {
-            // It would be in memory twice.
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        // `EXCL`: it can never be given a name either.
-        let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.folder, c".", flags, Mode::RUSR | Mode::WUSR)?;
-        let mut file = std::fs::File::from(file);
-        file.write_all(contents)?;
-        Ok(file)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn unnamed(&self, _: &[u8]) -> io::Result<std::fs::File> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Keeps the compiled form of a component. Without success nothing is lost
-    /// but time, so that is a line in the log.
-    pub(crate) fn put(&self, digest: Digest, artifact: &Artifact) {
-        let name = self.name(digest);
-        let written = self
-            .make_room(Sort::Compiled, artifact.0.len() as u64, COMPILED_BYTES)
-            .and_then(|()| self.write(&name, &[&artifact.0]));
-        if let Err(error) = written {
-            tracing::warn!(%error, name, "cannot keep a compiled component");
-        }
-    }
-
-    /// Keeps bytes under a key, in the place of what was kept there. Nothing is
-    /// written when what is kept is whole and begins with this head.
-    pub(crate) fn keep(&self, key: Digest, head: &[u8], body: &[u8]) {
-        let name = kept_name(key);
-        let kept = self.read(&name).and_then(|entry| {
-            let kept = entry.as_deref().and_then(|e| self.verified(&name, e));
-            if kept.is_some_and(|contents| contents.starts_with(head)) {
-                return Ok(());
-            }
-            self.make_room(Sort::Kept, (head.len() + body.len()) as u64, KEPT_BYTES)?;
-            self.write(&name, &[head, body])
-        });
-        if let Err(error) = kept {
-            tracing::warn!(%error, name, "cannot keep a plugin for the next start");
-        }
-    }
-
-    /// What is kept under a key, if it is just as it was when it was kept.
-    pub(crate) fn kept(&self, key: Digest) -> Option<Vec<u8>> {
-        let name = kept_name(key);
-        let entry = match self.read(&name) {
-            Ok(entry) => entry?,
-            Err(error) => {
-                tracing::warn!(%error, name, "cannot read a kept plugin");
-                return None;
-            }
-        };
-        let contents = self.verified(&name, &entry).map(<[u8]>::to_vec);
-        if contents.is_none() {
-            tracing::warn!(name, "a kept plugin was damaged or altered, ignoring it");
-        }
-        contents
-    }
-
-    fn name(&self, digest: Digest) -> String {
-        format!("{}-{}", digest.hex(), self.settings)
-    }
-
-    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let Some(file) = self.open_entry(name)? else {
-            return Ok(None);
-        };
-        let mut entry = Vec::new();
-        file.take(ENTRY_BYTES).read_to_end(&mut entry)?;
-        Ok(Some(entry))
-    }
-
-    /// Opens an entry, which thereby counts as used.
-    fn open_entry(&self, name: &str) -> io::Result<Option<std::fs::File>> {
-        let file = match self.folder.open(name) {
-            Ok(file) => file.into_std(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        // On a folder that can only be read, nothing is removed either.
-        let _ = file.set_modified(SystemTime::now());
-        Ok(Some(file))
-    }
-
-    /// The contents of an entry, if we wrote it under this name.
-    fn verified<'a>(&self, name: &str, entry: &'a [u8]) -> Option<&'a [u8]> {
-        let (mac, contents) = entry.split_at_checked(MAC_BYTES)?;
-        self.mac(name, &[contents])?.verify_slice(mac).ok()?;
-        Some(contents)
-    }
-
-    /// Over the digest of name and contents, in however many parts those come. Names all
-    /// have one length, so nothing can move from one to the other.
-    fn mac(&self, name: &str, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
-        let mut hash = digest::Context::new(&digest::SHA256);
-        hash.update(name.as_bytes());
-        for part in parts {
-            hash.update(part);
-        }
-        let mac: Hmac<Sha256> = Hmac::new_from_slice(&self.key).ok()?;
-        Some(mac.chain_update(hash.finish()))
-    }
-
-    /// Removes the entries of a sort that were used longest ago, until so much
-    /// more fits.
-    fn make_room(&self, sort: Sort, bytes: u64, limit: u64) -> io::Result<()> {
-        let mut entries = Vec::new();
-        for entry in self.folder.entries()? {
-            let entry = entry?;
-            let name = entry.file_name();
-            // Another process may have removed it by now.
-            if let Ok(metadata) = entry.metadata()
-                && name != KEY_FILE
-                && Sort::of(&name) == sort
-            {
-                entries.push((metadata.modified()?, metadata.len(), name));
-            }
-        }
-        entries.sort();
-        let mut total: u64 = entries.iter().map(|(_, size, _)| size).sum();
-        for (_, size, name) in entries {
-            if total.saturating_add(bytes) <= limit {
-                break;
-            }
-            self.folder.remove_file(&name)?;
-            total -= size;
-        }
-        Ok(())
-    }
-
-    /// Whole or not at all, whoever else writes the same entry at this moment.
-    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let mac = self
-            .mac(name, parts)
-            .ok_or_else(|| io::Error::other("no MAC with this key"))?
-            .finalize()
-            .into_bytes();
-        let temporary = format!(
-            "{}.{}.tmp",
-            std::process::id(),
-            self.writes.fetch_add(1, Ordering::Relaxed)
-        );
-        let mac: &[u8] = &mac;
-        let whole: Vec<&[u8]> = std::iter::once(mac).chain(parts.iter().copied()).collect();
-        let written = create(&self.folder, &temporary, &whole)
-            .and_then(|()| self.folder.rename(&temporary, &self.folder, name));
-        if written.is_err() {
-            // The first failure is the one to report.
-            let _ = self.folder.remove_file(&temporary);
-        }
-        written
-    }
-}
 
 /// Machine code that the compiler has just made.
 pub(crate) struct Artifact(Vec<u8>);
@@ -347,16 +34,106 @@ impl Artifact {
     ///
     /// When it needs more than the allocator has for one component, or the compiler
     /// was another version or had other settings.
-    pub(crate) fn load(
-        &self,
-        engine: &Engine,
-        cache: Option<&Cache>,
-    ) -> wasmtime::Result<Component> {
+    pub(crate) fn load(&self, engine: &Engine, cache: Option<&Cache>) -> wasmtime::Result<Code> {
         match cache {
-            Some(cache) => cache.ready(&self.0, engine),
-            None => deserialize(engine, &self.0),
+            Some(cache) => ready(&self.0, engine, cache.folder()),
+            None => deserialize(engine, &self.0).map(Code::in_memory),
         }
     }
+}
+
+/// Machine code that is ready to run.
+pub(crate) struct Code {
+    component: Component,
+    /// Whether [`map`] has made it.
+    mapped: bool,
+}
+
+impl Code {
+    fn in_memory(component: Component) -> Self {
+        Self {
+            component,
+            mapped: false,
+        }
+    }
+
+    pub(crate) fn component(&self) -> &Component {
+        &self.component
+    }
+
+    /// Gives back the memory in which the code is, if there is a file from which it comes
+    /// again when it is run. It may be running: then it comes at once. False when it can be
+    /// nowhere else.
+    #[cfg(target_os = "linux")]
+    #[expect(
+        unsafe_code,
+        reason = "the type system does not know where pages come from"
+    )]
+    pub(crate) fn give_back(&self) -> bool {
+        if !self.mapped {
+            return false;
+        }
+        let image = self.component.image_range();
+        let bytes = image.end.addr() - image.start.addr();
+        // SAFETY: The range is a private mapping of the whole file of [`map`], which nobody can
+        // change any more. A page of it that is read after this is that file's again, so what
+        // is read stays the same unless the mapping was written to, and it was not: wasmtime
+        // refuses artifacts with relocations, and protects the range from writing before
+        // [`Component::deserialize_file`] returns.
+        let advised = unsafe {
+            rustix::mm::madvise(
+                image.start.cast_mut().cast(),
+                bytes,
+                rustix::mm::Advice::LinuxDontNeed,
+            )
+        };
+        advised
+            .inspect_err(|error| tracing::debug!(%error, "cannot give back compiled code"))
+            .is_ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn give_back(&self) -> bool {
+        self.mapped
+    }
+}
+
+/// Makes machine code that was found good ready to run, from a file of its own where the
+/// folder can have one: then what of it never runs takes no memory, and what does can be
+/// read again. The file has no name, and goes with the component.
+fn ready(contents: &[u8], engine: &Engine, folder: &Dir) -> wasmtime::Result<Code> {
+    let mapped = unnamed(folder, contents)
+        .map_err(wasmtime::Error::from)
+        .and_then(|file| map(engine, &file));
+    mapped.or_else(|error| {
+        // Such as a file system without such files, or one from which nothing is run.
+        tracing::debug!(
+            error = format!("{error:#}"),
+            "compiled code is kept in memory"
+        );
+        deserialize(engine, contents).map(Code::in_memory)
+    })
+}
+
+/// A file with these contents that has no name, so that nobody else can open it.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Dir, contents: &[u8]) -> io::Result<std::fs::File> {
+    use rustix::fs::{Mode, OFlags};
+    if rustix::fs::fstatfs(folder)?.f_type == TMPFS {
+        // It would be in memory twice.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // `EXCL`: it can never be given a name either.
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, c".", flags, Mode::RUSR | Mode::WUSR)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(contents)?;
+    Ok(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Dir, _: &[u8]) -> io::Result<std::fs::File> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The same machine code under another engine with equal settings.
@@ -386,7 +163,7 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
     //   that nobody else holds. That this child was not taken over by the component
     //   that it compiled is an assumption: docs/security.md says what it rests on,
     //   and what is left when it fails.
-    // - `Cache::ready` passes on what `Artifact::load` does, or what `Cache::get` has from
+    // - `ready` passes on what `Artifact::load` does, or what `Cache::get` has from
     //   `Cache::verified`: the bytes carry a
     //   MAC over themselves and their name, made with this installation's key. For
     //   names of this form only `Cache::put` makes it, on an `Artifact`; kept bytes
@@ -400,216 +177,113 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
 ///
 /// As [`deserialize`], and when the file cannot be mapped.
 #[expect(unsafe_code, reason = "as for `deserialize`")]
-fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Component> {
+fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Code> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: What is said of the bytes above holds of these, which `Cache::ready` has from
+    // SAFETY: What is said of the bytes above holds of these, which `ready` has from
     // the same callers and has just written. The file must not change while the component
     // is there. It never had a name, and the one descriptor that could write to it is
     // closed with `file`, in this function's caller: to come by another takes the rights to
     // read this process's descriptors, and with these its memory could be written as well.
-    unsafe { Component::deserialize_file(engine, path) }
-}
-
-fn kept_name(key: Digest) -> String {
-    format!("{}-{KEPT}", key.hex())
-}
-
-/// A name for everything that decides about the machine code, and about whether a
-/// component is one that this version of the engine lets in: what is in the cache
-/// is not looked at again.
-fn settings(engine: &Engine) -> String {
-    struct Bytes(digest::Context);
-
-    impl Hasher for Bytes {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.update(bytes);
-        }
-
-        fn finish(&self) -> u64 {
-            // The digest is read instead.
-            0
-        }
-    }
-
-    let mut bytes = Bytes(digest::Context::new(&digest::SHA256));
-    engine.precompile_compatibility_hash().hash(&mut bytes);
-    bytes.write(env!("CARGO_PKG_VERSION").as_bytes());
-    let digest = bytes.0.finish();
-    let start = digest.as_ref().iter().take(8);
-    start.map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn open_folder(path: &Path) -> io::Result<Dir> {
-    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-    match Dir::open_ambient_dir(path, ambient_authority()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Made for the owner alone; one that exists keeps its rights, since a
-            // mounted volume's are somebody else's business.
-            let parent = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            let parent =
-                Dir::open_ambient_dir(parent.unwrap_or(Path::new(".")), ambient_authority())?;
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-            let mut builder = DirBuilder::new();
-            builder.mode(0o700);
-            parent.create_dir_with(name, &builder)?;
-            parent.open_dir(name)
-        }
-        result => result,
-    }
-}
-
-fn read_or_make_key(folder: &Dir) -> io::Result<[u8; KEY_BYTES]> {
-    if let Some(key) = read_key(folder)? {
-        return Ok(key);
-    }
-    let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let temporary = format!("{KEY_FILE}.{}.tmp", std::process::id());
-    create(folder, &temporary, &[&key])?;
-    // Linking rather than renaming: of several processes that start at once, one
-    // makes the key and the others find it.
-    let linked = folder.hard_link(&temporary, folder, KEY_FILE);
-    folder.remove_file(&temporary)?;
-    match linked {
-        Ok(()) => Ok(key),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            read_key(folder)?.ok_or_else(|| io::Error::other("somebody keeps making bad keys"))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The key, if there is a good one. One that others can read, or of another
-/// length, is removed: all entries made with it are worth nothing from then on.
-fn read_key(folder: &Dir) -> io::Result<Option<[u8; KEY_BYTES]>> {
-    let file = match folder.open(KEY_FILE) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let is_private = file.metadata()?.permissions().mode() & 0o077 == 0;
-    let mut bytes = Vec::new();
-    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    match <[u8; KEY_BYTES]>::try_from(bytes) {
-        Ok(key) if is_private => Ok(Some(key)),
-        _ => {
-            tracing::warn!("the key of the artifact cache was not private, making a new one");
-            folder.remove_file(KEY_FILE)?;
-            Ok(None)
-        }
-    }
-}
-
-fn create(folder: &Dir, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    // Left behind by a process of the same number that was killed.
-    match folder.remove_file(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let mut file = folder.open_with(name, &options)?;
-    for part in parts {
-        file.write_all(part)?;
-    }
-    file.sync_all()
+    let component = unsafe { Component::deserialize_file(engine, path) }?;
+    Ok(Code {
+        component,
+        mapped: true,
+    })
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::path::PathBuf;
 
-    #[test]
-    fn the_oldest_entries_leave_when_the_folder_is_full() {
-        let kept = kept_name(Digest::of(b"a"));
-        for (bytes, expected) in [
-            (0, &["a", "b", "c", "key"] as &[&str]),
-            (70, &["a", "b", "c", "key"]),
-            (71, &["b", "c", "key"]),
-            (85, &["c", "key"]),
-            (1000, &["key"]),
-        ] {
-            let mut expected = expected.to_vec();
-            expected.push(&kept);
-            expected.sort_unstable();
-            let folder = tempfile::tempdir().unwrap();
-            let engine = Engine::default();
-            let cache = Cache::open(folder.path(), &engine).unwrap();
-            for (age, name) in [(40, &*kept), (30, "a"), (20, "b"), (10, "c")] {
-                let path = folder.path().join(name);
-                std::fs::write(&path, [0; 10]).unwrap();
-                let written = SystemTime::now() - Duration::from_secs(age);
-                let file = std::fs::File::options().append(true).open(&path).unwrap();
-                file.set_modified(written).unwrap();
+    /// A folder from which programs are run, so that it can have machine code, which a folder
+    /// for temporary files may not.
+    fn beside_the_tests() -> PathBuf {
+        let program = std::env::current_exe().unwrap();
+        program.parent().unwrap().to_owned()
+    }
+
+    /// A component with a function that gives 7, and some thousand bytes of code.
+    const SEVEN: &str = r#"(component
+        (core module $module
+            (func (export "seven") (result i32) (i32.const 7)))
+        (core instance $instance (instantiate $module))
+        (func (export "seven") (result s32)
+            (canon lift (core func $instance "seven"))))"#;
+
+    fn seven(engine: &Engine, component: &Component) -> i32 {
+        let linker = wasmtime::component::Linker::<()>::new(engine);
+        let mut store = wasmtime::Store::new(engine, ());
+        store.set_epoch_deadline(1);
+        let instance = linker.instantiate(&mut store, component).unwrap();
+        let function = instance
+            .get_typed_func::<(), (i32,)>(&mut store, "seven")
+            .unwrap();
+        function.call(&mut store, ()).unwrap().0
+    }
+
+    /// Kilobytes of an image that are in memory.
+    fn resident(component: &Component) -> u64 {
+        let image = component.image_range();
+        let (start, end) = (image.start.addr(), image.end.addr());
+        let mut is_within = false;
+        let mut sum = 0;
+        for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
+            let first = line.split(' ').next().unwrap_or_default();
+            if let Some((from, _)) = first.split_once('-') {
+                let from = usize::from_str_radix(from, 16).unwrap();
+                is_within = (start..end).contains(&from);
+            } else if is_within && let Some(rest) = line.strip_prefix("Rss:") {
+                let kilobytes = rest.trim().strip_suffix(" kB").unwrap();
+                sum += kilobytes.parse::<u64>().unwrap();
             }
-            cache.make_room(Sort::Compiled, bytes, 100).unwrap();
-            let mut left: Vec<String> = std::fs::read_dir(folder.path())
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-                .collect();
-            left.sort();
-            assert_eq!(left, expected, "{bytes}");
         }
+        sum
     }
 
     #[test]
-    fn names_of_both_sorts_have_one_length() {
-        let digest = Digest::of(b"a");
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), &Engine::default()).unwrap();
-        assert_eq!(cache.name(digest).len(), kept_name(digest).len());
-        assert!(!KEPT.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    }
-
-    #[test]
-    fn kept_bytes_come_back_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let open = || Cache::open(folder.path(), &Engine::default()).unwrap();
-        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
-        let path = |key| folder.path().join(kept_name(key));
-        open().keep(one, b"1\n", b"first");
-        open().keep(two, b"2\n", b"second");
-        assert_eq!(open().kept(one).unwrap(), b"1\nfirst");
-        assert_eq!(open().kept(two).unwrap(), b"2\nsecond");
-
-        // The same head stands for the same bytes, and another replaces them.
-        open().keep(one, b"1\n", b"ignored");
-        assert_eq!(open().kept(one).unwrap(), b"1\nfirst");
-        open().keep(one, b"3\n", b"third");
-        assert_eq!(open().kept(one).unwrap(), b"3\nthird");
-
-        // Under another name, altered, or with another key it is nobody's.
-        std::fs::copy(path(two), path(one)).unwrap();
-        assert_eq!(open().kept(one), None);
-        let mut bytes = std::fs::read(path(two)).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
-        std::fs::write(path(two), bytes).unwrap();
-        assert_eq!(open().kept(two), None);
-        open().keep(one, b"4\n", b"fourth");
-        std::fs::remove_file(folder.path().join(KEY_FILE)).unwrap();
-        assert_eq!(open().kept(one), None);
-        assert_eq!(open().kept(Digest::of(b"never kept")), None);
-    }
-
-    #[test]
-    fn what_is_used_stays_longest() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), &Engine::default()).unwrap();
-        let keys = [b"a", b"b", b"c"].map(|name| Digest::of(name));
-        for (index, key) in keys.into_iter().enumerate() {
-            cache.keep(key, b"head", &[0; 10]);
-            let path = folder.path().join(kept_name(key));
-            let age = Duration::from_secs(100 - index as u64);
-            let file = std::fs::File::options().append(true).open(&path).unwrap();
-            file.set_modified(SystemTime::now() - age).unwrap();
+    fn code_that_is_given_back_takes_no_memory_and_runs_again() {
+        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
+        let bytes = wat::parse_str(SEVEN).unwrap();
+        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
+        let folder = tempfile::tempdir_in(beside_the_tests()).unwrap();
+        let cache = Cache::open(folder.path(), &engine).unwrap();
+        let mapped = artifact.load(&engine, Some(&cache)).unwrap();
+        assert!(mapped.mapped, "the folder can have files without names");
+        for _ in 0..3 {
+            assert_eq!(seven(&engine, mapped.component()), 7);
+            assert!(resident(mapped.component()) > 0);
+            assert!(mapped.give_back());
+            assert_eq!(resident(mapped.component()), 0);
         }
-        cache.keep(keys[0], b"head", &[0; 10]);
-        let all = 3 * (MAC_BYTES as u64 + 14);
-        cache.make_room(Sort::Kept, 1, all).unwrap();
-        let left = keys.map(|key| cache.kept(key).is_some());
-        assert_eq!(left, [true, false, true]);
+
+        // Elsewhere there would be nothing from which it could come again.
+        let in_memory = artifact.load(&engine, None).unwrap();
+        assert_eq!(seven(&engine, in_memory.component()), 7);
+        let before = resident(in_memory.component());
+        assert!(!in_memory.give_back());
+        assert_eq!(resident(in_memory.component()), before);
+        assert_eq!(seven(&engine, in_memory.component()), 7);
+    }
+
+    #[test]
+    fn code_is_given_back_while_it_runs() {
+        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
+        let bytes = wat::parse_str(SEVEN).unwrap();
+        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
+        let folder = tempfile::tempdir_in(beside_the_tests()).unwrap();
+        let cache = Cache::open(folder.path(), &engine).unwrap();
+        let code = artifact.load(&engine, Some(&cache)).unwrap();
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                for _ in 0..1_000 {
+                    assert_eq!(seven(&engine, code.component()), 7);
+                }
+            });
+            while !run.is_finished() {
+                code.give_back();
+            }
+        });
     }
 }

@@ -1,10 +1,12 @@
 //! A loaded component and its calls.
 
+use crate::artifact::Code;
 use crate::called::Called;
 use crate::capabilities::wasi;
 use crate::engine::{Engine, Runtime};
 use crate::fault::{Fault, FaultKind, frames};
 use crate::generation::{Generation, Guest, Prepared};
+use crate::idle::InUse;
 use crate::limits::Limits;
 use crate::meter::Breach;
 use crate::outside::{Actuation, Outside};
@@ -35,7 +37,7 @@ pub(crate) struct Inner {
     digest: Digest,
     size: usize,
     generation: Generation,
-    compiled: wasmtime::component::Component,
+    code: Arc<InUse<Code>>,
     prepared: Prepared,
     /// The same code for allocators without a pool, by the size of their stacks:
     /// made when the pool is first exhausted, or another stack is asked for.
@@ -81,16 +83,18 @@ impl Component {
         digest: Digest,
         size: usize,
         generation: Generation,
-        compiled: wasmtime::component::Component,
+        code: Code,
         prepared: Prepared,
     ) -> Self {
+        let code = Arc::new(InUse::new(code));
+        engine.ticker().using(&code);
         Self {
             inner: Arc::new(Inner {
                 engine,
                 digest,
                 size,
                 generation,
-                compiled,
+                code,
                 prepared,
                 spare: Mutex::default(),
             }),
@@ -214,7 +218,9 @@ impl Component {
     ) -> Result<Call, Fault> {
         let inner = &*self.inner;
         let seed = Seed::new(inner.digest, unit);
-        let running = inner.engine.ticker().start();
+        let ticker = inner.engine.ticker();
+        ticker.using(&inner.code);
+        let running = ticker.start();
         let unknown = |reason| FaultKind::Host { reason };
         let stack = settings::stack_for(limits.stack_bytes);
         if stack == settings::STACK_BYTES {
@@ -249,7 +255,7 @@ impl Inner {
         if let Some(prepared) = spare.get(&stack_bytes) {
             return Ok((runtime, Arc::clone(prepared)));
         }
-        let copy = crate::artifact::copy(&self.compiled, runtime.wasm())?;
+        let copy = crate::artifact::copy(self.code.get().component(), runtime.wasm())?;
         let prepared = self
             .generation
             .prepare(runtime.linker().instantiate_pre(&copy)?)?;

@@ -31,6 +31,7 @@ mod engine;
 pub mod exercise;
 mod fault;
 mod generation;
+mod idle;
 mod interfaces;
 mod limits;
 mod load;

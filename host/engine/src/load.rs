@@ -303,32 +303,31 @@ fn make(
 ) -> Result<Component, LoadError> {
     let wasm = engine.primary().wasm();
     let cached = engine.cache().and_then(|cache| cache.get(key.kept(), wasm));
-    let compiled = match cached {
-        Some(compiled) => {
+    let code = match cached {
+        Some(code) => {
             engine.count_cached();
-            compiled
+            code
         }
         None => {
             let artifact = compile(engine, bytes, limits, job)?;
-            let compiled =
-                artifact
-                    .load(wasm, engine.cache())
-                    .map_err(|error| LoadError::Compile {
-                        reason: format!("{error:#}"),
-                    })?;
+            let code = artifact
+                .load(wasm, engine.cache())
+                .map_err(|error| LoadError::Compile {
+                    reason: format!("{error:#}"),
+                })?;
             if let Some(cache) = engine.cache() {
                 cache.put(key.kept(), &artifact);
             }
-            compiled
+            code
         }
     };
-    let (generation, prepared) = prepare(engine, &compiled)?;
+    let (generation, prepared) = prepare(engine, code.component())?;
     Ok(Component::new(
         engine.clone(),
         key.digest,
         bytes.len(),
         generation,
-        compiled,
+        code,
         prepared,
     ))
 }

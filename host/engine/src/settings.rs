@@ -108,6 +108,12 @@ fn common(stack_bytes: usize) -> Config {
         // A stack is only ever read where it has been written.
         .async_stack_zeroing(false)
         .epoch_interruption(true)
+        // Nothing unwinds through a guest, and its traces go by frame pointers; to register
+        // the tables would read the whole of them at each load.
+        .native_unwind_info(false)
+        // A trace names functions. The table that would add offsets into the component is a
+        // tenth of an artifact.
+        .generate_address_map(false)
         .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES));
     pin_features(&mut config);
     config

@@ -1,18 +1,21 @@
-//! Ends an epoch every ten milliseconds, but only while a guest runs.
+//! Ends an epoch every ten milliseconds, but only while a guest runs, and has what no guest
+//! runs any more given back.
 
+use crate::artifact::Code;
+use crate::idle::{self, Idle, InUse};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wasmtime::{Engine, EngineWeak};
 
 /// How long a guest has its thread for itself. A tenth of what a person notices,
 /// and a thousand times what changing over costs.
 pub(crate) const EPOCH: Duration = Duration::from_millis(10);
 
-/// The thread that ends epochs. It sleeps for good while no guest runs, so an
+/// The thread that ends epochs. It sleeps for good once no guest has run for a while, so an
 /// idle agent wakes nothing; it ends with the ticker.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
@@ -23,6 +26,7 @@ struct Shared {
     engines: Mutex<Vec<EngineWeak>>,
     running: AtomicUsize,
     ended: AtomicBool,
+    idle: Idle<Code>,
 }
 
 /// A guest that is running, for as long as this lives.
@@ -34,6 +38,7 @@ impl Ticker {
             engines: Mutex::new(Vec::new()),
             running: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
+            idle: Idle::default(),
         });
         let handle = thread::Builder::new()
             .name("reeve-epochs".to_owned())
@@ -50,6 +55,14 @@ impl Ticker {
     /// Ends epochs of this engine too.
     pub(crate) fn add(&self, engine: &Engine) {
         self.shared.engines.lock().push(engine.weak());
+    }
+
+    /// Says that this machine code is used now.
+    pub(crate) fn using(&self, code: &Arc<InUse<Code>>) {
+        if self.shared.idle.using(code) {
+            // It may sleep for good, with nothing to give back.
+            self.thread.unpark();
+        }
     }
 
     /// Says that a guest runs now.
@@ -77,10 +90,22 @@ impl Drop for Ticker {
 
 impl Shared {
     fn tick(&self) {
+        let mut looked = Instant::now();
         while !self.ended.load(Ordering::SeqCst) {
+            if looked.elapsed() >= idle::LOOK {
+                self.idle.look(|code| {
+                    code.give_back();
+                });
+                looked = Instant::now();
+            }
             if self.running.load(Ordering::SeqCst) == 0 {
-                // A start in between has left its permit, so this returns at once.
-                thread::park();
+                // A start in between has left its permit, so these return at once.
+                if self.idle.is_waiting() {
+                    thread::park_timeout(idle::LOOK);
+                } else {
+                    thread::park();
+                    looked = Instant::now();
+                }
                 continue;
             }
             thread::sleep(EPOCH);
