@@ -14,7 +14,9 @@ use reeve_core::ownership::plugin_selector;
 use reeve_core::plan::{Policy, Schemas};
 use reeve_core::prune;
 use reeve_core::selector::Selector;
-use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata, ObjectReference};
+use reeve_core::{
+    Desired, DesiredError, Digest, GroupVersionKind, Manifest, Metadata, ObjectReference, Outcome,
+};
 use reeve_engine::{Component, Limits};
 use reeve_outside::signature::VerifyingKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -161,6 +163,16 @@ impl Active {
             Some(resource) => resource.namespaced,
             None => object.namespace.is_some(),
         }
+    }
+
+    /// What a primary should have, by what the plugin says and may say.
+    pub(crate) fn check(
+        &self,
+        outcome: Outcome,
+        primary: &ObjectReference,
+    ) -> Result<Desired, DesiredError> {
+        let namespaced = |object: &ObjectReference| self.is_namespaced(object);
+        Desired::check(outcome, &self.manifest, primary, namespaced)
     }
 }
 

@@ -21,6 +21,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
+/// Before the next call of a plugin on a thread where one has ended by a fault: a trap is a
+/// signal of the kernel's, and an instance that is thrown away memory that all processors have
+/// to forget. With guests that do nothing else, one after the other, honest ones would notice.
+const REST: Duration = Duration::from_millis(1);
+
 /// Threads for guests. Clones share them.
 #[derive(Clone, Debug)]
 pub struct GuestThreads {
@@ -60,7 +65,25 @@ struct LaneState {
 static PROCESSORS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
-type Call = Box<dyn FnOnce() + Send>;
+type Call = Box<dyn FnOnce() -> Ended + Send>;
+
+/// How a call ended, for its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Answered,
+    /// By a fault of the guest's or a panic.
+    Broken,
+}
+
+/// What becomes of a lane when a turn at it is over.
+enum Next {
+    /// There is nothing more to do.
+    Nothing,
+    /// Another turn, when it comes to it.
+    Turn(Turn),
+    /// Another turn, and not at once.
+    Rest(Turn),
+}
 
 /// One thread's turn at a lane, which then counts as served by it.
 struct Turn {
@@ -178,8 +201,13 @@ impl PluginThreads {
                     }
                 })
             }));
+            let ended = match &called {
+                Ok(None | Some(Ok(_))) => Ended::Answered,
+                Ok(Some(Err(_))) | Err(_) => Ended::Broken,
+            };
             // Who asked may be gone.
             let _ = answer.send(called);
+            ended
         };
         if let Some(turn) = self.lane.put(Box::new(work)) {
             serve(Handle::current(), Arc::clone(all), turn);
@@ -227,8 +255,16 @@ fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermi
     drop(handle.spawn_blocking(move || {
         let next = turn.take();
         drop(place);
-        if let Some(turn) = next {
-            serve(runtime, all, turn);
+        match next {
+            Next::Nothing => {}
+            Next::Turn(turn) => serve(runtime, all, turn),
+            Next::Rest(turn) => {
+                let handle = runtime.clone();
+                handle.spawn(async move {
+                    tokio::time::sleep(REST).await;
+                    serve(runtime, all, turn);
+                });
+            }
         }
     }));
 }
@@ -248,8 +284,8 @@ impl Lane {
 }
 
 impl Turn {
-    /// Makes calls until there are none, or the turn is over: then it comes back.
-    fn take(mut self) -> Option<Self> {
+    /// Makes calls until there are none, one breaks, or the turn is over.
+    fn take(mut self) -> Next {
         let end = Instant::now() + TURN;
         loop {
             let mut state = self.lane.state.lock();
@@ -257,12 +293,14 @@ impl Turn {
                 // Under the same lock: who adds a call now sees that nobody serves.
                 state.serving -= 1;
                 self.over = true;
-                return None;
+                return Next::Nothing;
             };
             drop(state);
-            call();
+            if call() == Ended::Broken {
+                return Next::Rest(self);
+            }
             if Instant::now() >= end {
-                return Some(self);
+                return Next::Turn(self);
             }
         }
     }
@@ -291,7 +329,7 @@ impl fmt::Debug for Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_engine::Usage;
+    use reeve_engine::{FaultKind, Usage};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn called(value: u32) -> Result<Called<u32>, Fault> {
@@ -385,6 +423,34 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(30), left)
             .await
             .unwrap();
+    }
+
+    /// Of one plugin nothing runs for a while then; of the others everything does.
+    #[tokio::test(start_paused = true)]
+    async fn a_plugin_rests_after_a_fault() {
+        let threads = GuestThreads::new(1, 1);
+        let (bad, good) = (threads.of_plugin(), threads.of_plugin());
+        let fault = || async {
+            Err::<Called<u32>, _>(Fault {
+                function: "reconcile",
+                kind: Box::new(FaultKind::Exit { code: 1 }),
+                logs: Vec::new(),
+                logs_dropped: false,
+                usage: Box::default(),
+            })
+        };
+        let begun = tokio::time::Instant::now();
+        bad.run(fault()).await.unwrap_err();
+        good.run(async { called(1) }).await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        for rests in 1..=3 {
+            bad.run(fault()).await.unwrap_err();
+            assert!(begun.elapsed() >= REST * rests, "{:?}", begun.elapsed());
+        }
+        bad.run(async { called(2) }).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        bad.run(async { called(3) }).await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::ZERO, "an answer is no fault");
     }
 
     #[tokio::test(start_paused = true)]

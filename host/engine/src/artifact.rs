@@ -267,6 +267,19 @@ mod tests {
         assert_eq!(seven(&engine, in_memory.component()), 7);
     }
 
+    /// It would be there twice, as a file and as what is mapped.
+    #[test]
+    fn code_on_a_file_system_in_memory_is_not_mapped() {
+        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
+        let bytes = wat::parse_str(SEVEN).unwrap();
+        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let cache = Cache::open(folder.path(), &engine).unwrap();
+        let code = artifact.load(&engine, Some(&cache)).unwrap();
+        assert!(!code.mapped);
+        assert_eq!(seven(&engine, code.component()), 7);
+    }
+
     #[test]
     fn code_is_given_back_while_it_runs() {
         let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();

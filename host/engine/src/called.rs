@@ -16,6 +16,18 @@ pub struct Called<T> {
     pub usage: Usage,
 }
 
+impl<T> Called<T> {
+    /// The same call with another answer.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Called<U> {
+        Called {
+            value: change(self.value),
+            logs: self.logs,
+            logs_dropped: self.logs_dropped,
+            usage: self.usage,
+        }
+    }
+}
+
 /// One line of a guest's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {

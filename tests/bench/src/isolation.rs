@@ -21,9 +21,9 @@ use tokio::time::sleep;
 /// that all of them have their share of a minute in which the machine has other things
 /// to do.
 const ROUNDS: usize = 5;
-/// How often those have theirs once more that seem to be noticed: among so many there is
-/// always one of which that is not true.
-const AGAIN: usize = 7;
+/// How often those have theirs once more that seem to be noticed: among so many there are
+/// always some of which that is not true, and few turns tell no more than a fifth.
+const AGAIN: usize = 25;
 /// For how long calls are measured, with a hostile plugin or without.
 const PHASE: Duration = Duration::from_millis(150);
 /// Until an attack has begun, and until nothing is left of it: a guest that nobody wants

@@ -5,7 +5,7 @@
 //! the agent's alone.
 
 use crate::figure::Figures;
-use crate::process::{ClusterProcess, Process, reeve};
+use crate::process::{ALLOCATOR, ClusterProcess, Process, reeve};
 use crate::setup::plugin;
 use crate::wasm::another;
 use anyhow::{Context as _, Result, bail};
@@ -79,8 +79,7 @@ async fn resident(
             .arg(cluster.kubeconfig())
             .arg("--cache")
             .arg(cache.path().join("components"))
-            .env("MALLOC_ARENA_MAX", "1")
-            .env("MALLOC_TRIM_THRESHOLD_", "131072")
+            .envs(ALLOCATOR)
             .env("RUST_LOG", "error"),
     )?;
     // Each component is compiled, one after the other, in a process of its own.

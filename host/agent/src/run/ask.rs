@@ -8,7 +8,7 @@ use crate::view::CallView;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
-use reeve_core::{Desired, Failure, ObjectReference, UnitKey};
+use reeve_core::{Desired, Failure, UnitKey};
 use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request};
 use serde_json::Value;
 use std::sync::Arc;
@@ -45,10 +45,13 @@ impl Runner {
             unit: Some(unit.clone()),
         };
         let call = {
-            let (active, view) = (active.clone(), view.clone());
+            let (active, view, primary) = (active.clone(), view.clone(), unit.primary.clone());
             async move {
                 let component = &active.component;
-                component.reconcile(request, view, &active.limits).await
+                let called = component.reconcile(request, view, &active.limits).await?;
+                // Here and not where it is waited for: to look at a large answer takes as long
+                // as to make it, which the plugin's own threads are for.
+                Ok(called.map(|answer| answer.map(|outcome| active.check(outcome, &primary))))
             }
         };
         let called = active.threads.run(call).await;
@@ -70,9 +73,8 @@ impl Runner {
         };
         let reads = reads?;
         let outcome = outcome.map_err(failure_problem)?;
-        let namespaced = |object: &ObjectReference| active.is_namespaced(object);
-        let mut desired = Desired::check(outcome, &active.manifest, &unit.primary, namespaced)
-            .map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
+        let mut desired =
+            outcome.map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
         self.check_places(&desired)?;
         texts::cut_remarks(&mut desired);
         ran.unanswered = view.unanswered();

@@ -13,6 +13,7 @@ mod record;
 mod undo;
 mod unreachable;
 mod upgrade;
+mod wildcards;
 
 use reeve_it::{NAMESPACE, World};
 use reeve_sim::{Identity, Serving};

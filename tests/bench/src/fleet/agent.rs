@@ -1,6 +1,6 @@
 //! `reeve run` as a process of its own, and what it says of itself.
 
-use crate::process::{Process, reeve};
+use crate::process::{ALLOCATOR, Process, reeve};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -38,6 +38,7 @@ impl AgentProcess {
                 .arg(kubeconfig)
                 .arg("--cache")
                 .arg(cache)
+                .envs(ALLOCATOR)
                 .env("RUST_LOG", log),
         )?;
         Ok(Self {

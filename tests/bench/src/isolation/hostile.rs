@@ -278,18 +278,22 @@ impl Hostile {
 }
 
 impl Calls {
-    /// Makes a call as the agent does: the guest on a thread of its plugin, and what it
-    /// answers checked on one of the runtime.
+    /// Makes a call as the agent does: on a thread of its plugin, where what the guest answers
+    /// is checked as well.
     async fn make(&self, limits: Limits, threads: &PluginThreads) -> Result<Desired> {
         let (component, request) = (self.component.clone(), self.request.clone());
-        let view = self.view.clone();
-        let call = async move { component.reconcile(request, view, &limits).await };
-        let outcome = threads.run(call).await?.value?;
-        let primary = ObjectReference {
-            kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
-            namespace: None,
-            name: "alice".to_owned(),
+        let (view, manifest) = (self.view.clone(), self.manifest.clone());
+        let call = async move {
+            let called = component.reconcile(request, view, &limits).await?;
+            Ok(called.map(|answer| {
+                let primary = ObjectReference {
+                    kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+                    namespace: None,
+                    name: "alice".to_owned(),
+                };
+                anyhow::Ok(Desired::check(answer?, &manifest, &primary, |_| true)?)
+            }))
         };
-        Ok(Desired::check(outcome, &self.manifest, &primary, |_| true)?)
+        threads.run(call).await?.value
     }
 }
