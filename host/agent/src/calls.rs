@@ -7,7 +7,7 @@
 //! these threads at once, so that one cannot have most of them.
 
 use parking_lot::Mutex;
-use reeve_engine::{Called, Fault};
+use reeve_engine::{Called, Fault, FaultKind};
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,9 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Before the next call of a plugin on a thread where one has ended by a fault: a trap is a
-/// signal of the kernel's, and an instance that is thrown away memory that all processors have
-/// to forget. With guests that do nothing else, one after the other, honest ones would notice.
+/// Between calls of a plugin of which one after the other ends by a fault: a trap is a signal
+/// of the kernel's, and an instance that is thrown away memory that all processors have to
+/// forget. Beside guests that do nothing else honest ones would notice.
 const REST: Duration = Duration::from_millis(1);
 
 /// Threads for guests. Clones share them.
@@ -59,6 +59,10 @@ struct LaneState {
     waiting: VecDeque<Call>,
     /// Threads that serve the lane, or are about to.
     serving: usize,
+    /// Whether the last call has ended by a fault.
+    broken: bool,
+    /// Until when none of its threads makes a call.
+    rests: Option<Instant>,
 }
 
 /// How many processors there are: to ask takes files to be read.
@@ -71,7 +75,7 @@ type Call = Box<dyn FnOnce() -> Ended + Send>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Answered,
-    /// By a fault of the guest's or a panic.
+    /// By a fault that is the guest's, or a panic.
     Broken,
 }
 
@@ -81,8 +85,8 @@ enum Next {
     Nothing,
     /// Another turn, when it comes to it.
     Turn(Turn),
-    /// Another turn, and not at once.
-    Rest(Turn),
+    /// Another turn, after this time.
+    Rest(Turn, Duration),
 }
 
 /// One thread's turn at a lane, which then counts as served by it.
@@ -171,8 +175,10 @@ impl PluginThreads {
         aside(self.all.is_some(), work).await
     }
 
-    /// Runs a call of a guest on one of the threads, once one is free. A runtime's
-    /// paused clock stays where it is meanwhile. The guest ends when the future is
+    /// Runs a call of a guest on one of the threads, once one is free. Where one call after
+    /// the other ends by a fault of the guest's, the plugin's threads rest for a millisecond
+    /// in between, for which the runtime has to have timers; a paused clock otherwise stays
+    /// where it is. The guest ends when the future is
     /// dropped.
     ///
     /// # Errors
@@ -203,6 +209,9 @@ impl PluginThreads {
             }));
             let ended = match &called {
                 Ok(None | Some(Ok(_))) => Ended::Answered,
+                Ok(Some(Err(fault))) if matches!(*fault.kind, FaultKind::Host { .. }) => {
+                    Ended::Answered
+                }
                 Ok(Some(Err(_))) | Err(_) => Ended::Broken,
             };
             // Who asked may be gone.
@@ -258,10 +267,10 @@ fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermi
         match next {
             Next::Nothing => {}
             Next::Turn(turn) => serve(runtime, all, turn),
-            Next::Rest(turn) => {
+            Next::Rest(turn, time) => {
                 let handle = runtime.clone();
                 handle.spawn(async move {
-                    tokio::time::sleep(REST).await;
+                    tokio::time::sleep(time).await;
                     serve(runtime, all, turn);
                 });
             }
@@ -284,11 +293,18 @@ impl Lane {
 }
 
 impl Turn {
-    /// Makes calls until there are none, one breaks, or the turn is over.
+    /// Makes calls until there are none, the lane rests, or the turn is over.
     fn take(mut self) -> Next {
         let end = Instant::now() + TURN;
         loop {
             let mut state = self.lane.state.lock();
+            let rest = state
+                .rests
+                .map(|until| until.duration_since(Instant::now()));
+            if let Some(rest) = rest.filter(|rest| !rest.is_zero() && !state.waiting.is_empty()) {
+                drop(state);
+                return Next::Rest(self, rest);
+            }
             let Some(call) = state.waiting.pop_front() else {
                 // Under the same lock: who adds a call now sees that nobody serves.
                 state.serving -= 1;
@@ -296,9 +312,12 @@ impl Turn {
                 return Next::Nothing;
             };
             drop(state);
-            if call() == Ended::Broken {
-                return Next::Rest(self);
-            }
+            let is_broken = call() == Ended::Broken;
+            let mut state = self.lane.state.lock();
+            let again = is_broken && state.broken;
+            state.broken = is_broken;
+            state.rests = again.then(|| Instant::now() + REST);
+            drop(state);
             if Instant::now() >= end {
                 return Next::Turn(self);
             }
@@ -329,7 +348,7 @@ impl fmt::Debug for Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_engine::{FaultKind, Usage};
+    use reeve_engine::Usage;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn called(value: u32) -> Result<Called<u32>, Fault> {
@@ -425,32 +444,63 @@ mod tests {
             .unwrap();
     }
 
-    /// Of one plugin nothing runs for a while then; of the others everything does.
-    #[tokio::test(start_paused = true)]
-    async fn a_plugin_rests_after_a_fault() {
-        let threads = GuestThreads::new(1, 1);
-        let (bad, good) = (threads.of_plugin(), threads.of_plugin());
-        let fault = || async {
-            Err::<Called<u32>, _>(Fault {
-                function: "reconcile",
-                kind: Box::new(FaultKind::Exit { code: 1 }),
-                logs: Vec::new(),
-                logs_dropped: false,
-                usage: Box::default(),
-            })
-        };
-        let begun = tokio::time::Instant::now();
-        bad.run(fault()).await.unwrap_err();
-        good.run(async { called(1) }).await.unwrap();
-        assert_eq!(begun.elapsed(), Duration::ZERO);
-        for rests in 1..=3 {
-            bad.run(fault()).await.unwrap_err();
-            assert!(begun.elapsed() >= REST * rests, "{:?}", begun.elapsed());
+    /// Whether a plugin rests, once what its threads were asked for is over: they tell an
+    /// answer first.
+    async fn rests(threads: &PluginThreads) -> bool {
+        while threads.lane.state.lock().serving > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        threads.lane.state.lock().rests.is_some()
+    }
+
+    async fn faulty(kind: FaultKind) -> Result<Called<u32>, Fault> {
+        Err(Fault {
+            function: "reconcile",
+            kind: Box::new(kind),
+            logs: Vec::new(),
+            logs_dropped: false,
+            usage: Box::default(),
+        })
+    }
+
+    /// On whichever of its threads they are; others do not wait for it.
+    #[tokio::test]
+    async fn a_plugin_rests_between_faults() {
+        const FAULTS: u32 = 20;
+        let threads = GuestThreads::new(4, 2);
+        let (bad, good) = (threads.of_plugin(), threads.of_plugin());
+        let exit = || bad.run(faulty(FaultKind::Exit { code: 1 }));
+        let begun = Instant::now();
+        exit().await.unwrap_err();
+        let faults = (0..FAULTS).map(|_| exit());
+        for fault in futures::future::join_all(faults).await {
+            fault.unwrap_err();
+        }
+        // Two threads make two calls between two rests at most.
+        assert!(
+            begun.elapsed() >= REST * (FAULTS / 2 - 1),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert!(rests(&bad).await);
+        good.run(async { called(1) }).await.unwrap();
+        assert!(!rests(&good).await);
+
+        // An answer ends it, and what is nobody's fault begins nothing.
         bad.run(async { called(2) }).await.unwrap();
-        let begun = tokio::time::Instant::now();
-        bad.run(async { called(3) }).await.unwrap();
-        assert_eq!(begun.elapsed(), Duration::ZERO, "an answer is no fault");
+        assert!(!rests(&bad).await);
+        for _ in 0..3 {
+            let reason = "as told".to_owned();
+            bad.run(faulty(FaultKind::Host { reason }))
+                .await
+                .unwrap_err();
+            assert!(bad.lane.state.lock().rests.is_none());
+        }
+        exit().await.unwrap_err();
+        assert!(
+            bad.lane.state.lock().rests.is_none(),
+            "one alone is no reason"
+        );
     }
 
     #[tokio::test(start_paused = true)]

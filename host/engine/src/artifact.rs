@@ -9,8 +9,11 @@ pub(crate) use cache::Cache;
 pub use cache::CacheError;
 
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -45,20 +48,38 @@ impl Artifact {
 /// Machine code that is ready to run.
 pub(crate) struct Code {
     component: Component,
-    /// Whether [`map`] has made it.
-    mapped: bool,
+    /// What [`map`] has mapped, until it is on the disk.
+    file: Mutex<Option<File>>,
+    /// Whether it can be read again from there.
+    on_disk: AtomicBool,
 }
 
 impl Code {
     fn in_memory(component: Component) -> Self {
         Self {
             component,
-            mapped: false,
+            file: Mutex::default(),
+            on_disk: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn component(&self) -> &Component {
         &self.component
+    }
+
+    /// Sees that the code can be read again once it is given back. Blocks for as long as the
+    /// disk takes. Where there is no file there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; the code is then never given back.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let Some(file) = self.file.lock().take() else {
+            return Ok(());
+        };
+        file.sync_data()?;
+        self.on_disk.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Gives back the memory in which the code is, if there is a file from which it comes
@@ -70,16 +91,17 @@ impl Code {
         reason = "the type system does not know where pages come from"
     )]
     pub(crate) fn give_back(&self) -> bool {
-        if !self.mapped {
+        if !self.on_disk.load(Ordering::Acquire) {
             return false;
         }
         let image = self.component.image_range();
         let bytes = image.end.addr() - image.start.addr();
         // SAFETY: The range is a private mapping of the whole file of [`map`], which nobody can
-        // change any more. A page of it that is read after this is that file's again, so what
-        // is read stays the same unless the mapping was written to, and it was not: wasmtime
-        // refuses artifacts with relocations, and protects the range from writing before
-        // [`Component::deserialize_file`] returns.
+        // change any more and of which all has been written to the disk. A page of it that is
+        // read after this is that file's again, so what is read stays the same unless the
+        // mapping was written to, and it was not: wasmtime refuses artifacts with relocations,
+        // and protects the range from writing before [`Component::deserialize_file`] returns.
+        // A disk that fails later ends this process by a signal, as it does for its own program.
         let advised = unsafe {
             rustix::mm::madvise(
                 image.start.cast_mut().cast(),
@@ -94,7 +116,7 @@ impl Code {
 
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn give_back(&self) -> bool {
-        self.mapped
+        false
     }
 }
 
@@ -104,7 +126,7 @@ impl Code {
 fn ready(contents: &[u8], engine: &Engine, folder: &Dir) -> wasmtime::Result<Code> {
     let mapped = unnamed(folder, contents)
         .map_err(wasmtime::Error::from)
-        .and_then(|file| map(engine, &file));
+        .and_then(|file| map(engine, file));
     mapped.or_else(|error| {
         // Such as a file system without such files, or one from which nothing is run.
         tracing::debug!(
@@ -117,7 +139,7 @@ fn ready(contents: &[u8], engine: &Engine, folder: &Dir) -> wasmtime::Result<Cod
 
 /// A file with these contents that has no name, so that nobody else can open it.
 #[cfg(target_os = "linux")]
-fn unnamed(folder: &Dir, contents: &[u8]) -> io::Result<std::fs::File> {
+fn unnamed(folder: &Dir, contents: &[u8]) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     if rustix::fs::fstatfs(folder)?.f_type == TMPFS {
         // It would be in memory twice.
@@ -126,20 +148,23 @@ fn unnamed(folder: &Dir, contents: &[u8]) -> io::Result<std::fs::File> {
     // `EXCL`: it can never be given a name either.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, c".", flags, Mode::RUSR | Mode::WUSR)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = File::from(file);
     file.write_all(contents)?;
     Ok(file)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn unnamed(_: &Dir, _: &[u8]) -> io::Result<std::fs::File> {
+fn unnamed(_: &Dir, _: &[u8]) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The same machine code under another engine with equal settings.
-pub(crate) fn copy(component: &Component, engine: &Engine) -> wasmtime::Result<Component> {
-    let contents = component.serialize()?;
-    deserialize(engine, &contents)
+pub(crate) fn copy(
+    component: &Component,
+    engine: &Engine,
+    cache: Option<&Cache>,
+) -> wasmtime::Result<Code> {
+    Artifact(component.serialize()?).load(engine, cache)
 }
 
 /// Machine code from bytes that wasmtime's compiler has made.
@@ -155,10 +180,9 @@ pub(crate) fn copy(component: &Component, engine: &Engine) -> wasmtime::Result<C
 fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: The bytes must be what wasmtime's compiler returned, unaltered. They
     // are in our own memory, so nobody can alter them between here and wherever
-    // they were found good. There are three callers:
-    // - `copy` passes what it has just been given by `Component::serialize`.
-    // - `Artifact::load` passes what the compiler has just returned, in this
-    //   process or in a child that this process started from its own executable,
+    // they were found good. There are two callers:
+    // - `Artifact::load` passes what `copy` has just been given by `Component::serialize`,
+    //   or what the compiler has just returned, in this process or in a child that this process started from its own executable,
     //   or from the one that the program which embeds the engine names, over a pipe
     //   that nobody else holds. That this child was not taken over by the component
     //   that it compiled is an assumption: docs/security.md says what it rests on,
@@ -177,17 +201,18 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
 ///
 /// As [`deserialize`], and when the file cannot be mapped.
 #[expect(unsafe_code, reason = "as for `deserialize`")]
-fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Code> {
+fn map(engine: &Engine, file: File) -> wasmtime::Result<Code> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: What is said of the bytes above holds of these, which `ready` has from
     // the same callers and has just written. The file must not change while the component
-    // is there. It never had a name, and the one descriptor that could write to it is
-    // closed with `file`, in this function's caller: to come by another takes the rights to
-    // read this process's descriptors, and with these its memory could be written as well.
+    // is there. It never had a name, and the one descriptor that could write to it goes into
+    // [`Code`], which does not: to come by another takes the rights to read this process's
+    // descriptors, and with these its memory could be written as well.
     let component = unsafe { Component::deserialize_file(engine, path) }?;
     Ok(Code {
         component,
-        mapped: true,
+        file: Mutex::new(Some(file)),
+        on_disk: AtomicBool::new(false),
     })
 }
 
@@ -195,13 +220,38 @@ fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Code> {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use std::path::Path;
 
-    /// A folder from which programs are run, so that it can have machine code, which a folder
-    /// for temporary files may not.
-    fn beside_the_tests() -> PathBuf {
+    /// The component of the tests under an engine, from a cache in a folder beside this
+    /// program: from there programs are run, which a folder for temporary files may not allow.
+    fn load(engine: &Engine) -> Code {
         let program = std::env::current_exe().unwrap();
-        program.parent().unwrap().to_owned()
+        load_from(program.parent().unwrap(), engine)
+    }
+
+    fn load_from(place: &Path, engine: &Engine) -> Code {
+        let folder = tempfile::tempdir_in(place).unwrap();
+        let cache = Cache::open(folder.path(), engine).unwrap();
+        artifact(engine).load(engine, Some(&cache)).unwrap()
+    }
+
+    fn artifact(engine: &Engine) -> Artifact {
+        let bytes = wat::parse_str(SEVEN).unwrap();
+        Artifact::made(engine.precompile_component(&bytes).unwrap())
+    }
+
+    fn engine() -> Engine {
+        Engine::new(&crate::settings::on_demand(64 << 10)).unwrap()
+    }
+
+    /// Whether code is mapped here; the file system of a checkout may have no files without
+    /// names.
+    fn is_mapped(code: &Code) -> bool {
+        let is_mapped = code.file.lock().is_some();
+        if !is_mapped {
+            eprintln!("SKIPPED: no code is mapped from beside this program");
+        }
+        is_mapped
     }
 
     /// A component with a function that gives 7, and some thousand bytes of code.
@@ -244,24 +294,29 @@ mod tests {
 
     #[test]
     fn code_that_is_given_back_takes_no_memory_and_runs_again() {
-        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
-        let bytes = wat::parse_str(SEVEN).unwrap();
-        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
-        let folder = tempfile::tempdir_in(beside_the_tests()).unwrap();
-        let cache = Cache::open(folder.path(), &engine).unwrap();
-        let mapped = artifact.load(&engine, Some(&cache)).unwrap();
-        assert!(mapped.mapped, "the folder can have files without names");
+        let engine = engine();
+        let mapped = load(&engine);
+        if !is_mapped(&mapped) {
+            return;
+        }
+        assert!(!mapped.give_back(), "it is not on the disk");
+        mapped.sync().unwrap();
         for _ in 0..3 {
             assert_eq!(seven(&engine, mapped.component()), 7);
             assert!(resident(mapped.component()) > 0);
             assert!(mapped.give_back());
             assert_eq!(resident(mapped.component()), 0);
         }
+    }
 
-        // Elsewhere there would be nothing from which it could come again.
-        let in_memory = artifact.load(&engine, None).unwrap();
+    #[test]
+    fn code_that_is_nowhere_else_stays() {
+        let engine = engine();
+        let in_memory = artifact(&engine).load(&engine, None).unwrap();
+        in_memory.sync().unwrap();
         assert_eq!(seven(&engine, in_memory.component()), 7);
         let before = resident(in_memory.component());
+        assert!(before > 0);
         assert!(!in_memory.give_back());
         assert_eq!(resident(in_memory.component()), before);
         assert_eq!(seven(&engine, in_memory.component()), 7);
@@ -270,24 +325,25 @@ mod tests {
     /// It would be there twice, as a file and as what is mapped.
     #[test]
     fn code_on_a_file_system_in_memory_is_not_mapped() {
-        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
-        let bytes = wat::parse_str(SEVEN).unwrap();
-        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let cache = Cache::open(folder.path(), &engine).unwrap();
-        let code = artifact.load(&engine, Some(&cache)).unwrap();
-        assert!(!code.mapped);
+        let place = Path::new("/dev/shm");
+        if !place.is_dir() {
+            eprintln!("SKIPPED: there is no {}", place.display());
+            return;
+        }
+        let engine = engine();
+        let code = load_from(place, &engine);
+        assert!(code.file.lock().is_none());
         assert_eq!(seven(&engine, code.component()), 7);
     }
 
     #[test]
     fn code_is_given_back_while_it_runs() {
-        let engine = Engine::new(&crate::settings::on_demand(64 << 10)).unwrap();
-        let bytes = wat::parse_str(SEVEN).unwrap();
-        let artifact = Artifact::made(engine.precompile_component(&bytes).unwrap());
-        let folder = tempfile::tempdir_in(beside_the_tests()).unwrap();
-        let cache = Cache::open(folder.path(), &engine).unwrap();
-        let code = artifact.load(&engine, Some(&cache)).unwrap();
+        let engine = engine();
+        let code = load(&engine);
+        if !is_mapped(&code) {
+            return;
+        }
+        code.sync().unwrap();
         std::thread::scope(|scope| {
             let run = scope.spawn(|| {
                 for _ in 0..1_000 {
@@ -295,7 +351,7 @@ mod tests {
                 }
             });
             while !run.is_finished() {
-                code.give_back();
+                assert!(code.give_back());
             }
         });
     }

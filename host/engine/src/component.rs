@@ -41,7 +41,14 @@ pub(crate) struct Inner {
     prepared: Prepared,
     /// The same code for allocators without a pool, by the size of their stacks:
     /// made when the pool is first exhausted, or another stack is asked for.
-    spare: Mutex<HashMap<usize, Arc<Prepared>>>,
+    spare: Mutex<HashMap<usize, Spare>>,
+}
+
+/// The same code for an allocator without a pool.
+#[derive(Clone)]
+struct Spare {
+    code: Arc<InUse<Code>>,
+    prepared: Arc<Prepared>,
 }
 
 /// One call of `reconcile`.
@@ -107,6 +114,14 @@ impl Component {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
+    }
+
+    /// Sees that the machine code can be given back. Blocks for as long as the disk takes.
+    pub(crate) fn sync(&self) {
+        let inner = &*self.inner;
+        sync(inner.code.get(), inner.digest);
+        // It may have been looked at before.
+        inner.engine.ticker().using(&inner.code);
     }
 
     /// Digest of the bytes that were loaded.
@@ -219,13 +234,12 @@ impl Component {
         let inner = &*self.inner;
         let seed = Seed::new(inner.digest, unit);
         let ticker = inner.engine.ticker();
-        ticker.using(&inner.code);
-        let running = ticker.start();
         let unknown = |reason| FaultKind::Host { reason };
         let stack = settings::stack_for(limits.stack_bytes);
         if stack == settings::STACK_BYTES {
             let state = State::new(function, limits, given.clone(), seed.clone());
             let mut store = new_store(inner.engine.primary(), state);
+            let running = ticker.start(&inner.code);
             match inner.prepared.instantiate(&mut store).await {
                 Ok(guest) => return Ok(Call::new(function, store, guest, running)),
                 Err(error) if error.is::<PoolConcurrencyLimitError>() => {
@@ -235,12 +249,13 @@ impl Component {
             }
         }
         let state = State::new(function, limits, given, seed);
-        let (runtime, prepared) = match inner.spare(stack) {
+        let (runtime, spare) = match inner.spare(stack) {
             Ok(spare) => spare,
             Err(error) => return Err(fault(function, &error, state, unknown)),
         };
         let mut store = new_store(&runtime, state);
-        match prepared.instantiate(&mut store).await {
+        let running = ticker.start(&spare.code);
+        match spare.prepared.instantiate(&mut store).await {
             Ok(guest) => Ok(Call::new(function, store, guest, running)),
             Err(error) => Err(fault(function, &error, store.into_data(), unknown)),
         }
@@ -249,19 +264,37 @@ impl Component {
 
 impl Inner {
     /// The component for an allocator without a pool, with stacks of this size.
-    fn spare(&self, stack_bytes: usize) -> wasmtime::Result<(Arc<Runtime>, Arc<Prepared>)> {
+    fn spare(&self, stack_bytes: usize) -> wasmtime::Result<(Arc<Runtime>, Spare)> {
         let runtime = self.engine.spare(stack_bytes)?;
         let mut spare = self.spare.lock();
-        if let Some(prepared) = spare.get(&stack_bytes) {
-            return Ok((runtime, Arc::clone(prepared)));
+        if let Some(spare) = spare.get(&stack_bytes) {
+            return Ok((runtime, spare.clone()));
         }
-        let copy = crate::artifact::copy(self.code.get().component(), runtime.wasm())?;
+        // To copy it is to read it.
+        self.engine.ticker().using(&self.code);
+        let compiled = self.code.get().component();
+        let code = crate::artifact::copy(compiled, runtime.wasm(), self.engine.cache())?;
         let prepared = self
             .generation
-            .prepare(runtime.linker().instantiate_pre(&copy)?)?;
-        let prepared = Arc::new(prepared);
-        spare.insert(stack_bytes, Arc::clone(&prepared));
-        Ok((runtime, prepared))
+            .prepare(runtime.linker().instantiate_pre(code.component())?)?;
+        sync(&code, self.digest);
+        let made = Spare {
+            code: Arc::new(InUse::new(code)),
+            prepared: Arc::new(prepared),
+        };
+        spare.insert(stack_bytes, made.clone());
+        Ok((runtime, made))
+    }
+}
+
+/// Sees that code can be given back.
+fn sync(code: &Code, digest: Digest) {
+    if let Err(error) = code.sync() {
+        tracing::error!(
+            %error,
+            component = %digest,
+            "cannot write compiled code to the cache folder, whose disk fails; restart with another"
+        );
     }
 }
 

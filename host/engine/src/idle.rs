@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How often to look what is no longer used. To give back a page and have it again takes less
-/// than a microsecond, so this is about not doing it all the time.
-pub(crate) const LOOK: Duration = Duration::from_secs(10);
+/// How often to look what is no longer used. To give the code of a component back and have it
+/// again takes some microseconds, a thousandth of what is waited for it.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// Nothing of it is in memory, as far as can be known.
 const GIVEN_BACK: u8 = 0;

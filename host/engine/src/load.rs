@@ -280,7 +280,12 @@ fn start(engine: &Engine, bytes: &Bytes, limits: &CompileLimits, key: Key, job: 
                     reason: "the compiler failed; this is a bug of wasmtime".to_owned(),
                 })
             });
+            let component = result.as_ref().ok().cloned();
             engine.loads().settle(key, &job, result);
+            // Nobody waits for the disk.
+            if let Some(component) = component {
+                component.sync();
+            }
         }
     };
     let thread = thread::Builder::new()

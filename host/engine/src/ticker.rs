@@ -30,7 +30,10 @@ struct Shared {
 }
 
 /// A guest that is running, for as long as this lives.
-pub(crate) struct Running(Arc<Shared>);
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    code: Arc<InUse<Code>>,
+}
 
 impl Ticker {
     pub(crate) fn new() -> io::Result<Self> {
@@ -65,19 +68,25 @@ impl Ticker {
         }
     }
 
-    /// Says that a guest runs now.
-    pub(crate) fn start(&self) -> Running {
+    /// Says that a guest with this machine code runs now.
+    pub(crate) fn start(&self, code: &Arc<InUse<Code>>) -> Running {
+        self.shared.idle.using(code);
         if self.shared.running.fetch_add(1, Ordering::SeqCst) == 0 {
             // Free unless the thread really is asleep.
             self.thread.unpark();
         }
-        Running(Arc::clone(&self.shared))
+        Running {
+            shared: Arc::clone(&self.shared),
+            code: Arc::clone(code),
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        // One that ran for long may have been given back and come again meanwhile.
+        self.shared.idle.using(&self.code);
+        self.shared.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -101,7 +110,7 @@ impl Shared {
             if self.running.load(Ordering::SeqCst) == 0 {
                 // A start in between has left its permit, so these return at once.
                 if self.idle.is_waiting() {
-                    thread::park_timeout(idle::LOOK);
+                    thread::park_timeout(idle::LOOK.saturating_sub(looked.elapsed()));
                 } else {
                     thread::park();
                     looked = Instant::now();
@@ -121,12 +130,17 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::artifact::Artifact;
 
     #[test]
     fn a_guest_counts_as_running_until_it_is_dropped() {
         let ticker = Ticker::new().unwrap();
-        let first = ticker.start();
-        let second = ticker.start();
+        let engine = Engine::default();
+        let nothing = engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+        let nothing = Artifact::made(nothing).load(&engine, None).unwrap();
+        let code = Arc::new(InUse::new(nothing));
+        let first = ticker.start(&code);
+        let second = ticker.start(&code);
         assert_eq!(ticker.shared.running.load(Ordering::SeqCst), 2);
         drop((first, second));
         assert_eq!(ticker.shared.running.load(Ordering::SeqCst), 0);

@@ -14,7 +14,7 @@ use reeve_core::outcome::Outcome;
 use reeve_core::ownership::Owner;
 use reeve_core::plan::{Wanted, prepare};
 use reeve_core::waves::{ApplyMode, Options, Role};
-use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
+use reeve_core::{Digest, ObjectReference, UnitKey};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -79,9 +79,7 @@ impl<'a> Feed<'a> {
 
     fn prepare(&self, outcome: &Outcome) -> Option<Vec<Wanted>> {
         let active = self.active;
-        let namespaced = |object: &ObjectReference| active.is_namespaced(object);
-        let primary = &self.owner.unit.primary;
-        let desired = Desired::check(outcome.clone(), &active.manifest, primary, namespaced);
+        let desired = active.check(outcome.clone(), &self.owner.unit.primary);
         let live = |reference: &ObjectReference| self.live(reference).map(|live| live.whole());
         let (manager, policy) = (&active.field_manager, &active.policy);
         let prepared = prepare(&self.owner, manager, desired.ok()?.objects, policy, &live);
