@@ -270,6 +270,15 @@ impl Agent {
         clocks.set(self.process.program()?, ahead)
     }
 
+    /// The process id of the agent itself.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn process_id(&self) -> Result<u32> {
+        self.process.program()
+    }
+
     /// Bytes of memory that are no copy of a file: what the agent itself has allocated.
     ///
     /// # Errors

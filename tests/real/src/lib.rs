@@ -3,8 +3,9 @@
 //! [`parts`] builds them from their published packages into the user's cache
 //! folder, once; PostgreSQL is the one that the system has. [`ControlPlane`] starts etcd, a kube-apiserver and a
 //! kube-controller-manager on free loopback ports and ends them again;
-//! [`EmbeddedCluster`] does the same with `reeve cluster`. [`Postgres`] and [`Azurite`]
-//! are what plugins reach outside of a cluster, and a [`Registry`] is where they come from.
+//! [`EmbeddedCluster`] does the same with `reeve cluster`. [`Postgres`], [`Azurite`] and
+//! [`Opa`] are what plugins reach outside of a cluster, and a [`Registry`] is where they come
+//! from.
 //!
 //! Everything here blocks and is free of asynchronous code: it is used by
 //! `cargo xtask`, which has to build in seconds, and by tests that wait for these
@@ -27,6 +28,7 @@ mod kubectl;
 mod kwok;
 mod looks;
 mod names;
+mod opa;
 mod operate;
 pub mod parts;
 mod pod;
@@ -51,6 +53,7 @@ pub use helm::{chart_of, helm};
 pub use installed::Installed;
 pub use kwok::{KWOK_USER, NODE, SimulatedNode};
 pub use names::Names;
+pub use opa::Opa;
 pub use pod::{Account, Pod};
 pub use postgres::Postgres;
 pub use proxy::Proxy;

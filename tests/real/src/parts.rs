@@ -213,6 +213,16 @@ pub const REGISTRY: Part = Part {
     tags: &[],
 };
 
+/// Open Policy Agent, which describes buckets.
+pub const OPA: Part = Part {
+    name: "opa",
+    version: "1.22.2",
+    tool: Tool::Go,
+    programs: &[("opa", "github.com/open-policy-agent/opa")],
+    variables: &[],
+    tags: &[],
+};
+
 /// Buildah, which builds images without an engine.
 pub const BUILDAH: Part = Part {
     name: "buildah",
@@ -246,6 +256,7 @@ pub const ALL: &[&Part] = &[
     &KWOK,
     &REGISTRY,
     &BUILDAH,
+    &OPA,
 ];
 
 /// The parts that the tests of the outside need besides.
@@ -498,6 +509,7 @@ mod tests {
             (KWOK, "sigs.k8s.io/kwok"),
             (REGISTRY, "github.com/distribution/distribution/v3"),
             (BUILDAH, "go.podman.io/buildah"),
+            (OPA, "github.com/open-policy-agent/opa"),
         ] {
             let requirement = format!("{module} v{}", part.version);
             let manifest = fs::read_to_string(part.module().join("go.mod")).unwrap();

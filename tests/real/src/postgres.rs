@@ -31,8 +31,10 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 #[derive(Debug)]
 pub struct Postgres {
     // Ends before its data goes.
-    server: Server,
+    server: Option<Server>,
     programs: PathBuf,
+    /// What `env` is given to become the server.
+    arguments: Vec<String>,
     port: u16,
     password: String,
     folder: TempDir,
@@ -107,26 +109,44 @@ impl Postgres {
         ] {
             arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
-        let supervise = HELPERS.get()?.join("supervise");
-        let env = Path::new("env");
-        let mut server = Server::start("postgres", &supervise, env, &arguments, path)?;
-        server.wait_until(READY_TIMEOUT, || listens(port))?;
-        let postgres = Self {
-            server,
+        let mut postgres = Self {
+            server: None,
             programs,
+            arguments,
             port,
             password: password.to_owned(),
             folder,
         };
+        postgres.resume()?;
+        Ok(postgres)
+    }
+
+    /// Starts it again after [`Postgres::stop`], on its port and with its data.
+    ///
+    /// # Errors
+    ///
+    /// As [`Postgres::start`].
+    pub fn resume(&mut self) -> Result<()> {
+        let supervise = HELPERS.get()?.join("supervise");
+        let (env, folder, port) = (Path::new("env"), self.folder.path(), self.port);
+        let server = Server::start("postgres", &supervise, env, &self.arguments, folder)?;
+        let server = self.server.insert(server);
+        server.wait_until(READY_TIMEOUT, || listens(port))?;
         // It listens before it lets anybody in.
         let begun = Instant::now();
-        while let Err(error) = postgres.admin("SELECT 1") {
+        while let Err(error) = self.admin("SELECT 1") {
             if begun.elapsed() > READY_TIMEOUT {
                 return Err(error.context("it lets nobody in"));
             }
             thread::sleep(Duration::from_millis(50));
         }
-        Ok(postgres)
+        Ok(())
+    }
+
+    /// Ends it; its data stays. Sessions that are open for longer than it is given to end
+    /// make that a crash.
+    pub fn stop(&mut self) {
+        self.server = None;
     }
 
     /// Its port.
@@ -208,9 +228,9 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When it does not run, or its log cannot be read.
     pub fn log(&self) -> Result<String> {
-        self.server.log()
+        self.server.as_ref().context("it does not run")?.log()
     }
 }
 
