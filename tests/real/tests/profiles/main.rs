@@ -1,0 +1,197 @@
+//! The plugins of Profiles as a platform has them: installed by their chart on a real API
+//! server with the true kinds, with real databases, storage and gateways around it.
+//!
+//! What should be there is told by [`expected`], from the description of the controllers.
+
+mod buckets;
+mod databases;
+mod drift;
+mod ending;
+mod expected;
+mod gateways;
+mod outages;
+mod preset_main;
+mod stage;
+mod storage;
+mod tenants;
+mod values;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use reeve_real::parts::AZURITE;
+use reeve_real::{Azurite, Postgres, eventually};
+
+use buckets::of_gateways;
+use expected::{Preset, World};
+use stage::{Stage, Told, text};
+use tenants::{Tenant, hundred};
+
+/// Names the folder with the definitions that projects publish, a file
+/// `<plural>.<group>.yaml` each.
+const FOLDER: &str = "REEVE_DEFINITIONS";
+
+#[test]
+fn a_hundred_profiles_have_what_they_should() -> Result<()> {
+    let Some(definitions) = definitions() else {
+        return Ok(());
+    };
+    let mut stage = Stage::new(&definitions)?;
+    let mut tenants = hundred();
+    ensure!(tenants.len() == 100);
+    let mut world = World {
+        preset: Preset::Readme,
+        buckets: of_gateways(&tenants),
+        ports: stage.ports(),
+        groups: &["support-b", "support-a", "support-b"],
+        editors: Vec::new(),
+    };
+    stage.install(&world)?;
+    outages::each_part_is_away_while_they_come(&mut stage, &tenants, &world)?;
+    let count = stage.wait_until_as_specified(&tenants, &world)?;
+    eprintln!("{count} objects of {} Profiles are there", tenants.len());
+    stage.play_argocd()?;
+    what_is_wrong_is_told(&stage, &tenants)?;
+    databases_open(&stage, &tenants)?;
+    containers_are_there(&stage, &tenants)?;
+    outages::a_restart_writes_nothing(&mut stage, &tenants)?;
+    drift::all_is_put_back(&stage, &tenants, &world)?;
+    gateways::a_reader_loses_its_volume(&stage, &tenants, &mut world)?;
+    gateways::nothing_changes_without_answers(&mut stage, &tenants, &mut world)?;
+    gateways::an_empty_answer_is_not_believed(&stage, &tenants, &world)?;
+    keys_are_rotated(&mut stage, &mut tenants, &world)?;
+    ending::nothing_of_theirs_is_left(&stage, &tenants)
+}
+
+/// Where the true kinds are, if all that is needed is there. Says so, loudly, if not.
+fn definitions() -> Option<PathBuf> {
+    let folder = env::var_os(FOLDER).map(PathBuf::from);
+    let must_run = env::var_os("CI").is_some_and(|value| value == "true");
+    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let has_storage = || runs("node") && (AZURITE.is_built().unwrap_or(false) || runs("npm"));
+    let absent = if folder.is_none() {
+        format!("name a folder of the true definitions in {FOLDER}")
+    } else if !must_run && !Postgres::is_installed() {
+        "PostgreSQL is not installed".to_owned()
+    } else if !must_run && !has_storage() {
+        "Node.js and npm are not installed".to_owned()
+    } else {
+        return folder;
+    };
+    say(&format!(
+        "SKIPPED: the plugins of Profiles are not run on a real cluster: {absent}"
+    ));
+    None
+}
+
+/// Not by a macro, whose words the test runner keeps to itself.
+fn say(words: &str) {
+    let _ = std::io::stderr().write_all(format!("{words}\n").as_bytes());
+}
+
+/// Each in the unit that it is about, and with an event on the Profile; of all others
+/// there is nothing to say.
+fn what_is_wrong_is_told(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
+    let expected = tenants.iter().flat_map(|tenant| {
+        let of = tenant.told.iter();
+        of.map(|(plugin, condition, words)| (*plugin, tenant.name.as_str(), *condition, words))
+    });
+    let expected: Vec<_> = expected.collect();
+    let waited = eventually("what is wrong is told, and nothing else", || {
+        let told = stage.told()?;
+        for (plugin, profile, condition, words) in &expected {
+            let mut of = told.iter().filter(|one| one.is_of(plugin, profile));
+            ensure!(
+                of.any(|one| one.condition == *condition && one.words.contains(words.as_str())),
+                "{plugin} of {profile} does not say `{words}` in {condition}: {told:?}"
+            );
+        }
+        let is_expected = |one: &Told| expected.iter().any(|two| one.is_of(two.0, two.1));
+        let more: Vec<_> = told.iter().filter(|one| !is_expected(one)).collect();
+        ensure!(more.is_empty(), "{more:?}");
+        let events = stage.cluster.list("events", "")?;
+        for (plugin, profile, condition, words) in &expected {
+            if *condition == "Ready" {
+                continue;
+            }
+            let mut of = events.iter().filter(|event| {
+                let about = &event["involvedObject"];
+                about["kind"] == "Profile" && about["name"] == *profile
+            });
+            ensure!(
+                of.any(|event| text(&event["message"]).contains(words.as_str())),
+                "no event of {plugin} on {profile} says `{words}`"
+            );
+        }
+        Ok(())
+    });
+    stage.explained(waited)
+}
+
+/// Whoever reads the Secret gets in, and whoever has none does not.
+fn databases_open(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
+    let mut count = 0;
+    for tenant in tenants.iter().filter(|tenant| tenant.has_gitea()) {
+        for mut login in databases::logins(stage, tenant)? {
+            login.opens(stage)?;
+            count += 1;
+            login.password = "a-guess".to_owned();
+            ensure!(
+                login.opens(stage).is_err(),
+                "{} needs no password",
+                tenant.name
+            );
+        }
+    }
+    for database in &stage.databases {
+        let names =
+            database.admin("SELECT datname FROM pg_database WHERE datname LIKE 'gitea%'")?;
+        let wanted = tenants.iter().filter(|tenant| tenant.has_gitea()).count();
+        ensure!(names.lines().count() == wanted, "{names}");
+    }
+    eprintln!("{count} databases open");
+    Ok(())
+}
+
+/// Each Profile has its own in both accounts, and one that two would have is the first's.
+fn containers_are_there(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
+    let wanted = tenants
+        .iter()
+        .filter(|tenant| !tenant.is_twin)
+        .map(|tenant| (tenant.container(), tenant.name.clone()));
+    let wanted: BTreeMap<String, String> = wanted.collect();
+    for account in [Azurite::ACCOUNT, Azurite::OTHER_ACCOUNT] {
+        let found = storage::containers(stage, account)?;
+        ensure!(found == wanted, "{account}: {found:?}");
+    }
+    Ok(())
+}
+
+/// The same agent goes on with the new key.
+fn keys_are_rotated(stage: &mut Stage, tenants: &mut Vec<Tenant>, world: &World) -> Result<()> {
+    let late = Tenant::new("late");
+    let before = stage.agent()?.process_id()?;
+    stage.rotate_key(|stage| {
+        stage.add(std::slice::from_ref(&late))?;
+        stage.explained(eventually("the old key is refused", || {
+            let told = stage.told()?;
+            let mut of_late = told.iter().filter(|one| one.is_of("blobcsi", &late.name));
+            let refused = of_late.any(|one| one.words.contains("Azure answers 403"));
+            ensure!(refused, "{told:?}");
+            Ok(())
+        }))
+    })?;
+    tenants.push(late);
+    stage.wait_until_as_specified(tenants, world)?;
+    containers_are_there(stage, tenants)?;
+    ensure!(
+        stage.agent()?.process_id()? == before,
+        "the agent is another"
+    );
+    eprintln!("another key is used");
+    Ok(())
+}
