@@ -28,6 +28,8 @@ pub(crate) struct Live {
 pub(crate) struct LiveVolume {
     pub(crate) volume: Volume,
     phase: String,
+    /// Whether it is being deleted, which takes as long as there is a claim to it.
+    is_going: bool,
 }
 
 /// A claim as it is.
@@ -98,11 +100,13 @@ impl Live {
     ///
     /// Where a volume's data is, and almost everything of a claim, cannot be
     /// changed. One is bound to the other, so both go. A volume whose claim is gone
-    /// is never bound again, nor is a claim whose volume is gone.
+    /// is never bound again, nor is a claim whose volume is gone. One that somebody
+    /// deletes while it is claimed would wait for the end of its claim for ever.
     pub(crate) fn fits(&self, pair: &Pair) -> (bool, bool) {
         let (volume, claim) = (self.volume(&pair.volume.name), self.claim(&pair.claim.name));
         let moved = volume.is_some_and(|live| !live.volume.source.is(&pair.volume.source))
-            || claim.is_some_and(|live| !live.claim.is(&pair.claim));
+            || claim.is_some_and(|live| !live.claim.is(&pair.claim))
+            || volume.is_some_and(|live| live.is_going);
         let left = volume.is_some_and(|live| ["Released", "Failed"].contains(&&*live.phase));
         let lost = claim.is_some_and(|live| live.phase == "Lost");
         (!moved && !left, !moved && !lost)
@@ -130,6 +134,7 @@ impl LiveVolume {
         }
         let spec: Fields = object.read("spec")?;
         let csi: Fields = spec.read("csi")?;
+        let is_going = metadata.deletion_timestamp.is_some();
         let mut volume = Volume {
             profile: label(&metadata, PROFILE),
             class: label(&metadata, CLASSIFICATION),
@@ -146,7 +151,11 @@ impl LiveVolume {
         volume.source.secret = name_in(&csi, "nodeStageSecretRef")?;
         volume.options = spec.read("mountOptions")?;
         let phase = phase(object)?;
-        Ok(Some(Self { volume, phase }))
+        Ok(Some(Self {
+            volume,
+            phase,
+            is_going,
+        }))
     }
 }
 

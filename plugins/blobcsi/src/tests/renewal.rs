@@ -140,6 +140,22 @@ fn a_volume_without_its_claim_and_a_claim_without_its_volume_are_made_anew() {
     }
 }
 
+/// The API server keeps it until its claim is gone.
+#[test]
+fn a_volume_that_is_deleted_under_its_claim_takes_it_along() {
+    let going = |kind: &'static str| {
+        move |object: &mut Value| {
+            if object["kind"] == kind {
+                object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+        }
+    };
+    let run_with = |kind| run(&main_config(), with(wbd(), ["Bound", "Bound"], going(kind)));
+    assert!(names(&run_with("PersistentVolume")).is_empty());
+    // A claim that goes is waited for, and is no reason to delete its volume.
+    assert_eq!(names(&run_with("PersistentVolumeClaim")), [VOLUME, CLAIM]);
+}
+
 #[test]
 fn what_others_made_is_not_looked_at() {
     let cx = with(wbd(), ["Released", "Lost"], |object| {

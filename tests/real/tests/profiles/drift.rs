@@ -111,11 +111,8 @@ pub(crate) fn all_is_put_back(stage: &Stage, tenants: &[Tenant], world: &World) 
         .map(|(kind, namespace, name, _)| uid(stage, (kind, namespace, name)))
         .collect::<Result<_>>()?;
     for (kind, namespace, name, _) in &edits {
+        // A volume that is claimed stays for as long as its claim does.
         stage.delete((kind, namespace, name))?;
-        // One that is claimed stays for as long as its claim does.
-        if *kind == VOLUMES {
-            stage.delete((CLAIMS, WHOLE, "standard"))?;
-        }
     }
     for ((kind, namespace, name, _), before) in edits.iter().zip(&before) {
         let made_anew = eventually(&format!("{kind} {name} is made anew"), || {
