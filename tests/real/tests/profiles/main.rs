@@ -22,14 +22,15 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reeve_real::parts::AZURITE;
 use reeve_real::{Azurite, Postgres, eventually};
+use serde_json::json;
 
 use buckets::of_gateways;
 use expected::{Preset, World};
 use stage::{Stage, Told, text};
-use tenants::{Tenant, hundred};
+use tenants::{SOURCE_CONTROL, Tenant, hundred};
 
 /// Names the folder with the definitions that projects publish, a file
 /// `<plural>.<group>.yaml` each.
@@ -60,6 +61,7 @@ fn a_hundred_profiles_have_what_they_should() -> Result<()> {
     containers_are_there(&stage, &tenants)?;
     outages::a_restart_writes_nothing(&mut stage, &tenants)?;
     drift::all_is_put_back(&stage, &tenants, &world)?;
+    who_opts_out_keeps_its_gitea(&stage, &mut tenants, &world)?;
     gateways::a_reader_loses_its_volume(&stage, &tenants, &mut world)?;
     gateways::nothing_changes_without_answers(&mut stage, &tenants, &mut world)?;
     gateways::an_empty_answer_is_not_believed(&stage, &tenants, &world)?;
@@ -155,6 +157,34 @@ fn databases_open(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
     }
     eprintln!("{count} databases open");
     Ok(())
+}
+
+/// All of it but for the policy of the network, and its units say how to remove it.
+fn who_opts_out_keeps_its_gitea(
+    stage: &Stage,
+    tenants: &mut [Tenant],
+    world: &World,
+) -> Result<()> {
+    const PROFILE: &str = "team-08";
+    let of = |tenant: &&mut Tenant| tenant.name == PROFILE;
+    let tenant = tenants.iter_mut().find(of).context("no such Profile")?;
+    ensure!(tenant.has_gitea());
+    let logins = databases::logins(stage, tenant)?;
+    *tenant = tenant.clone().label(SOURCE_CONTROL, "false");
+    tenant.has_opted_out = true;
+    let label = json!({"metadata": {"labels": {SOURCE_CONTROL: "false"}}});
+    stage.patch(("profiles.kubeflow.org", "", PROFILE), &label)?;
+    for plugin in ["gitea-unclassified", "gitea-protected-b"] {
+        stage.explained(eventually(&format!("{plugin} says what it keeps"), || {
+            let told = stage.told()?;
+            let mut of = told.iter().filter(|one| one.is_of(plugin, PROFILE));
+            let is_told = of.any(|one| one.condition == "KeptAfterOptOut");
+            ensure!(is_told, "{told:?}");
+            Ok(())
+        }))?;
+    }
+    stage.wait_until_as_specified(tenants, world)?;
+    logins.iter().try_for_each(|login| login.opens(stage))
 }
 
 /// Each Profile has its own in both accounts, and one that two would have is the first's.

@@ -31,6 +31,8 @@ pub(crate) struct Tenant {
     pub(crate) told: Vec<(&'static str, &'static str, String)>,
     /// Whether the container that is called as it is belongs to another.
     pub(crate) is_twin: bool,
+    /// Whether it had a Gitea when it ceased to ask for one.
+    pub(crate) has_opted_out: bool,
 }
 
 impl Tenant {
@@ -42,6 +44,7 @@ impl Tenant {
             notebooks: Vec::new(),
             told: Vec::new(),
             is_twin: false,
+            has_opted_out: false,
         }
     }
 
@@ -75,9 +78,10 @@ impl Tenant {
         format!("gitea_{}", self.name.replace('-', "_"))
     }
 
-    /// Whether it asks for Gitea and can have one.
+    /// Whether it asks for Gitea and can have one, or has kept it.
     pub(crate) fn has_gitea(&self) -> bool {
-        self.flag(SOURCE_CONTROL) == Some(true) && self.database().len() <= LONGEST_DATABASE
+        let asks = self.flag(SOURCE_CONTROL) == Some(true);
+        (asks || self.has_opted_out) && self.database().len() <= LONGEST_DATABASE
     }
 
     /// Its container in each storage account. What a Kubernetes name cannot have does not
