@@ -262,6 +262,10 @@ mod tests {
                 "objects[0] (ResourceQuota alice/a/b): metadata.name: `a/b`",
             ),
             (
+                vec![quota(&json!({"name": "a\nb", "namespace": "alice"}))],
+                "objects[0] (ResourceQuota alice/a\nb): metadata.name: `a\nb` has characters",
+            ),
+            (
                 vec![quota(&json!({"name": "q"}))],
                 "objects[0] (ResourceQuota q): metadata.namespace: missing",
             ),

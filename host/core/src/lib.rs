@@ -23,6 +23,7 @@ pub mod manifest;
 pub mod outcome;
 pub mod ownership;
 pub mod plan;
+pub mod printable;
 pub mod projection;
 pub mod prune;
 pub mod recording;

@@ -2,6 +2,7 @@
 
 use crate::called::{LogLine, Usage};
 use crate::limits::ByteSize;
+use reeve_core::printable::printable;
 use std::time::Duration;
 use wasmtime::WasmBacktrace;
 
@@ -205,7 +206,7 @@ pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
         .frames()
         .iter()
         .map(|frame| match frame.func_name() {
-            Some(name) => name.to_owned(),
+            Some(name) => printable(name.to_owned()),
             None => format!("function {}", frame.func_index()),
         })
         .collect()

@@ -6,6 +6,7 @@ use crate::limits::Limits;
 use crate::meter::Meter;
 use crate::outside::Outside;
 use crate::view::View;
+use reeve_core::printable::printable;
 use reeve_core::{Digest, UnitKey};
 use std::sync::Arc;
 
@@ -126,6 +127,7 @@ impl Log {
             return;
         }
         self.left -= cost;
+        let message = printable(message);
         self.lines.push(LogLine { level, message });
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_core::Manifest;
 use reeve_core::manifest::{ManifestError, RawManifest, is_dns_label};
+use reeve_core::printable::printable;
 use reeve_engine::{Component, Counted, Limits, LoadError};
 
 pub(super) async fn call_metadata(
@@ -68,7 +69,7 @@ pub(super) fn check_manifest(raw: RawManifest) -> Result<Manifest, Problem> {
 pub(super) fn manifest_problem(error: &ManifestError) -> Problem {
     Problem::lasting(
         Reason::ManifestInvalid,
-        format!("describe: {}", chain(error)),
+        format!("describe: {}", printable(chain(error))),
     )
 }
 

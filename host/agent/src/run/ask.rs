@@ -8,6 +8,7 @@ use crate::view::CallView;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
+use reeve_core::printable::printable;
 use reeve_core::{Desired, Failure, UnitKey};
 use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request};
 use serde_json::Value;
@@ -73,8 +74,9 @@ impl Runner {
         };
         let reads = reads?;
         let outcome = outcome.map_err(failure_problem)?;
-        let mut desired =
-            outcome.map_err(|error| Problem::lasting(Reason::OutcomeRefused, error.to_string()))?;
+        let mut desired = outcome.map_err(|error| {
+            Problem::lasting(Reason::OutcomeRefused, printable(error.to_string()))
+        })?;
         self.check_places(&desired)?;
         texts::cut_remarks(&mut desired);
         ran.unanswered = view.unanswered();

@@ -5,6 +5,7 @@ use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::manifest::{Manifest, is_dns_label};
 use crate::outcome::Outcome;
 use crate::ownership::{HOST_OWNED, OUR_DOMAIN, PEOPLE_OWNED};
+use crate::printable::is_printable;
 use serde_json::Value;
 
 /// Conditions, and events, that one answer may carry: more than a person reads.
@@ -202,6 +203,13 @@ pub(super) fn check_names(entry: Entry, reference: &ObjectReference) -> Result<(
         return Err(error(
             "metadata.name",
             format!("`{name}` cannot be part of a URL path"),
+        ));
+    }
+    // It is shown in many places, and no API server takes such a name.
+    if !is_printable(name) {
+        return Err(error(
+            "metadata.name",
+            format!("`{name}` has characters that cannot be seen"),
         ));
     }
     match &reference.namespace {

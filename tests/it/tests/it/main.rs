@@ -41,6 +41,7 @@ mod outage;
 mod packaged;
 mod panics;
 mod policy_object;
+mod printed;
 mod refused;
 mod replicas;
 mod restart;

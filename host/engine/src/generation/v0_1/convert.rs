@@ -8,6 +8,7 @@ use reeve_core::manifest::{
     ActionRule, ConfigMapEntry, Origin, RawManifest, RawPrimary, RawRead, RawSource,
 };
 use reeve_core::outcome::{self, Outcome, Verb};
+use reeve_core::printable::printable;
 use reeve_core::sql as core_sql;
 use reeve_core::{Failure, GroupVersionKind, Metadata, ObjectReference, Scope, WriteRule};
 use std::time::Duration;
@@ -200,8 +201,8 @@ impl From<ObjectReference> for types::ObjectReference {
 impl From<types::PluginMetadata> for Metadata {
     fn from(metadata: types::PluginMetadata) -> Self {
         Self {
-            name: metadata.name,
-            version: metadata.version,
+            name: printable(metadata.name),
+            version: printable(metadata.version),
             config_schema: metadata.config_schema,
         }
     }
@@ -210,8 +211,8 @@ impl From<types::PluginMetadata> for Metadata {
 impl From<types::ConfigError> for ConfigError {
     fn from(error: types::ConfigError) -> Self {
         Self {
-            path: error.path,
-            message: error.message,
+            path: printable(error.path),
+            message: printable(error.message),
         }
     }
 }
@@ -255,7 +256,7 @@ impl From<types::SourceRule> for RawSource {
     fn from(rule: types::SourceRule) -> Self {
         Self {
             name: rule.name,
-            description: rule.description,
+            description: printable(rule.description),
             origin: match rule.origin {
                 types::SourceOrigin::Url(url) => Origin::Url(url),
                 types::SourceOrigin::File(path) => Origin::File(path),
@@ -274,7 +275,7 @@ impl From<types::ActionRule> for ActionRule {
     fn from(rule: types::ActionRule) -> Self {
         Self {
             name: rule.name,
-            description: rule.description,
+            description: printable(rule.description),
             http: rule.http,
             sql: rule.sql,
             secrets: rule.secrets.into_iter().map(Into::into).collect(),
@@ -296,9 +297,9 @@ impl From<types::Scope> for Scope {
 impl From<types::Failure> for Failure {
     fn from(failure: types::Failure) -> Self {
         match failure {
-            types::Failure::Retry(text) => Self::Retry(text),
-            types::Failure::Terminal(text) => Self::Terminal(text),
-            types::Failure::NotReady(text) => Self::NotReady(text),
+            types::Failure::Retry(text) => Self::Retry(printable(text)),
+            types::Failure::Terminal(text) => Self::Terminal(printable(text)),
+            types::Failure::NotReady(text) => Self::NotReady(printable(text)),
         }
     }
 }
@@ -315,7 +316,7 @@ impl From<types::Outcome> for Outcome {
                 .map(|event| outcome::Event {
                     warning: matches!(event.severity, types::Severity::Warning),
                     reason: event.reason,
-                    message: event.message,
+                    message: printable(event.message),
                 })
                 .collect(),
             status: outcome.status,
@@ -448,7 +449,7 @@ impl From<types::Condition> for outcome::Condition {
                 types::ConditionStatus::Unknown => outcome::ConditionStatus::Unknown,
             },
             reason: condition.reason,
-            message: condition.message,
+            message: printable(condition.message),
         }
     }
 }
