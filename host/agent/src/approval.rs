@@ -4,7 +4,6 @@
 use crate::problem::Problem;
 use crate::version::Artifact;
 use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason};
-use reeve_core::manifest::Scope;
 use reeve_core::{Asks, Digest, Manifest};
 
 /// What a new version may ask for.
@@ -56,22 +55,9 @@ pub(crate) fn check_pin(artifact: &Artifact, policy: &PluginSpec) -> Result<(), 
 
 /// What stands in the agent's namespace decides what the agent runs, and as whom.
 pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(), Problem> {
-    let here = |scope: &Scope| match scope {
-        Scope::Namespaces(names) => names.iter().any(|name| name == namespace),
-        _ => false,
-    };
-    let writes = manifest.writes.iter();
-    let writes = writes.map(|rule| (format!("writes: {}", rule.kind), &rule.scope));
-    let secrets = manifest.actions.iter().flat_map(|action| {
-        let what = format!("actions: {}: secrets", action.name);
-        action
-            .secrets
-            .iter()
-            .map(move |scope| (what.clone(), scope))
-    });
-    match writes.chain(secrets).find(|(_, scope)| here(scope)) {
+    match manifest.writes_in(namespace) {
         None => Ok(()),
-        Some((what, _)) => Err(Problem::lasting(
+        Some(what) => Err(Problem::lasting(
             Reason::ManifestInvalid,
             format!(
                 "{what}: namespace {namespace} is the agent's own, in which no plugin may write; use another"

@@ -9,6 +9,7 @@ use serde::Serialize;
 mod brought;
 mod claims;
 mod outside;
+mod places;
 mod sizes;
 mod wildcards;
 

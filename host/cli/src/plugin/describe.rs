@@ -4,8 +4,10 @@ use super::source::Source;
 use crate::compile::CacheArgs;
 use anyhow::{Context as _, anyhow};
 use reeve_cluster::{Cluster, ResolveError};
+use reeve_core::chain::chain;
 use reeve_core::grant::{self, Served};
-use reeve_core::manifest::RawManifest;
+use reeve_core::manifest::{ManifestError, RawManifest};
+use reeve_core::printable::printable;
 use reeve_core::{GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Limits};
 use std::collections::HashMap;
@@ -42,12 +44,13 @@ impl Described {
         if let Some(cluster) = wildcards {
             cluster.expand(&mut raw).await?;
         }
-        Manifest::try_from(raw).context(UNUSABLE)
+        Manifest::try_from(raw).map_err(|error| unusable(&error))
     }
 
     /// What it declares for its configuration, wildcards included.
     pub(crate) async fn declared(&self, source: &Source) -> anyhow::Result<Manifest> {
-        Manifest::as_declared(self.raw_manifest(source).await?).context(UNUSABLE)
+        let raw = self.raw_manifest(source).await?;
+        Manifest::as_declared(raw).map_err(|error| unusable(&error))
     }
 
     async fn raw_manifest(&self, source: &Source) -> anyhow::Result<RawManifest> {
@@ -65,7 +68,10 @@ impl Described {
     }
 }
 
-const UNUSABLE: &str = "its manifest cannot be used";
+/// What is wrong with a manifest, which may be in the component's own words.
+fn unusable(error: &ManifestError) -> anyhow::Error {
+    anyhow!("its manifest cannot be used: {}", printable(chain(error)))
+}
 
 /// How a cluster serves the kinds of a manifest.
 pub(crate) struct Kinds {

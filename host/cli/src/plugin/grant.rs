@@ -10,7 +10,9 @@ use crate::output::print;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use reeve_agent::needs;
+use reeve_api::PluginStatus;
 use reeve_cluster::Cluster;
+use reeve_core::asks::Asks;
 use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, Manifest};
@@ -112,8 +114,14 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         .await?
         .manifest(&source, args.allow_wildcards.then_some(&cluster))
         .await?;
-    let policy = outside::policy(&client, namespace, &name).await?;
-    let policy = policy.unwrap_or_default();
+    if let Some(what) = manifest.writes_in(namespace) {
+        bail!(
+            "plugin {name}: {what}: namespace {namespace} is the agent's own, in which no plugin may write; the agent refuses it, so nothing is granted"
+        );
+    }
+    let plugin = outside::plugin(&client, namespace, &name).await?;
+    let (policy, status) =
+        plugin.map_or_else(Default::default, |plugin| (plugin.spec, plugin.status));
     let named = args.service_account.clone();
     let named = named.or_else(|| policy.service_account_name.clone());
     let account = named.unwrap_or_else(|| name.clone());
@@ -174,7 +182,13 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         print(written(&objects, &said, args.output)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let changes = apply::apply(&client, &cluster, &grantee, &objects).await?;
+    let kept = running_asks_for_more(status.as_ref(), &manifest);
+    let mut changes = apply::apply(&client, &cluster, &grantee, &objects, kept).await?;
+    if kept {
+        changes.push(format!(
+            "kept: what the version of {name} that runs asks for beyond this; grant again when the new one has taken over (`reeve get plugins`), and it is taken away"
+        ));
+    }
     match args.output {
         Output::Json => print(format_args!(
             "{}\n",
@@ -207,6 +221,14 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a version runs that asks for something that this one does not: it goes on until
+/// this one takes over, which may never be.
+fn running_asks_for_more(status: Option<&PluginStatus>, manifest: &Manifest) -> bool {
+    let lines = Asks::of(manifest).lines();
+    let asks = status.and_then(|status| status.asks.as_ref());
+    asks.is_some_and(|asks| asks.iter().any(|line| !lines.contains(line)))
 }
 
 /// The part of a grant that lets primaries wait for the end of their units.

@@ -13,9 +13,19 @@ pub(super) async fn policy(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<Option<PluginSpec>> {
+    let plugin = plugin(client, namespace, name).await?;
+    Ok(plugin.map(|plugin| plugin.spec))
+}
+
+/// What there is to a plugin besides its ConfigMaps.
+pub(super) async fn plugin(
+    client: &kube::Client,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Option<Plugin>> {
     let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
     match plugins.get_opt(name).await {
-        Ok(plugin) => Ok(plugin.map(|plugin| plugin.spec)),
+        Ok(plugin) => Ok(plugin),
         // The CRDs may come later.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read Plugin {namespace}/{name}")),

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod explain;
+mod grants;
 mod model;
 mod operate;
 mod outside;

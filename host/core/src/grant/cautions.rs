@@ -79,6 +79,14 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
         }
     }
     for read in &manifest.reads {
+        let is_config_map = read.kind.group.is_empty() && read.kind.kind == "ConfigMap";
+        if is_config_map && read.names.is_empty() && read.scope == Scope::Cluster {
+            cautions.push(
+                "it reads the ConfigMaps of all namespaces: in the agent's, these are the \
+                 components and configurations of all plugins"
+                    .to_owned(),
+            );
+        }
         if read.kind.is_secret() && !matches!(read.scope, Scope::Namespaces(_)) {
             cautions.push(format!(
                 "it reads the Secrets {}{}, wherever there is one of that name",

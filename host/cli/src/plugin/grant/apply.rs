@@ -1,6 +1,6 @@
 //! Puts a grant into a cluster, and takes out what an earlier one has left.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use reeve_cluster::{Apply, Cluster, Preconditions, ResolveError, Resource};
@@ -35,12 +35,14 @@ const KINDS: [(&str, &str, &str); 6] = [
 /// Applies the objects of a grant; returns what was done, a line for each object.
 ///
 /// The policy goes first, so that no right exists without what narrows it. Old
-/// objects go last.
+/// objects go last, and only when nothing is `kept`: then a version runs that asks for
+/// something else, and what it was granted stays beside this.
 pub(super) async fn apply(
     client: &kube::Client,
     cluster: &Cluster,
     grantee: &Grantee<'_>,
     objects: &[Value],
+    kept: bool,
 ) -> anyhow::Result<Vec<String>> {
     check_account(cluster, grantee).await?;
     let (policies, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(|object| {
@@ -49,15 +51,25 @@ pub(super) async fn apply(
             .is_some_and(|version| version.starts_with("admissionregistration"))
     });
     let mut done = Vec::new();
-    let mut kept = BTreeSet::new();
+    let mut asked_for = BTreeSet::new();
     for object in policies.into_iter().chain(others) {
         let (resource, reference) = reference(cluster, object).await?;
         let namespace = reference.namespace.as_deref();
-        // It is for people's sake alone: who may not see it grants all the same.
-        let before = match object.get("subjects") {
-            Some(_) => cluster.get(&resource, namespace, &reference.name).await,
-            None => Ok(None),
+        // Who is bound is for people's sake alone: who may not see it grants all the same.
+        let before = match kept || object.get("subjects").is_some() {
+            true => cluster.get(&resource, namespace, &reference.name).await,
+            false => Ok(None),
         };
+        let mut object = object.clone();
+        if kept {
+            let before = before.as_ref().map_err(|error| {
+                anyhow!("cannot see what {reference} grants to the version that runs: {error}")
+            })?;
+            if let Some(before) = before {
+                keep(&before.value(), &mut object);
+            }
+        }
+        let object = &object;
         cluster
             .apply(Apply {
                 resource: &resource,
@@ -78,7 +90,7 @@ pub(super) async fn apply(
             Err(_) => "; whom it bound before could not be seen".to_owned(),
         };
         done.push(format!("applied: {reference}{lost}"));
-        kept.insert(reference);
+        asked_for.insert(reference);
     }
     for (group, version, kind) in KINDS {
         let kind = GroupVersionKind::new(group, version, kind);
@@ -87,7 +99,11 @@ pub(super) async fn apply(
             Err(ResolveError::NotServed { .. }) => continue,
             resolved => resolved?,
         };
-        for old in left_over(client, &resource, grantee, &kept).await? {
+        for old in left_over(client, &resource, grantee, &asked_for).await? {
+            if kept {
+                done.push(format!("kept: {old}, for the version that runs"));
+                continue;
+            }
             let api = api(client, &resource, old.namespace.as_deref());
             match api.delete(&old.name, &DeleteParams::default()).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -97,6 +113,38 @@ pub(super) async fn apply(
         }
     }
     Ok(done)
+}
+
+/// The lists of which each entry of what is granted stands for itself.
+const LISTS: [&str; 3] = [
+    "/rules",
+    "/spec/matchConstraints/resourceRules",
+    "/spec/validations",
+];
+
+/// Adds what an object granted, or checked, before to what it is to from now on.
+fn keep(before: &Value, object: &mut Value) {
+    for list in LISTS {
+        let entries = before.pointer(list).and_then(Value::as_array);
+        let new = object.pointer_mut(list).and_then(Value::as_array_mut);
+        if let (Some(entries), Some(new)) = (entries, new) {
+            for entry in entries {
+                if !new.iter().any(|new| covers(new, entry)) {
+                    new.push(entry.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Whether an entry is another one, to which the API server may have added defaults.
+fn covers(new: &Value, before: &Value) -> bool {
+    match (new, before) {
+        (Value::Object(new), Value::Object(before)) => new
+            .iter()
+            .all(|(key, value)| before.get(key).is_some_and(|before| covers(value, before))),
+        _ => new == before,
+    }
 }
 
 /// Whom a binding bound before it was applied, and does not bind now, in words. The
@@ -206,6 +254,43 @@ fn api(client: &kube::Client, resource: &Resource, namespace: Option<&str>) -> A
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_a_running_version_has_is_kept_once() {
+        let rule = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["patch"]});
+        let mut role = json!({"rules": [rule("services")]});
+        let before = json!({"rules": [rule("configmaps"), rule("services")]});
+        keep(&before, &mut role);
+        assert_eq!(
+            role,
+            json!({"rules": [rule("services"), rule("configmaps")]})
+        );
+
+        // The API server has added what nobody wrote.
+        let check = |text: &str| json!({"expression": text, "reason": "Forbidden"});
+        let policy = |rules: Value, checks: Value| {
+            json!({"spec": {
+                "matchConstraints": {"resourceRules": rules}, "validations": checks,
+            }})
+        };
+        let mut new = policy(json!([rule("services")]), json!([check("a"), check("b")]));
+        let mut defaulted = rule("services");
+        defaulted["scope"] = json!("*");
+        keep(
+            &policy(
+                json!([defaulted, rule("configmaps")]),
+                json!([check("b"), check("c")]),
+            ),
+            &mut new,
+        );
+        let rules = json!([rule("services"), rule("configmaps")]);
+        let checks = json!([check("a"), check("b"), check("c")]);
+        assert_eq!(new, policy(rules, checks));
+
+        let mut binding = json!({"subjects": []});
+        keep(&json!({"subjects": [1]}), &mut binding);
+        assert_eq!(binding, json!({"subjects": []}));
+    }
 
     #[test]
     fn whoever_loses_a_binding_is_named() {

@@ -1,0 +1,113 @@
+//! `reeve plugin grant` beside an agent: what it must not grant, and not take away.
+
+use super::Desk;
+use reeve_it::{core_reference, guest, plugin_reference};
+use serde_json::{Value, json};
+
+/// Delivers a chameleon that writes these kinds there, and echoes into a ConfigMap.
+async fn deliver(desk: &Desk, writes: &[&str], scope: Value) {
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "scope": scope, "writes": writes,
+        "reconcile": {"do": "nothing", "meant": true},
+    });
+    let data = [("plugin.wasm", guest("chameleon"))];
+    desk.world.deliver("chameleon", &data, Some(config)).await;
+}
+
+async fn settle(desk: &Desk) {
+    // With real time the agent may not have heard of it yet.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    desk.world.settle().await;
+}
+
+/// The resources that the plugin's account may patch, by its role for everywhere.
+async fn patches(desk: &Desk) -> Vec<String> {
+    let mut role = core_reference(
+        "ClusterRole",
+        "",
+        "reeve-plugin-reeve-system.chameleon-account",
+    );
+    role["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
+    role["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("namespace");
+    let role = desk.world.get(&role).await.unwrap_or_default();
+    let rules = role["rules"].as_array().cloned().unwrap_or_default();
+    let mut resources: Vec<String> = rules
+        .iter()
+        .filter(|rule| rule["verbs"].as_array().unwrap().contains(&json!("patch")))
+        .flat_map(|rule| rule["resources"].as_array().unwrap().clone())
+        .map(|resource| resource.as_str().unwrap().to_owned())
+        .collect();
+    resources.sort();
+    resources.dedup();
+    resources
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_granted_in_the_namespace_of_the_agent() {
+    let desk = Desk::new().await;
+    deliver(&desk, &["ConfigMap.v1", "Pod.v1"], json!(["reeve-system"])).await;
+    desk.world.writes();
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.out, "");
+    for part in [
+        "writes: ConfigMap.v1",
+        "namespace reeve-system is the agent's own",
+    ] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+    assert_eq!(desk.world.writes(), 0, "nothing is written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_runs_keeps_its_rights_until_another_does() {
+    let mut desk = Desk::new().await;
+    desk.world.tenant("alice", &[]).await;
+    // So that nothing here waits until the agent asks again what is granted.
+    desk.world.allow("chameleon").await;
+    desk.world.start();
+    let like_primary = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], like_primary.clone()).await;
+    settle(&desk).await;
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.out.contains("kept"), "{}", said.out);
+    desk.world.settle().await;
+    assert_eq!(patches(&desk).await, ["configmaps"]);
+
+    // The new one is granted beforehand.
+    deliver(&desk, &["Service.v1"], like_primary).await;
+    settle(&desk).await;
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out
+            .contains("kept: what the version of chameleon that runs asks for beyond this"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("deleted:"), "{}", said.out);
+    assert_eq!(patches(&desk).await, ["configmaps", "services"]);
+
+    // It takes over, and the rest goes.
+    let said = desk.reeve("plugin approve chameleon --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    desk.world.settle().await;
+    let asks = desk
+        .world
+        .get(&plugin_reference("chameleon"))
+        .await
+        .unwrap();
+    let asks = asks["status"]["asks"].to_string();
+    assert!(
+        asks.contains("Service") && !asks.contains("ConfigMap"),
+        "{asks}"
+    );
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.out.contains("kept"), "{}", said.out);
+    assert_eq!(patches(&desk).await, ["services"]);
+}
