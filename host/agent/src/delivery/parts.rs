@@ -3,7 +3,7 @@
 //! The plugin's ConfigMap then holds `data["parts"]`, how many there are, and
 //! `data["generation"]`, the digest of all of them together. Each part is a
 //! ConfigMap of its own with the label [`PART_OF_LABEL`], with `data["part"]`, its
-//! number from 1, and the same generation. Parts of several generations may exist
+//! number from 1, and the same generation; its name begins with the plugin's and `-`. Parts of several generations may exist
 //! side by side: only a complete one whose digest is right is used, so that a
 //! version that is half written is no version.
 
@@ -60,7 +60,16 @@ pub(super) fn join(
     };
     let mut found: Vec<Option<(&'static str, &ConfigMap, &[u8])>> = vec![None; count];
     let mut others: Vec<String> = Vec::new();
+    let prefix = format!("{name}-");
     for part in maps.iter().filter(belongs) {
+        // Who may change a ConfigMap of another name must not be able to stop the plugin.
+        if !name_of(part).starts_with(&prefix) {
+            others.push(format!(
+                "ConfigMap {} is none: the name of a part begins with `{prefix}`",
+                name_of(part)
+            ));
+            continue;
+        }
         let of = text(part, GENERATION).map(str::trim).unwrap_or_default();
         if of != generation.to_string() {
             others.push(format!(
@@ -274,5 +283,25 @@ mod tests {
             maps.push(stray);
         }
         assert!(unpack("quotas", &maps).is_ok());
+    }
+
+    /// Of whoever may change a ConfigMap of another name.
+    #[test]
+    fn what_is_not_called_like_a_part_is_none() {
+        let mut maps = packed();
+        let mut foreign = maps[0].clone();
+        foreign.metadata.name = Some("team".into());
+        data(&mut foreign).insert(PART.into(), "nonsense".into());
+        maps.push(foreign.clone());
+        assert!(unpack("quotas", &maps).is_ok());
+        data(&mut foreign).insert(PART.into(), "1".into());
+        maps.pop();
+        maps.push(foreign);
+        assert!(unpack("quotas", &maps).is_ok());
+        maps.remove(0);
+        let error = unpack("quotas", &maps).unwrap_err().to_string();
+        for part in ["team is none", "begins with `quotas-`"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }
