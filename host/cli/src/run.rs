@@ -8,7 +8,7 @@ use k8s_openapi::jiff::SignedDuration;
 use reeve_agent::{Agent, AgentConfig, AgentStatus, HealthServer};
 use reeve_cluster::{ConnectOptions, ElectorSettings, LeaseName, LeaseTiming, connect, lease};
 use reeve_core::grant::LEASE;
-use reeve_core::manifest::is_dns_label;
+use reeve_core::manifest::{is_dns_label, is_dns_subdomain};
 use reeve_engine::Engine;
 use reeve_outside::signature::VerifyingKey;
 use std::net::SocketAddr;
@@ -158,7 +158,7 @@ impl RunArgs {
         self.log_format == LogFormat::Json
     }
 
-    /// Checks what one setting alone cannot tell.
+    /// Checks what the form of one setting alone cannot tell, without a cluster.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (setting, namespace) in [
             ("namespace", Some(&self.namespace)),
@@ -173,6 +173,14 @@ impl RunArgs {
         if self.concurrency == 0 {
             bail!("concurrency: no unit would ever run; use 1 or more");
         }
+        let lease = &self.election.lease_name;
+        if !is_dns_subdomain(lease) {
+            bail!(
+                "lease-name: `{lease}` is no name of an object: use lower-case letters, digits, `-` and `.`"
+            );
+        }
+        self.bounds.limits()?;
+        signature_keys(self.signature_keys.as_deref())?;
         self.election.settings(&self.namespace).map(drop)
     }
 }

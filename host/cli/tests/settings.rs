@@ -188,6 +188,17 @@ fn what_is_no_setting_says_which_and_why() {
             "namespace: `Not_ok` is no name of a namespace",
         ),
         (
+            "lease-name: Bad_Name\n",
+            file,
+            "lease-name: `Bad_Name` is no name of an object",
+        ),
+        ("max-limit: foo=5\n", file, "--max-limit: "),
+        (
+            "signature-keys: none.pem\n",
+            file,
+            "signature-keys: cannot read none.pem: ",
+        ),
+        (
             "leader-elect: true\nlease-duration: 1s\n",
             file,
             "cannot elect a leader with these durations",

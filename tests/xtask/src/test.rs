@@ -24,6 +24,7 @@ const LANES: usize = 3;
 
 /// The programs that take longest, the longest first.
 const LONGEST: &[&str] = &[
+    "profiles",
     "faithful",
     "chart",
     "clients",
@@ -40,7 +41,7 @@ const LONGEST: &[&str] = &[
 ];
 
 /// The program of the real servers' tests that needs servers which are no part of a cluster.
-const OUTSIDE: &str = "outside";
+const OUTSIDE: [&str; 2] = ["outside", "profiles"];
 
 /// The program of the real servers' tests that installs charts.
 const CHART: &str = "chart";
@@ -151,7 +152,8 @@ fn programs(
             Real::None
         }
     };
-    let has = |target: &str| real == Real::All || (real == Real::Inside && target != OUTSIDE);
+    let has =
+        |target: &str| real == Real::All || (real == Real::Inside && !OUTSIDE.contains(&target));
     let runs = |package: &str, target: &str| package != REAL || has(target);
     let plugins = workspace.folders_in("plugins")?;
     eprintln!("\n=== tests");
@@ -323,8 +325,8 @@ fn has_outside(
     filter: Option<&str>,
     must_run: bool,
 ) -> Result<bool> {
-    let step = format!("{REAL} {OUTSIDE}");
-    let outside = |package: &str, target: &str| package == REAL && target == OUTSIDE;
+    let step = format!("{REAL} {}", OUTSIDE.join(" and "));
+    let outside = |package: &str, target: &str| package == REAL && OUTSIDE.contains(&target);
     let tests = suite.count(outside, filter)?;
     if tests == 0 {
         return Ok(false);

@@ -340,6 +340,19 @@ fn what_is_no_value_is_refused() -> Result<()> {
         (r#"config.lease-duration="soon""#, "/config/lease-duration"),
         ("config.lease=1", "lease"),
         ("service.port=0", "/service/port"),
+        ("config.leader-elect=false", "config.leader-elect"),
+        (r#"config.lease-name="Bad_Name""#, "/config/lease-name"),
+        (r#"config.max-limit="memoryBytes""#, "/config/max-limit"),
+        (r#"cache.sizeLimit="lots""#, "/cache/sizeLimit"),
+        (r#"image.tag="a b""#, "/image/tag"),
+        (
+            r#"networkPolicy.apiServerCIDRs=["abc"]"#,
+            "/networkPolicy/apiServerCIDRs/0",
+        ),
+        (
+            "podDisruptionBudget.minAvailable=2",
+            "podDisruptionBudget.minAvailable",
+        ),
     ] {
         match template(home.path(), &[setting]) {
             Ok(_) => anyhow::bail!("{setting} was taken"),
