@@ -177,8 +177,7 @@ impl PluginThreads {
 
     /// Runs a call of a guest on one of the threads, once one is free. Where one call after
     /// the other ends by a fault of the guest's, the plugin's threads rest for a millisecond
-    /// in between, for which the runtime has to have timers; a paused clock otherwise stays
-    /// where it is. The guest ends when the future is
+    /// in between. A runtime's paused clock stays where it is meanwhile. The guest ends when the future is
     /// dropped.
     ///
     /// # Errors
@@ -269,10 +268,12 @@ fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermi
             Next::Turn(turn) => serve(runtime, all, turn),
             Next::Rest(turn, time) => {
                 let handle = runtime.clone();
-                handle.spawn(async move {
-                    tokio::time::sleep(time).await;
+                // It waits on a thread, and no guest for that one: a runtime's paused clock
+                // stays where it is.
+                drop(handle.spawn_blocking(move || {
+                    thread::sleep(time);
                     serve(runtime, all, turn);
-                });
+                }));
             }
         }
     }));

@@ -121,13 +121,15 @@ impl Log {
     /// Keeps a line, or drops it when it does not fit. A line that does not fit
     /// ends the log: what is kept is always a beginning.
     pub(crate) fn write(&mut self, level: Level, message: String) {
-        let cost = message.len() as u64 + Self::LINE_COST;
-        if self.dropped || cost > self.left {
+        let cost = |message: &str| message.len() as u64 + Self::LINE_COST;
+        // What is written out takes more, of what was there in full.
+        let fits = !self.dropped && cost(&message) <= self.left;
+        let message = if fits { printable(message) } else { message };
+        if !fits || cost(&message) > self.left {
             self.dropped = true;
             return;
         }
-        self.left -= cost;
-        let message = printable(message);
+        self.left -= cost(&message);
         self.lines.push(LogLine { level, message });
     }
 

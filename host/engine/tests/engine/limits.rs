@@ -30,7 +30,7 @@ async fn a_panic_is_reported_with_its_message() {
         "{text}"
     );
     assert!(text.contains("src/traps.rs"), "{text}");
-    assert!(text.contains("\nno such unit; mend the plugin"), "{text}");
+    assert!(text.contains(r"\nno such unit; mend the plugin"), "{text}");
     assert!(matches!(
         *fault.kind,
         FaultKind::Trap {
