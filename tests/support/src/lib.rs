@@ -2,6 +2,7 @@
 
 mod chance;
 mod components;
+pub mod definitions;
 mod eventually;
 #[cfg(feature = "http")]
 pub mod http;

@@ -4,7 +4,7 @@ use super::Desk;
 use reeve_it::{core_reference, guest, plugin_reference};
 use serde_json::{Value, json};
 
-/// Delivers a chameleon that writes these kinds there, and echoes into a ConfigMap.
+/// Delivers a chameleon that may write these kinds there, and writes nothing.
 async fn deliver(desk: &Desk, writes: &[&str], scope: Value) {
     let config = json!({
         "primary": "Profile.v1.kubeflow.org", "scope": scope, "writes": writes,

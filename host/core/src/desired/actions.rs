@@ -4,6 +4,7 @@ use super::error::DesiredError;
 use crate::kind::ObjectReference;
 use crate::manifest::{ActionRule, Manifest, Scope, is_data_key, is_dns_label, is_dns_subdomain};
 use crate::outcome::{Action, GeneratedSecret, SecretPart};
+use crate::printable::is_printable;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -76,9 +77,8 @@ pub(super) fn check_actions(
 type Refusal = (&'static str, String);
 
 fn check(action: &Action, manifest: &Manifest, primary: &ObjectReference) -> Result<(), Refusal> {
-    let printable = |c: char| !c.is_control();
-    if action.key.is_empty() || action.key.len() > MAX_KEY || !action.key.chars().all(printable) {
-        let problem = format!("it must have 1 to {MAX_KEY} characters, none of them for control");
+    if action.key.is_empty() || action.key.len() > MAX_KEY || !is_printable(&action.key) {
+        let problem = format!("it must have 1 to {MAX_KEY} characters, all of which can be seen");
         return Err(("key", problem));
     }
     let Some(rule) = manifest.action(&action.name) else {

@@ -9,26 +9,12 @@ use reeve_core::grant::{self, Grantee, Served, Subject};
 use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Compiler, Engine, EngineConfig, Limits};
 use reeve_it::{AGENT, NAMESPACE, World, plugin};
+use reeve_test_support::definitions::{FOLDER, OF_PROFILES};
 use reeve_test_support::samples;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Names the folder.
-const FOLDER: &str = "REEVE_DEFINITIONS";
-
-/// Kinds as their projects define them, and the files with them.
-const DEFINITIONS: [&str; 8] = [
-    "profiles.kubeflow.org",
-    "notebooks.kubeflow.org",
-    "poddefaults.kubeflow.org",
-    "applications.argoproj.io",
-    "authorizationpolicies.security.istio.io",
-    "destinationrules.networking.istio.io",
-    "serviceentries.networking.istio.io",
-    "virtualservices.networking.istio.io",
-];
 
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
@@ -83,7 +69,7 @@ fn application(name: &str) -> Value {
 async fn plugins_apply_what_the_true_definitions_admit() {
     let Some(folder) = folder() else { return };
     let mut world = World::bare();
-    for name in DEFINITIONS {
+    for name in OF_PROFILES {
         let file = folder.join(format!("{name}.yaml"));
         let text = std::fs::read_to_string(&file)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));

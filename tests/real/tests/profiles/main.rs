@@ -29,12 +29,9 @@ use serde_json::json;
 
 use buckets::of_gateways;
 use expected::{Preset, World};
+use reeve_test_support::definitions::FOLDER;
 use stage::{Stage, Told, text};
 use tenants::{SOURCE_CONTROL, Tenant, hundred};
-
-/// Names the folder with the definitions that projects publish, a file
-/// `<plural>.<group>.yaml` each.
-const FOLDER: &str = "REEVE_DEFINITIONS";
 
 #[test]
 fn a_hundred_profiles_have_what_they_should() -> Result<()> {

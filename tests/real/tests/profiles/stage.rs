@@ -21,6 +21,7 @@ use crate::expected::volumes::{INSTANCES, SECRETS};
 use crate::expected::{self, APPLICATIONS, KINDS, VOLUMES, Wanted, World};
 use crate::tenants::Tenant;
 use crate::values::{account_of, connection_secret, values};
+use reeve_test_support::definitions::OF_PROFILES;
 
 pub(crate) const NAMESPACE: &str = "reeve-system";
 const CHART: &str = "profile-plugins";
@@ -41,18 +42,6 @@ pub(crate) const PLUGINS: [(&str, &str); 11] = [
     ("quotas", "quotas"),
     ("rbac", "rbac"),
     ("s3proxy", "s3proxy"),
-];
-
-/// Kinds as their projects define them.
-const DEFINITIONS: [&str; 8] = [
-    "profiles.kubeflow.org",
-    "notebooks.kubeflow.org",
-    "poddefaults.kubeflow.org",
-    "applications.argoproj.io",
-    "authorizationpolicies.security.istio.io",
-    "destinationrules.networking.istio.io",
-    "serviceentries.networking.istio.io",
-    "virtualservices.networking.istio.io",
 ];
 
 /// What makes deletion and volumes work as in a real cluster.
@@ -117,7 +106,7 @@ impl Stage {
             .audited()
             .controllers(CONTROLLERS)
             .start()?;
-        for name in DEFINITIONS {
+        for name in OF_PROFILES {
             let file = definitions.join(format!("{name}.yaml"));
             let text = fs::read_to_string(&file);
             let text = text.with_context(|| format!("cannot read {}", file.display()))?;
