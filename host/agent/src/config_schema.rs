@@ -14,7 +14,7 @@ use words::in_words;
 
 /// Why configuration does not reach the plugin.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SchemaError {
+pub enum SchemaError {
     /// The component's own schema is unusable.
     #[error("the component's configuration schema is unusable: {0}; this is a bug of the plugin")]
     Schema(String),
@@ -53,8 +53,9 @@ const STACK: usize = 128 << 20;
 ///
 /// # Errors
 ///
-/// As [`check`].
-pub(crate) async fn check_apart(
+/// When the schema is unusable, the configuration does not fit, or it cannot be found out. Of
+/// what does not fit, each value is named by its JSON path.
+pub async fn check_apart(
     threads: &GuestThreads,
     schema: Vec<u8>,
     config: Bytes,

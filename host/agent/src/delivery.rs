@@ -7,7 +7,7 @@ mod proof;
 
 pub use error::DeliveryError;
 pub use pack::{CLIENT_SIDE_BYTES, PackError, PackOptions, SERVER_SIDE_BYTES, ZSTD_LEVEL, pack};
-pub use parts::PART_OF_LABEL;
+pub use parts::{LABEL_BYTES, PART_OF_LABEL};
 pub use proof::Proof;
 
 use crate::findings::{Findings, Unpacked};

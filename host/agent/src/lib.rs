@@ -66,6 +66,7 @@ pub use agent::{Agent, AgentConfig};
 pub use bounds::{BoundError, LimitBounds};
 pub use calls::{GuestThreads, PluginThreads};
 pub use clock::{Clock, SystemClock, VirtualClock};
+pub use config_schema::{SchemaError, check_apart as check_config};
 pub use controller::Footprint;
 pub use effects::{EffectFeed, GivenEffect, GivenEffects, forget_token, forget_tokens};
 pub use findings::Findings;

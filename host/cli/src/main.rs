@@ -135,6 +135,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Run(args) => {
             logging::init("info", args.json_logs());
+            for line in settings::unread(&Cli::command()) {
+                tracing::warn!("{line}");
+            }
             with_runtime(run::run(args))
         }
         Command::Cluster(args) => {

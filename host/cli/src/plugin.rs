@@ -47,7 +47,7 @@ pub(crate) async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
         PluginCommand::New(args) => new::run(&args),
         PluginCommand::Build(args) => build::run(&args),
         PluginCommand::Inspect(args) => inspect::run(args).await,
-        PluginCommand::Package(args) => package::run(&args),
+        PluginCommand::Package(args) => package::run(args).await,
         PluginCommand::Push(args) => push::run(args).await,
         PluginCommand::Sign(args) => sign::run(args).await,
         PluginCommand::Grant(args) => grant::run(args).await,

@@ -11,12 +11,14 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The subcommand whose settings these are.
 const RUN: &str = "run";
+/// With which the variables of all settings begin.
+const PREFIX: &str = "REEVE_";
 /// What concerns where settings come from, and is none itself.
 const NO_SETTINGS: [&str; 4] = ["config", "print_config", "help", "version"];
 
@@ -50,6 +52,33 @@ pub(crate) fn matches(command: Command) -> anyhow::Result<Result<ArgMatches, cla
     Ok(command.try_get_matches())
 }
 
+/// Variables of the environment that look like settings and that nothing reads. Others may
+/// have some under the same prefix, as Kubernetes has for a Service (`REEVE_SERVICE_HOST`,
+/// `REEVE_PORT_8080_TCP`), which are passed over: so they are worth a word and no error.
+pub(crate) fn unread(command: &Command) -> Vec<String> {
+    let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    unread_of(command, set)
+}
+
+fn unread_of(command: &Command, set: impl Iterator<Item = String>) -> Vec<String> {
+    fn read(command: &Command, known: &mut BTreeSet<String>) {
+        known.extend(command.get_arguments().filter_map(variable));
+        for below in command.get_subcommands() {
+            read(below, known);
+        }
+    }
+    let mut known = BTreeSet::new();
+    read(command, &mut known);
+    let is_of_a_service = |name: &str| {
+        let mut words = name.split('_');
+        words.any(|word| word == "SERVICE" || word == "PORT")
+    };
+    set.filter(|name| name.starts_with(PREFIX) && !known.contains(name))
+        .filter(|name| !is_of_a_service(name))
+        .map(|name| format!("{name} is no setting of reeve, and nothing reads it"))
+        .collect()
+}
+
 /// All settings as a file for `--config`, each with where it comes from.
 pub(crate) fn print(command: &Command, matches: &ArgMatches) -> String {
     let mut text = String::new();
@@ -79,6 +108,9 @@ pub(crate) fn print(command: &Command, matches: &ArgMatches) -> String {
             [value] => writeln!(text, "{name}: {} # {from}", scalar(value)),
             several => writeln!(text, "{name}: {} # {from}", scalar(&several.join(","))),
         };
+    }
+    for line in unread(command) {
+        text.push_str(&format!("# {line}\n"));
     }
     text
 }
@@ -171,6 +203,28 @@ fn check(command: &Command, arg: &Arg, value: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn what_nothing_reads_is_told() {
+        let set = [
+            "REEVE_NAMESPACE",
+            "REEVE_NAMESPCAE",
+            "REEVE_CACHE",
+            "REEVE_SERVICE_HOST",
+            "REEVE_METRICS_SERVICE_PORT_HTTP",
+            "REEVE_PORT_8081_TCP_ADDR",
+            "PATH",
+        ];
+        let found = unread_of(&crate::Cli::command(), set.map(str::to_owned).into_iter());
+        let [found] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(
+            found.starts_with("REEVE_NAMESPCAE is no setting"),
+            "{found}"
+        );
+    }
 
     #[test]
     fn text_that_could_be_something_else_is_quoted() {

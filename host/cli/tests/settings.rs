@@ -116,6 +116,20 @@ fn the_chart_takes_every_setting_that_is_not_its_own() {
     names.sort();
     known.sort();
     assert_eq!(known, names);
+
+    // The limits that may be bounded have names, too.
+    let unknown = run("", &["--max-limit=x=1"], &[]);
+    let error = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    let (_, limits) = error
+        .split_once("there is no limit `x`; there are ")
+        .unwrap();
+    let mut limits: Vec<&str> = limits.trim_end().split(", ").collect();
+    let pattern = &schema["properties"]["config"]["properties"]["max-limit"]["pattern"];
+    let (known, _) = pattern.as_str().unwrap()[3..].split_once(')').unwrap();
+    let mut known: Vec<&str> = known.trim_start_matches('(').split('|').collect();
+    limits.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(known, limits);
 }
 
 #[test]

@@ -211,7 +211,10 @@ impl Controller {
         match &problem {
             None => plugin.load_failures = 0,
             Some(problem) => {
-                tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin not loaded");
+                // Once, however often it is tried again.
+                if known.as_ref() != Some(problem) {
+                    tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin not loaded");
+                }
                 plugin.load_failures = plugin.load_failures.saturating_add(1);
                 if problem.retries {
                     let jitter = jitter(name, plugin.load_failures);

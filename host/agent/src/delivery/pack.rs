@@ -1,6 +1,6 @@
 //! From a component and its configuration to ConfigMaps.
 
-use super::parts::{GENERATION, PART, PART_OF_LABEL, PARTS};
+use super::parts::{GENERATION, LABEL_BYTES, PART, PART_OF_LABEL, PARTS};
 use super::{CONFIG, MAX_COMPONENT_BYTES, ZSTD};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -72,6 +72,14 @@ pub enum PackError {
         /// How many fit.
         limit: usize,
     },
+    /// It needs parts, which name the plugin in a label.
+    #[error(
+        "the component is too large for one ConfigMap, and its parts name the plugin in a label, which holds {LABEL_BYTES} bytes; `{name}` has {}: choose a shorter name with --name", name.len()
+    )]
+    NameTooLong {
+        /// Name of the plugin.
+        name: String,
+    },
     /// The compressor failed.
     #[error("the component cannot be compressed")]
     Compress(#[source] std::io::Error),
@@ -116,6 +124,11 @@ pub fn pack(component: &[u8], options: &PackOptions<'_>) -> Result<Vec<ConfigMap
         let mut map = config_map(options, options.name.to_owned(), label, data);
         map.binary_data = Some([(ZSTD.to_owned(), ByteString(packed))].into());
         return Ok(vec![map]);
+    }
+    if options.name.len() > LABEL_BYTES {
+        return Err(PackError::NameTooLong {
+            name: options.name.to_owned(),
+        });
     }
     let generation = Digest::of(&packed);
     let mut maps = Vec::new();

@@ -15,6 +15,10 @@ use reeve_core::Digest;
 /// ConfigMap.
 pub const PART_OF_LABEL: &str = "reeve.dev/plugin-part-of";
 
+/// Bytes that the value of a label may have (`LabelValueMaxLength` of
+/// k8s.io/apimachinery): a plugin in parts has no longer name.
+pub const LABEL_BYTES: usize = 63;
+
 /// Key of the number of parts.
 pub(super) const PARTS: &str = "parts";
 /// Key of the digest of all parts together, as they are packed.

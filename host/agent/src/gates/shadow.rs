@@ -271,7 +271,14 @@ fn undeclared(taken: &Rehearsed, version: &Active) -> Option<Undeclared> {
 
 fn judge(ran: Ran, taken: Rehearsed) -> Looked {
     if taken.planned {
-        return Looked::Deeds(Deeds::of(taken));
+        let empty = taken.empty_not_meant;
+        let deeds = Deeds::of(taken);
+        let deleted = deeds.objects.values().filter(|deed| **deed == Deed::Delete);
+        // None of them would go before a person has said so, unit by unit.
+        return match deleted.count() {
+            count if empty && count > 0 => Looked::Fails(nothing_wanted(count)),
+            _ => Looked::Deeds(deeds),
+        };
     }
     let Some(problem) = ran.problems.into_iter().next() else {
         // It went while it was looked at.
@@ -284,6 +291,17 @@ fn judge(ran: Ran, taken: Rehearsed) -> Looked {
         }
         _ => Looked::Fails(problem),
     }
+}
+
+fn nothing_wanted(deletions: usize) -> Problem {
+    Problem::lasting(
+        Reason::DeletionHeld,
+        format!(
+            "it wants no objects and does not say that an empty set is meant, so all deletions of \
+             the unit ({deletions}) would be held; say in the outcome that it is meant, or return \
+             a failure where the answer is not known"
+        ),
+    )
 }
 
 impl Found {

@@ -39,6 +39,9 @@ pub(crate) struct Rehearsed {
     pub(crate) notices: Vec<String>,
     /// All that the sync would do; none where what comes next was looked at.
     pub(crate) whole: Option<Preview>,
+    /// Whether it follows from an empty set that is not said to be meant, so that a person
+    /// would be asked about each deletion.
+    pub(crate) empty_not_meant: bool,
     /// What would be done now.
     pub(crate) plan: Plan,
     /// Deletions that are held.
@@ -78,10 +81,12 @@ impl Rehearsal {
         self.whole
     }
 
-    /// Takes down all that a sync would do.
-    pub(super) fn take_down_whole(&self, preview: Preview) {
+    /// Takes down all that a sync would do, and whether that follows from an empty set that
+    /// is not said to be meant.
+    pub(super) fn take_down_whole(&self, preview: Preview, empty_not_meant: bool) {
         let mut taken = self.taken.lock();
         taken.planned = true;
+        taken.empty_not_meant = empty_not_meant;
         taken.whole = Some(preview);
     }
 

@@ -164,7 +164,7 @@ impl Runner {
                 })
             };
             if let Some(rehearsal) = self.rehearsal.as_deref().filter(|one| one.is_whole()) {
-                rehearsal.take_down_whole(preview(&sync));
+                rehearsal.take_down_whole(preview(&sync), doubt == Some(Doubt::Empty));
                 ran.sync = Some(sync);
                 return;
             }

@@ -7,11 +7,12 @@ use crate::operate::{TargetArgs, await_approved};
 use crate::output::print;
 use anyhow::Context as _;
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, Patch, PatchParams};
 use reeve_agent::delivery::Package;
 use reeve_api::{
     APPROVE_ASKS_ANNOTATION, APPROVE_UPGRADE_ANNOTATION, CanaryStatus, Plugin, PluginStatus,
-    ShadowStatus,
+    Reason, ShadowStatus,
 };
 use reeve_cluster::Cluster;
 use reeve_core::{Asks, Digest, upgrade};
@@ -114,9 +115,31 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("cannot annotate Plugin {namespace}/{name}"))?;
     text.push_str("approved\n");
+    if let Some(other) = held_otherwise(&status) {
+        text.push_str(&format!(
+            "it does not run by that alone: {}: {}\n",
+            other.reason, other.message
+        ));
+    }
     print(text)?;
     let token = upgrade::token(&source.package.digest, &Digest::of(&source.package.config));
     await_approved(&client, target, &plugin, token).await
+}
+
+/// What keeps the newest version from running and is nothing that an approval could change.
+fn held_otherwise(status: &PluginStatus) -> Option<&Condition> {
+    const APPROVABLE: [Reason; 5] = [
+        Reason::Canary,
+        Reason::ApprovalRequired,
+        Reason::UpgradeHeld,
+        Reason::CanaryReturned,
+        Reason::RolledBack,
+    ];
+    let mut conditions = status.conditions.iter();
+    conditions.find(|one| {
+        let is_approvable = |reason: &Reason| one.reason == reason.to_string();
+        one.type_ == "Loaded" && one.status == "False" && !APPROVABLE.iter().any(is_approvable)
+    })
 }
 
 /// What the agent holds the version in the ConfigMap for, with what approves it.

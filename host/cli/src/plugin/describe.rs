@@ -2,7 +2,8 @@
 
 use super::source::Source;
 use crate::compile::CacheArgs;
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
+use reeve_agent::{GuestThreads, SchemaError, check_config};
 use reeve_cluster::{Cluster, ResolveError};
 use reeve_core::chain::chain;
 use reeve_core::grant::{self, Served};
@@ -53,7 +54,15 @@ impl Described {
         Manifest::as_declared(raw).map_err(|error| unusable(&error))
     }
 
+    /// Asks as an agent does: once the configuration fits the component's own schema.
     async fn raw_manifest(&self, source: &Source) -> anyhow::Result<RawManifest> {
+        let schema = self.metadata.config_schema.clone();
+        let config = source.package.config.clone();
+        match check_config(&GuestThreads::default(), schema, config).await {
+            Ok(()) => {}
+            Err(SchemaError::Config(what)) => bail!("its configuration is not valid: {what}"),
+            Err(error) => return Err(error.into()),
+        }
         self.component
             .describe(source.package.config.clone(), &Limits::default())
             .await?

@@ -1,6 +1,8 @@
 //! `reeve plugin package`.
 
+use super::describe::describe;
 use super::source;
+use crate::compile::CacheArgs;
 use crate::output::print;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -27,7 +29,7 @@ pub(crate) struct PackageArgs {
     /// Namespace to write into the ConfigMaps
     #[arg(long)]
     namespace: Option<String>,
-    /// Configuration of the plugin, YAML
+    /// Configuration of the plugin, YAML, about which the component is asked
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Make larger ConfigMaps, for `kubectl apply --server-side`
@@ -36,6 +38,8 @@ pub(crate) struct PackageArgs {
     /// Form of the ConfigMaps
     #[arg(long, short, value_enum, default_value_t = Output::Yaml)]
     output: Output,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,8 +48,9 @@ enum Output {
     Json,
 }
 
-pub(crate) fn run(args: &PackageArgs) -> anyhow::Result<ExitCode> {
-    let source = source::from_file(&args.component, args.name.as_deref(), None)?;
+pub(crate) async fn run(args: PackageArgs) -> anyhow::Result<ExitCode> {
+    let config = args.config.as_deref();
+    let source = source::from_file(&args.component, args.name.as_deref(), config)?;
     source.check()?;
     if !is_dns_subdomain(&source.name) {
         anyhow::bail!(
@@ -56,7 +61,9 @@ pub(crate) fn run(args: &PackageArgs) -> anyhow::Result<ExitCode> {
     let config = match &args.config {
         None => None,
         Some(path) => {
-            source::read_config(path)?;
+            let described = describe(&source, &args.cache).await?;
+            let declared = described.declared(&source).await;
+            declared.with_context(|| format!("no agent would run it with {}", path.display()))?;
             Some(std::fs::read_to_string(path)?)
         }
     };

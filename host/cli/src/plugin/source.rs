@@ -7,7 +7,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use kube::core::ObjectMeta;
-use reeve_agent::delivery::{self, PART_OF_LABEL, Package};
+use reeve_agent::delivery::{
+    self, DeliveryError, LABEL_BYTES, MAX_COMPONENT_BYTES, PART_OF_LABEL, Package,
+};
 use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
 use reeve_engine::{CompileLimits, check_component};
 use serde_json::Value;
@@ -79,7 +81,12 @@ pub(crate) fn from_file(
             path.display()
         );
     };
-    let mut package = delivery::unpack(&name, &maps)?;
+    let mut package = match delivery::unpack(&name, &maps) {
+        Ok(package) => package,
+        // There is no ConfigMap yet that this could be about.
+        Err(error) if key.is_some() => bail!("{}: {}", path.display(), of_file(&error)),
+        Err(error) => return Err(error.into()),
+    };
     if let Some(config) = config {
         package.config = read_config(config)?.into();
     }
@@ -88,6 +95,20 @@ pub(crate) fn from_file(
         package,
         origin: path.display().to_string(),
     })
+}
+
+/// Why a file holds no component, without the ConfigMap in which it would be.
+fn of_file(error: &DeliveryError) -> String {
+    match error {
+        DeliveryError::Corrupt { problem, .. } => {
+            format!("it does not decompress: {problem}; compress the component again")
+        }
+        DeliveryError::TooLarge { .. } => format!(
+            "it holds more than {MAX_COMPONENT_BYTES} bytes after decompression; build it smaller"
+        ),
+        DeliveryError::Empty { .. } => "it is empty; name the built component".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// Reads a plugin that is installed in a cluster.
@@ -116,7 +137,9 @@ pub(crate) async fn from_cluster(
     if let Some(other) = other.as_deref().filter(|other| *other != name) {
         maps.extend(api.get_opt(other).await?);
     }
-    for of in [Some(name), other.as_deref()].into_iter().flatten() {
+    let owners = [Some(name), other.as_deref()].into_iter().flatten();
+    // No part can have the label of one whose name is longer, and to ask would be an error.
+    for of in owners.filter(|of| of.len() <= LABEL_BYTES) {
         let labelled = ListParams::default().labels(&format!("{PART_OF_LABEL}={of}"));
         maps.extend(api.list(&labelled).await?.items);
     }

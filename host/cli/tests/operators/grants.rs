@@ -111,3 +111,26 @@ async fn a_version_that_runs_keeps_its_rights_until_another_does() {
     assert!(!said.out.contains("kept"), "{}", said.out);
     assert_eq!(patches(&desk).await, ["services"]);
 }
+
+/// Longer than the value of a label, by which parts would be asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_may_have_a_long_name() {
+    let desk = Desk::new().await;
+    let name = "chameleon-".repeat(10) + "x";
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org",
+        "scope": "namespace-named-like-primary",
+        "writes": ["ConfigMap.v1"],
+        "reconcile": {"do": "nothing", "meant": true},
+    });
+    let data = [("plugin.wasm", guest("chameleon"))];
+    desk.world.deliver(&name, &data, Some(config)).await;
+    let said = desk.reeve(&format!("plugin grant {name} --apply")).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let account = core_reference("ServiceAccount", "reeve-system", &name);
+    let account = desk.world.get(&account).await.unwrap();
+    assert_eq!(
+        account["metadata"]["annotations"]["reeve.dev/plugin"],
+        *name
+    );
+}

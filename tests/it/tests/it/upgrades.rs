@@ -307,6 +307,37 @@ async fn units_that_fail_are_counted_if_they_did_not_before() {
     assert_eq!(status(&world).await["shadow"]["failingAlike"], 1);
 }
 
+/// Below every bound on deletions, but a person would be asked about each of these units.
+#[tokio::test(start_paused = true)]
+async fn who_wants_nothing_and_does_not_mean_it_does_not_take_over() {
+    let world = fleet(config(&json!({"do": "objects", "count": 1}))).await;
+    assert_eq!(made(&world).await, 5);
+    deliver(&world, config(&json!({"do": "objects", "count": 0}))).await;
+    let message = held(&world, "UpgradeHeld").await;
+    assert!(
+        message.contains("5 of 5 units would fail that do not now, where 10% may"),
+        "{message}"
+    );
+    let shadow = status(&world).await["shadow"].clone();
+    let example = shadow["examples"][0].as_str().unwrap();
+    for text in [
+        "fail Profile ann: DeletionHeld: ",
+        "does not say that an empty set is meant",
+        "all deletions of the unit (1) would be held",
+    ] {
+        assert!(example.contains(text), "`{text}` is not in {example}");
+    }
+    assert_eq!(made(&world).await, 5);
+    // With nothing to lose it may want nothing.
+    let world = fleet(config(&json!({"do": "objects", "count": 0}))).await;
+    deliver(
+        &world,
+        config(&json!({"do": "objects", "count": 0, "bytes": 1})),
+    )
+    .await;
+    runs(&world).await;
+}
+
 /// The agent goes on with the old version while the new one is looked at: for that, an
 /// object of each unit is read, which takes twenty seconds each.
 #[tokio::test(start_paused = true)]
