@@ -14,12 +14,13 @@ use reeve_real::{
     ControlPlane, FLUX_USER, HelmController, KWOK_USER, NODE, Registry, SimulatedNode, User,
     eventually,
 };
+use reeve_test_support::definitions::FOLDER;
 use reeve_test_support::http::Certificate;
 use reeve_test_support::{component, samples};
 use serde_json::{Value, json};
 
 use super::CHART;
-use super::install::{DEFINITIONS_FOLDER, PARTS, establish, flux_is_described};
+use super::install::{PARTS, establish, flux_is_described};
 use crate::stage::{NAMESPACE, Stage};
 use charts::{Charts, Health};
 use sources::Sources;
@@ -68,10 +69,10 @@ const ORDER: [(Release, Release); 6] = [
 
 #[test]
 fn all_packs_are_installed_by_flux_itself() -> Result<()> {
-    if std::env::var_os(DEFINITIONS_FOLDER).is_none() {
+    if std::env::var_os(FOLDER).is_none() {
         eprintln!(
             "SKIPPED: packs are not installed by Flux itself, which needs its true definitions; \
-             name a folder of them in {DEFINITIONS_FOLDER}"
+             name a folder of them in {FOLDER}"
         );
         return Ok(());
     }

@@ -9,14 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use reeve_real::eventually;
 use reeve_test_support::component;
+use reeve_test_support::definitions::FOLDER;
 use serde_json::{Value, json};
 
 use super::CHART;
 use crate::stage::{AGENT, NAMESPACE, Stage};
-
-/// Names the folder with the definitions that projects publish, a file
-/// `<plural>.<group>.yaml` each.
-pub(super) const DEFINITIONS_FOLDER: &str = "REEVE_DEFINITIONS";
 
 const DEFINITIONS: [&str; 4] = [
     "helmcharts.source.toolkit.fluxcd.io",
@@ -188,12 +185,12 @@ fn nobody_may_list_secrets(stage: &Stage) -> Result<()> {
 pub(super) fn establish(stage: &Stage) -> Result<()> {
     let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/packs/scenarios/crds");
     let mut files = vec![plain.join("istio.yaml")];
-    match env::var_os(DEFINITIONS_FOLDER).map(PathBuf::from) {
+    match env::var_os(FOLDER).map(PathBuf::from) {
         Some(folder) => files.extend(DEFINITIONS.map(|name| folder.join(format!("{name}.yaml")))),
         None => {
             eprintln!(
                 "SKIPPED: the chart of packs is not tried with the true definitions of Flux; \
-                 name a folder of them in {DEFINITIONS_FOLDER}"
+                 name a folder of them in {FOLDER}"
             );
             files.push(plain.join("flux.yaml"));
         }
