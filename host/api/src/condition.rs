@@ -154,6 +154,8 @@ pub enum Reason {
     FieldImmutable,
     /// The namespace of an object does not exist, or is going.
     NamespaceAbsent,
+    /// A primary stands for a namespace that is the agent's or Kubernetes' own.
+    NamespaceReserved,
     /// An object is not healthy yet, or an outside effect finds no room yet: it is waited for.
     Waiting,
     /// A plan waits for a person.

@@ -7,9 +7,14 @@
 
 use crate::digest::Digest;
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Origin, Scope, is_dns_subdomain, without_query};
+use crate::manifest::{Manifest, Origin, Scope, is_dns_label, is_dns_subdomain, without_query};
 use crate::projection::Projection;
 use std::collections::BTreeSet;
+
+/// The places of scopes, in words.
+const IN_PRIMARY: &str = "in the primary's namespace";
+const LIKE_PRIMARY: &str = "in the namespace named like the primary";
+const IN_NAMESPACE: &str = "in namespace ";
 
 /// What a manifest asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,6 +168,42 @@ impl Asks {
     }
 }
 
+/// Whether one of these [lines](Asks::lines) asks for as much as this one, or more, as far as
+/// that is told from the lines alone: where it is, it is so.
+fn is_plainly_covered(line: &str, lines: &[String]) -> bool {
+    // A line with less of a restriction is the beginning of it.
+    lines.iter().any(|other| {
+        let rest = line.strip_prefix(other.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    })
+}
+
+/// What of some lines is not covered by others, both of [`Asks::lines`]; some that are may be
+/// among them, where a restriction in the middle of a line was given up.
+pub fn lines_beyond<'a>(lines: &'a [String], others: &[String]) -> Vec<&'a str> {
+    let lines = lines.iter().map(String::as_str);
+    lines
+        .filter(|line| !is_plainly_covered(line, others))
+        .collect()
+}
+
+/// Where lines of [`Asks::lines`] say that objects of a kind are written.
+pub fn written(lines: &[String], kind: &GroupVersionKind) -> Vec<Scope> {
+    let what = format!("write {}", name(kind));
+    let places_of = lines.iter().filter_map(|line| line.strip_prefix(&what));
+    let scopes = places_of.filter_map(|place| match place.trim_start() {
+        "" => Some(Scope::Cluster),
+        IN_PRIMARY => Some(Scope::PrimaryNamespace),
+        LIKE_PRIMARY => Some(Scope::NamespaceNamedLikePrimary),
+        place => {
+            let name = place.strip_prefix(IN_NAMESPACE)?;
+            // Not of a kind whose name only begins like this one.
+            is_dns_label(name).then(|| Scope::Namespaces(vec![name.to_owned()]))
+        }
+    });
+    scopes.collect()
+}
+
 fn name(kind: &GroupVersionKind) -> String {
     if kind.group.is_empty() {
         kind.kind.clone()
@@ -185,13 +226,11 @@ fn named(name: &str) -> String {
 fn places(scope: &Scope) -> Vec<Option<String>> {
     match scope {
         Scope::Cluster => vec![None],
-        Scope::PrimaryNamespace => vec![Some("in the primary's namespace".to_owned())],
-        Scope::NamespaceNamedLikePrimary => {
-            vec![Some("in the namespace named like the primary".to_owned())]
-        }
+        Scope::PrimaryNamespace => vec![Some(IN_PRIMARY.to_owned())],
+        Scope::NamespaceNamedLikePrimary => vec![Some(LIKE_PRIMARY.to_owned())],
         Scope::Namespaces(names) => names
             .iter()
-            .map(|name| Some(format!("in namespace {name}")))
+            .map(|name| Some(format!("{IN_NAMESPACE}{name}")))
             .collect(),
     }
 }
@@ -397,5 +436,33 @@ mod tests {
             asks(&|m| m.writes[0].kind.version = "v2".into()).token()
         );
         assert_ne!(token, asks(&|m| m.writes.clear()).token());
+    }
+
+    #[test]
+    fn places_are_read_back() {
+        let kind = GroupVersionKind::new("", "v1", "ResourceQuota");
+        for scope in [
+            Scope::Cluster,
+            Scope::PrimaryNamespace,
+            Scope::NamespaceNamedLikePrimary,
+            Scope::Namespaces(vec!["a".into()]),
+        ] {
+            let lines = asks(&|raw| raw.writes[0].scope = scope.clone()).lines();
+            assert_eq!(written(&lines, &kind), [scope]);
+        }
+        let lines = asks(&|raw| raw.writes[0].kind.kind = "ResourceQuotas".into()).lines();
+        assert_eq!(written(&lines, &kind), []);
+        let lines = asks(&|raw| raw.writes[0].kind.group = "a.b".into()).lines();
+        assert_eq!(written(&lines, &kind), []);
+    }
+
+    #[test]
+    fn lines_say_what_is_beyond_others() {
+        let lines =
+            |texts: &[&str]| -> Vec<String> { texts.iter().map(|&text| text.to_owned()).collect() };
+        let before = lines(&["write A in namespace a", "write B", "read AB"]);
+        let after = lines(&["write A", "write B in namespace a", "read A"]);
+        assert_eq!(lines_beyond(&before, &after), ["write B", "read AB"]);
+        assert_eq!(lines_beyond(&before, &before), Vec::<&str>::new());
     }
 }

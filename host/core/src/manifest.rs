@@ -1,6 +1,7 @@
 //! What a plugin declares about itself, and the checks on it.
 
 use crate::kind::{GroupVersionKind, ObjectReference};
+use crate::printable::{is_printable, printable};
 use crate::projection::{Projection, ProjectionError};
 use crate::selector::{Selector, SelectorError};
 use outside::{check_actions, check_sources};
@@ -309,6 +310,9 @@ impl Manifest {
             return Err(unsupported("role", "packs"));
         };
         sizes::check(&raw.reads, &raw.writes)?;
+        for pointer in &primary.projection {
+            check_shown("role.controller.projection", pointer)?;
+        }
         check_kind("role.controller.kind", &primary.kind)?;
         if primary.kind.is_secret() {
             return Err(ManifestError::Secrets {
@@ -414,6 +418,18 @@ pub fn secret_kind() -> &'static GroupVersionKind {
 
 fn unsupported(field: &'static str, what: &'static str) -> ManifestError {
     ManifestError::Unsupported { field, what }
+}
+
+/// Texts that a person reads before approving or granting what they stand for.
+fn check_shown(field: &str, text: &str) -> Result<(), ManifestError> {
+    match is_printable(text) {
+        true => Ok(()),
+        false => Err(ManifestError::Name {
+            field: field.to_owned(),
+            value: printable(text.to_owned()),
+            expected: "text of printable characters",
+        }),
+    }
 }
 
 fn parse_selector(field: &str, text: &str) -> Result<Selector, ManifestError> {

@@ -7,9 +7,11 @@
 /// Writes out every character that moves, hides or turns what stands around it, as Rust does
 /// in a literal: a line break is `\n`, an escape `\u{1b}`. Text without any stays as it is.
 ///
-/// These are the control characters, the separators of lines and paragraphs, those without
-/// width, and those that change the direction of writing (Unicode TR 36, section 2.5.2, and
-/// CVE-2021-42574).
+/// These are the control characters, the separators of lines and paragraphs, what Unicode
+/// gives no shape (the general category Cf and the property `Default_Ignorable_Code_Point` of
+/// Unicode 16), and with these what changes the direction of writing (Unicode TR 36, section
+/// 2.5.2, and CVE-2021-42574). Marks of whole scripts that are drawn, such as those of Arabic
+/// numbers, stay, and so does the selector of emoji.
 pub fn printable(text: String) -> String {
     if is_printable(&text) {
         return text;
@@ -34,12 +36,24 @@ fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
-            '\u{200b}'..='\u{200f}'
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                // The last two say whether what stands before is drawn as text or emoji.
+                | '\u{fe00}'..='\u{fe0d}'
                 | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -62,6 +76,11 @@ mod tests {
             ("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c"),
             ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
             ("\u{2028}\u{e0041}\0", "\\u{2028}\\u{e0041}\\u{0}"),
+            ("a\u{61c}b\u{ad}c", "a\\u{61c}b\\u{ad}c"),
+            (
+                "a\u{3164}\u{e0101}\u{180e}",
+                "a\\u{3164}\\u{e0101}\\u{180e}",
+            ),
         ] {
             assert_eq!(printable(text.to_owned()), shown);
         }

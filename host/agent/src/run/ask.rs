@@ -25,6 +25,7 @@ impl Runner {
         facts: Vec<Fact>,
         ran: &mut Ran,
     ) -> Result<Desired, Problem> {
+        self.check_lent(unit, active)?;
         let seen = shown(active, primary);
         let view = Arc::new(CallView::new(
             snapshot,
@@ -101,6 +102,27 @@ impl Runner {
             Err(fault) => self
                 .metrics
                 .called(&unit.plugin, &fault.usage, fault.kind.limit()),
+        }
+    }
+
+    /// Whoever may make a primary does not thereby choose among all namespaces.
+    fn check_lent(&self, unit: &UnitKey, active: &Active) -> Result<(), Problem> {
+        let primary = &unit.primary;
+        match active.manifest.lent(primary, &self.namespace) {
+            None => Ok(()),
+            Some(namespace) => Err(Problem::lasting(
+                Reason::NamespaceReserved,
+                format!(
+                    "{primary}: the plugin would read or write in namespace {namespace} because of \
+                     it, which is {} own; no object lends a plugin's rights there: make one of \
+                     another name",
+                    if namespace == &*self.namespace {
+                        "the agent's"
+                    } else {
+                        "Kubernetes'"
+                    }
+                ),
+            )),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a manifest asks for that amounts to more than it seems.
 
+use crate::kind::GroupVersionKind;
 use crate::manifest::{Manifest, Scope};
 
 /// Kinds whose writing gives more than the kind itself: group, kind, and why.
@@ -78,15 +79,19 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
             ));
         }
     }
+    let is_config_map = |kind: &GroupVersionKind| kind.group.is_empty() && kind.kind == "ConfigMap";
+    let everywhere = manifest.reads.iter().any(|read| {
+        let named = matches!(read.scope, Scope::Namespaces(_));
+        is_config_map(&read.kind) && read.names.is_empty() && !named
+    });
+    if everywhere || is_config_map(&manifest.primary().kind) {
+        cautions.push(
+            "its account may read the ConfigMaps of all namespaces: in the agent's, these are the \
+             components and configurations of all plugins"
+                .to_owned(),
+        );
+    }
     for read in &manifest.reads {
-        let is_config_map = read.kind.group.is_empty() && read.kind.kind == "ConfigMap";
-        if is_config_map && read.names.is_empty() && read.scope == Scope::Cluster {
-            cautions.push(
-                "it reads the ConfigMaps of all namespaces: in the agent's, these are the \
-                 components and configurations of all plugins"
-                    .to_owned(),
-            );
-        }
         if read.kind.is_secret() && !matches!(read.scope, Scope::Namespaces(_)) {
             cautions.push(format!(
                 "it reads the Secrets {}{}, wherever there is one of that name",
@@ -110,8 +115,7 @@ fn place(scope: &Scope) -> String {
 mod tests {
     use super::super::rules::tests::manifest;
     use super::*;
-    use crate::kind::GroupVersionKind;
-    use crate::manifest::{ReadRule, WriteRule};
+    use crate::manifest::{ReadRule, Role, WriteRule};
     use crate::selector::Selector;
 
     #[test]
@@ -152,6 +156,40 @@ mod tests {
                 assert!(found[0].starts_with(expected), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn whoever_sees_all_config_maps_sees_those_of_plugins() {
+        const WORDS: &str = "may read the ConfigMaps of all namespaces: in the agent's";
+        let config_map = || GroupVersionKind::new("", "v1", "ConfigMap");
+        let read = |names: &[&str], scope| {
+            let mut manifest = manifest(Scope::Cluster);
+            manifest.reads = vec![ReadRule {
+                kind: config_map(),
+                scope,
+                names: names.iter().map(|&name| name.to_owned()).collect(),
+                selector: Selector::default(),
+            }];
+            cautions(&manifest)
+        };
+        for scope in [
+            Scope::Cluster,
+            Scope::PrimaryNamespace,
+            Scope::NamespaceNamedLikePrimary,
+        ] {
+            let found = read(&[], scope.clone());
+            assert!(found.len() == 1 && found[0].contains(WORDS), "{found:?}");
+            assert_eq!(read(&["x"], scope), Vec::<String>::new());
+        }
+        assert_eq!(
+            read(&[], Scope::Namespaces(vec!["a".into()])),
+            Vec::<String>::new()
+        );
+        let mut manifest = manifest(Scope::Cluster);
+        let Role::Controller(rule) = &mut manifest.role;
+        rule.kind = config_map();
+        let found = cautions(&manifest);
+        assert!(found.iter().any(|one| one.contains(WORDS)), "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What of the outside a manifest declares: documents to read, effects to have.
 
-use super::{ManifestError, ReadRule, Scope, check_scope, is_dns_label, is_dns_subdomain};
+use super::{
+    ManifestError, ReadRule, Scope, check_scope, check_shown, is_dns_label, is_dns_subdomain,
+};
 use crate::kind::GroupVersionKind;
 use crate::selector::Selector;
 use serde::Serialize;
@@ -132,6 +134,12 @@ fn check_origin(field: &str, origin: &Origin) -> Result<(), ManifestError> {
         expected,
     };
     match origin {
+        Origin::Url(text) | Origin::File(text) => {
+            check_shown(&format!("{field}.origin"), text)?;
+        }
+        Origin::ConfigMap(_) => {}
+    }
+    match origin {
         // What it leads to is looked at by whoever fetches it.
         Origin::Url(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(
             error("url", url, "a URL that begins with http:// or https://"),
@@ -172,6 +180,9 @@ pub(super) fn check_actions(actions: &[ActionRule]) -> Result<(), ManifestError>
         }
         if action.sql.len() > MAX_ENTRIES {
             return Err(too_many("actions.sql", action.sql.len()));
+        }
+        for url in &action.http {
+            check_shown(&format!("{field}.http"), url)?;
         }
         if let Some(name) = action.sql.iter().find(|name| !is_dns_label(name)) {
             return Err(ManifestError::Name {

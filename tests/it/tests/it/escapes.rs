@@ -106,6 +106,59 @@ async fn a_primary_cannot_send_its_plugin_to_another_namespace() {
     assert_eq!(ready.reason, "OutcomeRefused", "{ready:?}");
 }
 
+/// Whoever may make a primary may call it like a namespace that is somebody else's.
+#[tokio::test(start_paused = true)]
+async fn no_primary_lends_its_plugin_the_namespaces_of_others() {
+    let world = World::started().await;
+    let home = "namespace-named-like-primary";
+    let of = |scope: &str, reads: Value| {
+        let deed = json!({"do": "nothing", "meant": true});
+        json!({
+            "primary": "Profile.v1.kubeflow.org", "scope": scope,
+            "reads": reads, "reconcile": deed,
+        })
+    };
+    let reader = of("cluster", json!([{"kind": "ConfigMap.v1", "scope": home}]));
+    let config = of(home, json!([]));
+    world.install("writer", &component(), Some(config)).await;
+    world.install("reader", &component(), Some(reader)).await;
+    let free = of("cluster", json!(["ConfigMap.v1"]));
+    world.install("free", &component(), Some(free)).await;
+    world
+        .apply(&reeve_test_support::samples::namespace("kube-system"))
+        .await;
+    for (name, whose) in [
+        (NAMESPACE, "the agent's own"),
+        ("kube-system", "Kubernetes' own"),
+    ] {
+        world
+            .apply(&reeve_test_support::samples::profile(name))
+            .await;
+        world.settle().await;
+        for plugin in ["writer", "reader"] {
+            let ready = world.unit_condition(plugin, name, "Ready").await;
+            assert_eq!(ready.reason, "NamespaceReserved", "{plugin}: {ready:?}");
+            for part in [&format!("Profile {name}: "), whose] {
+                assert!(ready.message.contains(part), "{plugin}: {ready:?}");
+            }
+        }
+        // Who declares all namespaces needs no primary for that.
+        let unit = world.unit("free", name).await;
+        assert_eq!(unit, None);
+    }
+    // An ordinary one is served, and one of those goes without a trace.
+    world.tenant("alice", &[]).await;
+    world
+        .delete(&reeve_it::profile_reference("kube-system"))
+        .await;
+    world.settle().await;
+    for plugin in ["writer", "reader"] {
+        for name in ["alice", "kube-system"] {
+            assert_eq!(world.unit(plugin, name).await, None, "{plugin} of {name}");
+        }
+    }
+}
+
 /// What a plugin declares in the next test: ConfigMaps where its primary is, one
 /// Secret by name, and LimitRanges that carry a label.
 fn narrow() -> Value {
