@@ -9,6 +9,7 @@ mod words;
 use crate::calls::GuestThreads;
 use bytes::Bytes;
 use jsonschema::PatternOptions;
+use reeve_core::printable::printable;
 use serde_json::Value;
 use words::in_words;
 
@@ -24,6 +25,16 @@ pub enum SchemaError {
     /// It could not be found out.
     #[error("the configuration could not be held against the component's schema: {0}")]
     Interrupted(String),
+}
+
+impl SchemaError {
+    fn printable(self) -> Self {
+        match self {
+            Self::Schema(text) => Self::Schema(printable(text)),
+            Self::Config(text) => Self::Config(printable(text)),
+            Self::Interrupted(text) => Self::Interrupted(printable(text)),
+        }
+    }
 }
 
 /// More than this many errors are not listed: the first ones are mended first.
@@ -66,7 +77,8 @@ pub async fn check_apart(
         checking.map(std::thread::JoinHandle::join)
     });
     match checked.await {
-        Ok(Ok(Ok(result))) => result,
+        // Names and patterns in it are the plugin's own words.
+        Ok(Ok(Ok(result))) => result.map_err(SchemaError::printable),
         Ok(Err(error)) => Err(SchemaError::Interrupted(error.to_string())),
         // The evaluator has panicked, or the agent is ending.
         Ok(Ok(Err(_))) => Err(SchemaError::Interrupted("it panicked".to_owned())),

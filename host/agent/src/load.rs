@@ -39,8 +39,10 @@ use reeve_cluster::{
     AccessCheck, Cluster, ExpandError, Identity, Resource, Store, WatchHandle, WatchScope,
     WatchState,
 };
+use reeve_core::manifest::is_dns_subdomain;
 use reeve_core::ownership::field_manager;
 use reeve_core::plan::Schemas;
+use reeve_core::printable::printable;
 use reeve_core::prune;
 use reeve_core::{Digest, GroupVersionKind, Manifest, Metadata};
 use reeve_engine::{Component, Engine, Limits};
@@ -143,9 +145,21 @@ struct Opened {
 }
 
 /// Name of the ServiceAccount as which a plugin writes.
-fn account_of(plugin: &str, policy: &PluginSpec) -> String {
-    let named = policy.service_account_name.as_deref();
-    named.unwrap_or(plugin).to_owned()
+fn account_of(plugin: &str, policy: &PluginSpec) -> Result<String, Problem> {
+    let Some(named) = policy.service_account_name.as_deref() else {
+        return Ok(plugin.to_owned());
+    };
+    // It becomes a part of a user's name: nothing in it may be taken for another part.
+    match is_dns_subdomain(named) {
+        true => Ok(named.to_owned()),
+        false => Err(Problem::lasting(
+            Reason::PolicyInvalid,
+            printable(format!(
+                "Plugin spec.serviceAccountName: `{named}` is no name of a ServiceAccount; name \
+                 one of the agent's namespace, in lower-case letters, digits, `-` and `.`"
+            )),
+        )),
+    }
 }
 
 /// Does both at once. Where the first fails nobody waits for the second, and what is
@@ -203,7 +217,7 @@ impl Loader {
         contributes: &BTreeSet<String>,
     ) -> Result<(Active, Standing), Problem> {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
-        let account = account_of(plugin, policy);
+        let account = account_of(plugin, policy)?;
         let (mut prepared, consent) = and_meanwhile(
             Box::pin(self.prepare(plugin, artifact, policy, contributes)),
             Box::pin(self.check_consent(plugin, &account)),
@@ -280,7 +294,7 @@ impl Loader {
         let (resources, unserved) = Unserved::resolve(&self.cluster, &manifest).await?;
         check_scopes(&manifest, &resources)?;
         check_not_here(&manifest, &self.namespace)?;
-        let account = account_of(plugin, policy);
+        let account = account_of(plugin, policy)?;
         Ok(Prepared {
             identity: Identity::service_account(&self.namespace, &account),
             key,

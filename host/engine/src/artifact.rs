@@ -8,6 +8,7 @@ mod cache;
 pub(crate) use cache::Cache;
 pub use cache::CacheError;
 
+use cache::Room;
 use cap_std::fs::Dir;
 use parking_lot::Mutex;
 use std::fs::File;
@@ -39,7 +40,7 @@ impl Artifact {
     /// was another version or had other settings.
     pub(crate) fn load(&self, engine: &Engine, cache: Option<&Cache>) -> wasmtime::Result<Code> {
         match cache {
-            Some(cache) => ready(&self.0, engine, cache.folder()),
+            Some(cache) => ready(&self.0, engine, cache),
             None => deserialize(engine, &self.0).map(Code::in_memory),
         }
     }
@@ -52,6 +53,8 @@ pub(crate) struct Code {
     file: Mutex<Option<File>>,
     /// Whether it can be read again from there.
     on_disk: AtomicBool,
+    /// What it takes of the folder.
+    _room: Option<Room>,
 }
 
 impl Code {
@@ -60,6 +63,7 @@ impl Code {
             component,
             file: Mutex::default(),
             on_disk: AtomicBool::new(false),
+            _room: None,
         }
     }
 
@@ -123,12 +127,16 @@ impl Code {
 /// Makes machine code that was found good ready to run, from a file of its own where the
 /// folder can have one: then what of it never runs takes no memory, and what does can be
 /// read again. The file has no name, and goes with the component.
-fn ready(contents: &[u8], engine: &Engine, folder: &Dir) -> wasmtime::Result<Code> {
-    let mapped = unnamed(folder, contents)
+fn ready(contents: &[u8], engine: &Engine, cache: &Cache) -> wasmtime::Result<Code> {
+    let room = cache.room(contents.len() as u64);
+    let mapped = room
+        .ok_or_else(|| io::Error::from(io::ErrorKind::StorageFull))
+        .and_then(|room| Ok((unnamed(cache.folder(), contents)?, room)))
         .map_err(wasmtime::Error::from)
-        .and_then(|file| map(engine, file));
+        .and_then(|(file, room)| map(engine, file, room));
     mapped.or_else(|error| {
-        // Such as a file system without such files, or one from which nothing is run.
+        // Such as a file system without such files, one from which nothing is run, or one
+        // that is full.
         tracing::debug!(
             error = format!("{error:#}"),
             "compiled code is kept in memory"
@@ -201,7 +209,7 @@ fn deserialize(engine: &Engine, contents: &[u8]) -> wasmtime::Result<Component> 
 ///
 /// As [`deserialize`], and when the file cannot be mapped.
 #[expect(unsafe_code, reason = "as for `deserialize`")]
-fn map(engine: &Engine, file: File) -> wasmtime::Result<Code> {
+fn map(engine: &Engine, file: File, room: Room) -> wasmtime::Result<Code> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: What is said of the bytes above holds of these, which `ready` has from
     // the same callers and has just written. The file must not change while the component
@@ -213,6 +221,7 @@ fn map(engine: &Engine, file: File) -> wasmtime::Result<Code> {
         component,
         file: Mutex::new(Some(file)),
         on_disk: AtomicBool::new(false),
+        _room: Some(room),
     })
 }
 

@@ -11,6 +11,7 @@ use crate::world::{self, Found, WorldProblem};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use reeve_core::Digest;
+use reeve_core::printable::printable;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +40,10 @@ pub enum LoadError {
         found: Found,
     },
     /// The component is damaged, or uses a feature that plugins do not have.
-    #[error("the component is not valid: {reason}; check it with `wasm-tools validate`")]
+    #[error(
+        "the component is not valid: {}; check it with `wasm-tools validate`",
+        printable(reason.clone())
+    )]
     Invalid {
         /// What is wrong, and at which offset.
         reason: String,
@@ -60,7 +64,8 @@ pub enum LoadError {
     },
     /// The component is valid and cannot be compiled.
     #[error(
-        "the component is valid and cannot be compiled: {reason}; this is a limit or a fault of the compiler: build the component with smaller functions, or report it"
+        "the component is valid and cannot be compiled: {}; this is a limit or a fault of the compiler: build the component with smaller functions, or report it",
+        printable(reason.clone())
     )]
     Compile {
         /// Why.
@@ -141,7 +146,7 @@ fn list(problems: &[WorldProblem]) -> String {
     let mut texts: Vec<String> = problems
         .iter()
         .take(SHOWN)
-        .map(ToString::to_string)
+        .map(|problem| printable(problem.to_string()))
         .collect();
     match problems.len().saturating_sub(SHOWN) {
         0 => {}

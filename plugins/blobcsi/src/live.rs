@@ -106,7 +106,7 @@ impl Live {
         let (volume, claim) = (self.volume(&pair.volume.name), self.claim(&pair.claim.name));
         let moved = volume.is_some_and(|live| !live.volume.source.is(&pair.volume.source))
             || claim.is_some_and(|live| !live.claim.is(&pair.claim))
-            || volume.is_some_and(|live| live.is_going);
+            || volume.is_some_and(|live| live.is_going && live.phase == "Bound");
         let left = volume.is_some_and(|live| ["Released", "Failed"].contains(&&*live.phase));
         let lost = claim.is_some_and(|live| live.phase == "Lost");
         (!moved && !left, !moved && !lost)

@@ -325,6 +325,7 @@ impl World {
             "NetworkPolicy" => "networkpolicies".to_owned(),
             "JournalEntry" => "journalentries".to_owned(),
             "StorageClass" => "storageclasses".to_owned(),
+            "ValidatingAdmissionPolicy" => "validatingadmissionpolicies".to_owned(),
             kind => format!("{}s", kind.to_lowercase()),
         };
         let gvk = GroupVersionKind::gvk(group, version, kind);

@@ -1,6 +1,6 @@
 //! From a component and its configuration to ConfigMaps.
 
-use super::parts::{GENERATION, LABEL_BYTES, PART, PART_OF_LABEL, PARTS};
+use super::parts::{GENERATION, LABEL_BYTES, PART, PART_OF_LABEL, PARTS, part_name};
 use super::{CONFIG, MAX_COMPONENT_BYTES, ZSTD};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -134,7 +134,7 @@ pub fn pack(component: &[u8], options: &PackOptions<'_>) -> Result<Vec<ConfigMap
     let mut maps = Vec::new();
     for (index, bytes) in packed.chunks(options.part_bytes).enumerate() {
         let number = index + 1;
-        let name = format!("{}-{}-{number}", options.name, generation.short());
+        let name = part_name(options.name, generation, number);
         let data = [
             (GENERATION.to_owned(), generation.to_string()),
             (PART.to_owned(), number.to_string()),

@@ -64,9 +64,12 @@ pub(super) fn join(
     };
     let mut found: Vec<Option<(&'static str, &ConfigMap, &[u8])>> = vec![None; count];
     let mut others: Vec<String> = Vec::new();
+    // Why a ConfigMap that says it is a part can be none. Whoever may change one that is called
+    // like a part must not be able to stop the plugin by that: it counts where parts are missing.
+    let mut broken: Option<DeliveryError> = None;
     let prefix = format!("{name}-");
     for part in maps.iter().filter(belongs) {
-        // Who may change a ConfigMap of another name must not be able to stop the plugin.
+        // Nor who may change a ConfigMap of another name.
         if !name_of(part).starts_with(&prefix) {
             others.push(format!(
                 "ConfigMap {} is none: the name of a part begins with `{prefix}`",
@@ -83,31 +86,43 @@ pub(super) fn join(
             ));
             continue;
         }
-        let index = text(part, PART)
-            .and_then(|text| text.trim().parse::<usize>().ok())
-            .and_then(|number| number.checked_sub(1))
-            .filter(|index| *index < count)
-            .ok_or_else(|| DeliveryError::PartsMalformed {
+        let number = text(part, PART).and_then(|text| text.trim().parse::<usize>().ok());
+        let number = number.filter(|number| (1..=count).contains(number));
+        let Some(number) = number else {
+            broken.get_or_insert_with(|| DeliveryError::PartsMalformed {
                 config_map: name_of(part),
                 key: PART,
                 value: text(part, PART).unwrap_or_default().to_owned(),
                 expected: "the number of the part, from 1 to the number of parts",
-            })?;
-        let Some((key, bytes)) = [PLAIN, ZSTD, GZIP]
-            .into_iter()
-            .find_map(|key| binary(part, key).map(|bytes| (key, bytes)))
-        else {
-            return Err(absent(part));
-        };
-        if let Some((_, twin, _)) = found[index] {
-            return Err(DeliveryError::PartTwice {
-                config_map: name.clone(),
-                part: index + 1,
-                first: name_of(twin),
-                second: name_of(part),
             });
+            continue;
+        };
+        let component = [PLAIN, ZSTD, GZIP]
+            .into_iter()
+            .find_map(|key| binary(part, key).map(|bytes| (key, bytes)));
+        let Some((key, bytes)) = component else {
+            broken.get_or_insert_with(|| absent(part));
+            continue;
+        };
+        let place = &mut found[number - 1];
+        let Some((_, twin, _)) = *place else {
+            *place = Some((key, part, bytes));
+            continue;
+        };
+        let twice = DeliveryError::PartTwice {
+            config_map: name.clone(),
+            part: number,
+            first: name_of(twin),
+            second: name_of(part),
+        };
+        // The one that is called as `pack` calls it is the part.
+        let usual = part_name(&name, generation, number);
+        if name_of(part) == usual {
+            *place = Some((key, part, bytes));
+        } else if name_of(twin) != usual {
+            return Err(twice);
         }
-        found[index] = Some((key, part, bytes));
+        broken.get_or_insert(twice);
     }
     let missing: Vec<String> = found
         .iter()
@@ -116,7 +131,7 @@ pub(super) fn join(
         .map(|(index, _)| (index + 1).to_string())
         .collect();
     if !missing.is_empty() {
-        return Err(DeliveryError::PartsMissing {
+        return Err(broken.unwrap_or(DeliveryError::PartsMissing {
             config_map: name,
             missing: missing.join(", "),
             count,
@@ -126,7 +141,7 @@ pub(super) fn join(
             } else {
                 format!(" ({})", others.join("; "))
             },
-        });
+        }));
     }
     let parts: Vec<_> = found.into_iter().flatten().collect();
     let key = parts.first().map_or(PLAIN, |(key, _, _)| *key);
@@ -152,6 +167,11 @@ pub(super) fn join(
         });
     }
     Ok((key, joined))
+}
+
+/// What [`pack`](super::pack) calls a part, by its number from 1.
+pub(super) fn part_name(plugin: &str, generation: Digest, number: usize) -> String {
+    format!("{plugin}-{}-{number}", generation.short())
 }
 
 /// The first digits of a digest, for people.
@@ -273,12 +293,36 @@ mod tests {
         }
     }
 
+    /// Of another plugin, whose name begins alike.
+    #[test]
+    fn who_may_change_one_that_is_called_like_a_part_does_no_harm() {
+        for part in ["1", "x", "77", ""] {
+            for first in [true, false] {
+                let mut maps = packed();
+                let mut foreign = maps[0].clone();
+                foreign.metadata.name = Some("quotas-extra".into());
+                data(&mut foreign).insert(PART.into(), part.into());
+                match first {
+                    true => maps.insert(0, foreign),
+                    false => maps.push(foreign),
+                }
+                assert!(unpack("quotas", &maps).is_ok(), "{part}");
+            }
+        }
+        let mut maps = packed();
+        let mut empty = maps[0].clone();
+        empty.metadata.name = Some("quotas-extra".into());
+        empty.binary_data = None;
+        maps.insert(0, empty);
+        assert!(unpack("quotas", &maps).is_ok());
+    }
+
     #[test]
     fn parts_of_others_and_of_the_past_do_no_harm() {
         let mut maps = packed();
         for (label, generation) in [("other", None), ("quotas", Some("sha256:past"))] {
             let mut stray = maps[0].clone();
-            stray.metadata.name = Some(format!("stray-{label}"));
+            stray.metadata.name = Some(format!("quotas-stray-{label}"));
             let labels = stray.metadata.labels.as_mut().unwrap();
             labels.insert(PART_OF_LABEL.into(), label.into());
             if let Some(generation) = generation {

@@ -11,6 +11,7 @@ use reeve_agent::delivery;
 use reeve_api::{APPROVE_ASKS_ANNOTATION, PLUGIN_CONFIG_MAP_LABEL, Plugin};
 use reeve_cluster::{Change, ObjectChange, Store, WatchScope, WatchSpec};
 use reeve_core::grant::{self, Grantee, Subject};
+use reeve_core::printable::printable;
 use reeve_core::selector::Selector;
 use reeve_core::{Asks, Digest, GroupVersionKind, Manifest, chain};
 use reeve_engine::Limits;
@@ -157,7 +158,7 @@ impl Installer {
             .await?
             .value
             .map_err(|error| anyhow!("{}: {}", error.path, error.message))?;
-        Ok(Manifest::try_from(described)?)
+        Manifest::try_from(described).map_err(|error| anyhow!(printable(chain(&error))))
     }
 
     async fn grant(&self, name: &str, manifest: &Manifest) -> anyhow::Result<Vec<String>> {

@@ -11,7 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use reeve_core::desired::Desired;
-use reeve_core::{Failure, Manifest, ObjectReference};
+use reeve_core::printable::printable;
+use reeve_core::{Failure, Manifest, ObjectReference, chain};
 use reeve_engine::{Component, Limits, Request};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -264,7 +265,10 @@ impl Renderer {
             .await?
             .value
             .map_err(|error| anyhow::anyhow!("the plugin refuses its configuration: {error}"))?;
-        let manifest = Manifest::try_from(described).context("its manifest cannot be used")?;
+        let manifest = Manifest::try_from(described).map_err(|error| {
+            let why = printable(chain(&error));
+            anyhow::anyhow!("its manifest cannot be used: {why}")
+        })?;
         let request = Request {
             primary: primary.to_string().into(),
             config: config.into(),

@@ -11,9 +11,10 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use reeve_agent::needs;
 use reeve_api::PluginStatus;
-use reeve_cluster::Cluster;
-use reeve_core::asks::Asks;
+use reeve_cluster::{Cluster, ResolveError};
+use reeve_core::asks::{self, Asks};
 use reeve_core::grant::{self, Grantee, Served, Subject};
+use reeve_core::manifest::WriteRule;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, Manifest};
 use serde_json::{Value, json};
@@ -73,6 +74,9 @@ pub(crate) struct GrantArgs {
     /// for
     #[arg(long)]
     apply: bool,
+    /// With --apply: take away at once what a version that runs has beyond this one
+    #[arg(long, requires = "apply")]
+    take_away: bool,
     /// Form of the objects
     #[arg(long, short, value_enum, default_value_t = Output::Yaml)]
     output: Output,
@@ -130,7 +134,16 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
             "ServiceAccount {namespace}/{account} is the agent's own and can be no plugin's; name another with --service-account"
         );
     }
-    let kinds = Kinds::of(&cluster, &manifest).await?;
+    let status = status.unwrap_or_default();
+    let running = runs_beyond(&status, &manifest);
+    let kept = args.apply && !args.take_away && !running.is_empty();
+    // Policies restrict one account, whichever version acts as it: they must let both do what
+    // they are granted.
+    let both = match kept {
+        true => with_running(&cluster, &manifest, &status).await?,
+        false => manifest.clone(),
+    };
+    let kinds = Kinds::of(&cluster, &both).await?;
     let served = |kind: &_| kinds.served(kind);
     let agent = match &args.agent_user {
         Some(user) => Subject::User(user),
@@ -145,11 +158,9 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     let mut objects = grant::objects(&grantee, &manifest, served);
     if !args.without_policy {
         let tenants = &args.namespace_selector;
-        objects.extend(grant::admission_policy(
-            &grantee, &manifest, served, tenants,
-        ));
+        objects.extend(grant::admission_policy(&grantee, &both, served, tenants));
     }
-    let holding = Holding::of(&args, &grantee, &manifest, served);
+    let holding = Holding::of(&args, &grantee, &both, served);
     objects.extend(holding.objects);
     // What the policy grants of the outside needs Secrets, which the agent reads.
     let capabilities = policy.capabilities.unwrap_or_default();
@@ -166,6 +177,12 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     let mut cautions = grant::cautions(&manifest);
     cautions.extend(kinds.cautions());
     cautions.extend(holding.caution);
+    if !args.apply && !running.is_empty() {
+        cautions.push(format!(
+            "a version of {name} runs that asks for more: {}. Applied with kubectl, these objects take that away at once; --apply keeps it until the new version has taken over",
+            running.join("; ")
+        ));
+    }
     let said = Said {
         rules,
         secrets: secrets
@@ -182,11 +199,11 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         print(written(&objects, &said, args.output)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let kept = running_asks_for_more(status.as_ref(), &manifest);
     let mut changes = apply::apply(&client, &cluster, &grantee, &objects, kept).await?;
     if kept {
         changes.push(format!(
-            "kept: what the version of {name} that runs asks for beyond this; grant again when the new one has taken over (`reeve get plugins`), and it is taken away"
+            "kept: what the version of {name} that runs asks for beyond this ({}); grant again when the new one has taken over (`reeve get plugins`), and it is taken away, or at once with --take-away",
+            running.join("; ")
         ));
     }
     match args.output {
@@ -223,12 +240,39 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a version runs that asks for something that this one does not: it goes on until
-/// this one takes over, which may never be.
-fn running_asks_for_more(status: Option<&PluginStatus>, manifest: &Manifest) -> bool {
-    let lines = Asks::of(manifest).lines();
-    let asks = status.and_then(|status| status.asks.as_ref());
-    asks.is_some_and(|asks| asks.iter().any(|line| !lines.contains(line)))
+/// What a version that runs asks for and this one does not: it goes on until this one takes
+/// over, which may never be. Nothing where none runs.
+fn runs_beyond(status: &PluginStatus, manifest: &Manifest) -> Vec<String> {
+    let mut conditions = status.conditions.iter();
+    let runs = conditions.any(|one| one.type_ == "Ready" && one.status == "True");
+    let asks = status.asks.as_deref().filter(|_| runs).unwrap_or_default();
+    let beyond = asks::lines_beyond(asks, &Asks::of(manifest).lines());
+    beyond.into_iter().map(str::to_owned).collect()
+}
+
+/// A manifest that also writes what the version that runs does, of kinds that are served.
+async fn with_running(
+    cluster: &Cluster,
+    manifest: &Manifest,
+    status: &PluginStatus,
+) -> anyhow::Result<Manifest> {
+    let mut both = manifest.clone();
+    let lines = status.asks.as_deref().unwrap_or_default();
+    for written in &status.writes {
+        let kind = GroupVersionKind::from_fields(&written.api_version, &written.kind);
+        let kind = kind.with_context(|| format!("{} is no API version", written.api_version))?;
+        match cluster.resolve(&kind).await {
+            Err(ResolveError::NotServed { .. }) => continue,
+            resolved => resolved?,
+        };
+        let rules = asks::written(lines, &kind).into_iter();
+        let rules = rules.map(|scope| WriteRule {
+            kind: kind.clone(),
+            scope,
+        });
+        both.writes.extend(rules);
+    }
+    Ok(both)
 }
 
 /// The part of a grant that lets primaries wait for the end of their units.

@@ -10,6 +10,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use reeve_agent::needs::Need;
 use reeve_core::manifest::is_wildcard;
+use reeve_core::printable::printable;
 use reeve_core::{Asks, Manifest, chain, grant};
 use reeve_engine::interfaces;
 use serde_json::{Value, json};
@@ -261,7 +262,7 @@ fn schema_lines(schema: &Value) -> Vec<String> {
                 let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
                 let _ = write!(line, ": {}", sentence.trim_end_matches('.'));
             }
-            line
+            printable(line)
         })
         .collect()
 }

@@ -71,7 +71,7 @@ async fn a_version_that_runs_keeps_its_rights_until_another_does() {
     desk.world.start();
     let like_primary = json!("namespace-named-like-primary");
     deliver(&desk, &["ConfigMap.v1"], like_primary.clone()).await;
-    settle(&desk).await;
+    running(&desk, "write ConfigMap").await;
     let said = desk.reeve("plugin grant chameleon --apply").await;
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(!said.out.contains("kept"), "{}", said.out);
@@ -133,4 +133,79 @@ async fn a_plugin_may_have_a_long_name() {
         account["metadata"]["annotations"]["reeve.dev/plugin"],
         *name
     );
+}
+
+/// What the running version may, the policy for the new one must not forbid; nor the other way
+/// round.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_lets_both_versions_write_where_they_may() {
+    let mut desk = Desk::new().await;
+    desk.world.tenant("alice", &[]).await;
+    desk.world.tenant("shared", &[]).await;
+    desk.world.allow("chameleon").await;
+    desk.world.start();
+    deliver(
+        &desk,
+        &["ConfigMap.v1"],
+        json!(["shared", "kube-node-lease"]),
+    )
+    .await;
+    running(&desk, "write ConfigMap in namespace shared").await;
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    let like_primary = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], like_primary).await;
+    // What is to be applied by other means says what that would do.
+    let said = desk.reeve("plugin grant chameleon").await;
+    let caution = "Applied with kubectl, these objects take that away at once";
+    assert!(said.out.contains(caution), "{said:?}");
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out.contains("(write ConfigMap in namespace "),
+        "{}",
+        said.out
+    );
+    let allowed = "request.namespace in ['kube-node-lease', 'shared'] || \
+        (!request.namespace.startsWith('kube-'))";
+    assert!(
+        checks(&desk).await.contains(allowed),
+        "{}: {}",
+        checks(&desk).await,
+        said.out
+    );
+
+    // The operator may say otherwise.
+    let said = desk
+        .reeve("plugin grant chameleon --apply --take-away")
+        .await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("deleted: Role"), "{}", said.out);
+    assert!(!checks(&desk).await.contains("'shared'"));
+}
+
+/// What the policy of the plugin checks.
+async fn checks(desk: &Desk) -> String {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "reeve-plugin-reeve-system.chameleon"},
+    });
+    let policy = desk.world.get(&policy).await.unwrap_or_default();
+    policy["spec"]["validations"].to_string()
+}
+
+/// Waits until a version runs that asks for this.
+async fn running(desk: &Desk, line: &str) {
+    for _ in 0..300 {
+        let plugin = desk.world.get(&plugin_reference("chameleon")).await;
+        let status = plugin.unwrap_or_default()["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+        if conditions.iter().any(is_ready) && status["asks"].to_string().contains(line) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("no version asks to {line}");
 }

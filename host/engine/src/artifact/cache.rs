@@ -23,6 +23,7 @@ use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use wasmtime::Engine;
@@ -55,6 +56,20 @@ pub(crate) struct Cache {
     settings: String,
     /// For the names of files that are being written.
     writes: AtomicU64,
+    /// Bytes of code that is mapped from files without names in the folder.
+    mapped: Arc<AtomicU64>,
+}
+
+/// Room in the folder for code that is mapped, for as long as this is there.
+pub(super) struct Room {
+    bytes: u64,
+    taken: Arc<AtomicU64>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// What an entry holds. Neither sort takes the other's room.
@@ -114,12 +129,24 @@ impl Cache {
             key,
             settings: settings(engine),
             writes: AtomicU64::new(0),
+            mapped: Arc::default(),
         })
     }
 
     /// The folder.
     pub(super) fn folder(&self) -> &Dir {
         &self.folder
+    }
+
+    /// Room for code that is to be mapped; none when what is mapped takes as much as compiled
+    /// components may, so that the folder holds no more than twice that.
+    pub(super) fn room(&self, bytes: u64) -> Option<Room> {
+        let taken = Arc::clone(&self.mapped);
+        let room = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            let taken = taken.checked_add(bytes)?;
+            (taken <= COMPILED_BYTES).then_some(taken)
+        });
+        room.is_ok().then_some(Room { bytes, taken })
     }
 
     /// The compiled form of a component, if there is a sound one.
@@ -132,14 +159,7 @@ impl Cache {
                 return None;
             }
         };
-        let code = self.verified(&name, &entry).and_then(|contents| {
-            super::ready(contents, engine, &self.folder)
-                .inspect_err(|error| {
-                    tracing::debug!(error = format!("{error:#}"), "not ours to run")
-                })
-                .ok()
-        });
-        if code.is_none() {
+        let Some(contents) = self.verified(&name, &entry) else {
             tracing::warn!(
                 name,
                 "a compiled component was damaged or altered, discarding it"
@@ -147,8 +167,15 @@ impl Cache {
             if let Err(error) = self.folder.remove_file(&name) {
                 tracing::warn!(%error, name, "cannot remove a damaged compiled component");
             }
-        }
-        code
+            return None;
+        };
+        // Sound, so what keeps it from running now is nothing of the entry's.
+        super::ready(contents, engine, self)
+            .inspect_err(|error| {
+                let error = format!("{error:#}");
+                tracing::warn!(error, name, "a compiled component cannot be used");
+            })
+            .ok()
     }
 
     /// Keeps the compiled form of a component. Without success nothing is lost
@@ -262,8 +289,11 @@ impl Cache {
             if total.saturating_add(bytes) <= limit {
                 break;
             }
-            self.folder.remove_file(&name)?;
-            total -= size;
+            match self.folder.remove_file(&name) {
+                // By another that makes room at this moment.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => total -= size,
+            }
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ pub fn serve(argument: &str) -> ExitCode {
     let Some(limits) = CompileLimits::from_argument(argument) else {
         return fail("this is started by reeve itself, to compile a component");
     };
+    confine::close_inherited();
     // All that wasmtime needs of the system, and nothing of the component yet.
     let engine = match wasmtime::Engine::new(&settings::compiling()) {
         Ok(engine) => engine,

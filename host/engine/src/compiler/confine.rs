@@ -56,6 +56,27 @@ impl fmt::Display for Confinement {
     }
 }
 
+/// Closes everything that was open when this program started, but for the standard streams:
+/// what the agent has inherited, and not opened itself, would be handed on. To be called before
+/// anything is opened. Where nobody tells what is open, seccomp lets nothing of it be used.
+#[cfg(target_os = "linux")]
+pub(super) fn close_inherited() {
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let number = |entry: io::Result<std::fs::DirEntry>| -> Option<i32> {
+        entry.ok()?.file_name().to_str()?.parse().ok()
+    };
+    let inherited: Vec<i32> = open.filter_map(number).filter(|fd| *fd > 2).collect();
+    for descriptor in inherited {
+        // One of them was of the list itself, which is closed already.
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn close_inherited() {}
+
 /// Confines this process for the rest of its life.
 pub(super) fn confine(limits: &CompileLimits) -> io::Result<Confinement> {
     die_with_parent()?;

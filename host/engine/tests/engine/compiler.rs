@@ -366,3 +366,58 @@ async fn a_component_of_too_many_parts_is_refused() {
         assert!(error.starts_with(expected), "{error}");
     }
 }
+
+/// What the kernel says of a compiler that waits for its component: nothing is open that was
+/// handed on, and no limit is as it was.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_compiler_has_what_it_needs_and_no_more() {
+    use std::io::Read as _;
+    let limits = "1000,536870912,5000,1,1,1";
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", r#"exec 7</dev/null 9>/dev/null; exec "$0" "$@""#])
+        .args([env!("CARGO_BIN_EXE_reeve-compiler"), limits])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says how it is confined, and it is.
+    let mut first = [0];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    let of = |what: &str| format!("/proc/{}/{what}", child.id());
+    let mut open: Vec<String> = std::fs::read_dir(of("fd"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    open.sort();
+    assert_eq!(open, ["0", "1", "2"]);
+    let said = std::fs::read_to_string(of("limits")).unwrap();
+    let hard_and_soft = |name: &str| -> Vec<String> {
+        let line = said.lines().find_map(|line| line.strip_prefix(name));
+        let words = line
+            .unwrap_or_else(|| panic!("no {name}: {said}"))
+            .split_whitespace();
+        words.take(2).map(str::to_owned).collect()
+    };
+    for (name, most) in [
+        ("Max cpu time", "6"),
+        ("Max file size", "0"),
+        ("Max core file size", "0"),
+        ("Max processes", "0"),
+        ("Max open files", "0"),
+    ] {
+        assert_eq!(hard_and_soft(name), [most, most], "{name}");
+    }
+    let memory: u64 = hard_and_soft("Max address space")[1].parse().unwrap();
+    // What the program itself has mapped comes on top.
+    assert!((512 << 20..4 << 30).contains(&memory), "{memory}");
+    let killed_first = std::fs::read_to_string(of("oom_score_adj")).unwrap();
+    assert_eq!(killed_first.trim(), "1000");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -154,6 +154,14 @@ fn a_volume_that_is_deleted_under_its_claim_takes_it_along() {
     assert!(names(&run_with("PersistentVolume")).is_empty());
     // A claim that goes is waited for, and is no reason to delete its volume.
     assert_eq!(names(&run_with("PersistentVolumeClaim")), [VOLUME, CLAIM]);
+    // Nor does one that is claimed no more take its claim's successor along.
+    for phase in ["Released", "Failed", "Available"] {
+        let cx = with(wbd(), [phase, "Pending"], going("PersistentVolume"));
+        assert!(
+            names(&run(&main_config(), cx)).contains(&CLAIM.to_owned()),
+            "{phase}"
+        );
+    }
 }
 
 #[test]

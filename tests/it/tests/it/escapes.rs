@@ -75,6 +75,31 @@ async fn the_agents_account_is_nobodys() {
     );
 }
 
+/// The name becomes a part of that of a user, in which nothing else may stand.
+#[tokio::test(start_paused = true)]
+async fn what_is_no_account_of_the_agents_namespace_is_nobodys() {
+    let world = World::started().await;
+    world.deliver("chameleon", &component(), None).await;
+    for name in [
+        "system:serviceaccount:kube-system:default",
+        "kube-system:default",
+        "kube-system/default",
+        "../default",
+        "system:masters",
+        "Default",
+        "",
+    ] {
+        let mut policy = plugin_reference("chameleon");
+        policy["spec"] = json!({"serviceAccountName": name});
+        world.apply(&policy).await;
+        world.settle().await;
+        let ready = world.plugin_condition("chameleon", "Ready").await;
+        assert_eq!(ready.reason, "PolicyInvalid", "{name}: {ready:?}");
+        let words = format!("spec.serviceAccountName: `{name}` is no name of a ServiceAccount");
+        assert!(ready.message.contains(&words), "{ready:?}");
+    }
+}
+
 /// A primary that names the namespace of others, in its own name, leads nowhere
 /// but there; what it says elsewhere is not a place.
 #[tokio::test(start_paused = true)]

@@ -68,6 +68,8 @@ macro_rules! refused {
 refused! {
     a_hundred_and_one_imports: Graft::on_shell().imports(101)
         => "TooLarge", ["more than 100 imports"];
+    five_thousand_exports: Graft::on_shell().exports(5_000)
+        => "TooLarge", ["more than 100 exports"];
     a_hundred_thousand_types: Graft::on_shell().types(100_000)
         => "TooLarge", ["more than 100000 types, functions"];
     nine_hundred_instances: Graft::on_shell().instances("(module)", 900)
@@ -98,6 +100,17 @@ refused! {
     a_memory_that_grows: Graft::on_plugin().with(
         "(module (memory 1) (func $f (loop (drop (memory.grow (i32.const 16))) br 0)) (start $f))")
         => "MetadataFailed", ["more than its memory limit of 64 MiB"];
+    a_table_that_grows: Graft::on_plugin().with(
+        "(module (table 1 funcref)
+            (func $f (loop
+                (if (i32.eq (table.grow (ref.null func) (i32.const 5000)) (i32.const -1))
+                    (then unreachable))
+                br 0))
+            (start $f))")
+        => "MetadataFailed", ["metadata: the plugin trapped: wasm trap: wasm `unreachable`"];
+    an_export_with_lines_of_its_own: Graft::on_shell().with(
+        r#"(module (func) (export "a\0a\1b[2Kready" (func 0)) (export "a\0a\1b[2Kready" (func 0)))"#)
+        => "CompileFailed", [r"a\n\u{1b}[2Kready"];
     a_forged_handle: Graft::on_plugin().component(&handles("(call $drop (i32.const 12345))"))
         => "MetadataFailed", ["metadata: the plugin trapped: ", "unknown handle index 12345"];
     a_handle_that_is_given_up_twice: Graft::on_plugin().component(&handles(

@@ -320,6 +320,17 @@ fn each_value_does_what_it_says() -> Result<()> {
     Ok(())
 }
 
+/// Of two agents without a Lease both would write: a new pod waits for the end of the old.
+#[test]
+fn without_a_lease_pods_do_not_overlap() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let alone = ["replicas=1", "config.leader-elect=false"];
+    let strategy = |objects: &[Value]| look(objects, "Deployment", "/spec/strategy/type");
+    ensure!(strategy(&template(home.path(), &alone)?) == "Recreate");
+    ensure!(strategy(&template_of_defaults(home.path())?).is_null());
+    Ok(())
+}
+
 fn template_of_defaults(home: &std::path::Path) -> Result<Vec<Value>> {
     use std::sync::OnceLock;
     static DEFAULTS: OnceLock<Vec<Value>> = OnceLock::new();
@@ -352,6 +363,20 @@ fn what_is_no_value_is_refused() -> Result<()> {
         (
             "podDisruptionBudget.minAvailable=2",
             "podDisruptionBudget.minAvailable",
+        ),
+        (
+            r#"podDisruptionBudget.minAvailable="51%""#,
+            "podDisruptionBudget.minAvailable: no node",
+        ),
+        (
+            r#"podDisruptionBudget.minAvailable="lots""#,
+            "/podDisruptionBudget/minAvailable",
+        ),
+        (r#"config.lease-name="a..b""#, "/config/lease-name"),
+        (r#"config.max-limit="hostcalls=5""#, "/config/max-limit"),
+        (
+            r#"extraEnv=[{"name":"REEVE_LEADER_ELECT","value":"false"}]"#,
+            "extraEnv: REEVE_LEADER_ELECT is a setting",
         ),
     ] {
         match template(home.path(), &[setting]) {

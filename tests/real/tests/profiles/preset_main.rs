@@ -41,7 +41,7 @@ fn the_code_is_followed_where_the_preset_says_so() -> Result<()> {
     let count = stage.wait_until_as_specified(&tenants, &world)?;
     eprintln!("{count} objects of {} Profiles are there", tenants.len());
     stage.play_argocd()?;
-    what_is_wrong_is_told(&stage, &tenants)?;
+    what_is_wrong_is_told(&stage, &tenants, 0)?;
     databases_open(&stage, &tenants)?;
     policies_are_twelve_to_eighteen(&stage)?;
     editors_come_and_go(&stage, &tenants, &mut world)?;

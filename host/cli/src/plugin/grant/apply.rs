@@ -115,14 +115,12 @@ pub(super) async fn apply(
     Ok(done)
 }
 
-/// The lists of which each entry of what is granted stands for itself.
-const LISTS: [&str; 3] = [
-    "/rules",
-    "/spec/matchConstraints/resourceRules",
-    "/spec/validations",
-];
+/// The lists of which each entry of what is granted stands for itself. The checks of a policy
+/// do not: all of them must pass, so that those of one version would be in the way of another.
+/// What a policy allows, it allows to both.
+const LISTS: [&str; 2] = ["/rules", "/spec/matchConstraints/resourceRules"];
 
-/// Adds what an object granted, or checked, before to what it is to from now on.
+/// Adds what an object granted, or looked at, before to what it is to from now on.
 fn keep(before: &Value, object: &mut Value) {
     for list in LISTS {
         let entries = before.pointer(list).and_then(Value::as_array);
@@ -277,14 +275,11 @@ mod tests {
         let mut defaulted = rule("services");
         defaulted["scope"] = json!("*");
         keep(
-            &policy(
-                json!([defaulted, rule("configmaps")]),
-                json!([check("b"), check("c")]),
-            ),
+            &policy(json!([defaulted, rule("configmaps")]), json!([check("c")])),
             &mut new,
         );
         let rules = json!([rule("services"), rule("configmaps")]);
-        let checks = json!([check("a"), check("b"), check("c")]);
+        let checks = json!([check("a"), check("b")]);
         assert_eq!(new, policy(rules, checks));
 
         let mut binding = json!({"subjects": []});

@@ -211,8 +211,8 @@ impl From<types::PluginMetadata> for Metadata {
 impl From<types::ConfigError> for ConfigError {
     fn from(error: types::ConfigError) -> Self {
         Self {
-            path: printable(error.path),
-            message: printable(error.message),
+            path: message(error.path),
+            message: message(error.message),
         }
     }
 }
@@ -294,12 +294,23 @@ impl From<types::Scope> for Scope {
     }
 }
 
+/// Bytes of a text for people beyond which it is not looked at: some times more than anybody
+/// is shown of one, in a condition (4 KiB) or an event. What is written out takes six times as
+/// much room, and the size of an outcome is counted before.
+const TEXT_BYTES: usize = 16 << 10;
+
+/// A text for people.
+fn message(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES));
+    printable(text)
+}
+
 impl From<types::Failure> for Failure {
     fn from(failure: types::Failure) -> Self {
         match failure {
-            types::Failure::Retry(text) => Self::Retry(printable(text)),
-            types::Failure::Terminal(text) => Self::Terminal(printable(text)),
-            types::Failure::NotReady(text) => Self::NotReady(printable(text)),
+            types::Failure::Retry(text) => Self::Retry(message(text)),
+            types::Failure::Terminal(text) => Self::Terminal(message(text)),
+            types::Failure::NotReady(text) => Self::NotReady(message(text)),
         }
     }
 }
@@ -316,7 +327,7 @@ impl From<types::Outcome> for Outcome {
                 .map(|event| outcome::Event {
                     warning: matches!(event.severity, types::Severity::Warning),
                     reason: event.reason,
-                    message: printable(event.message),
+                    message: message(event.message),
                 })
                 .collect(),
             status: outcome.status,
@@ -449,7 +460,7 @@ impl From<types::Condition> for outcome::Condition {
                 types::ConditionStatus::Unknown => outcome::ConditionStatus::Unknown,
             },
             reason: condition.reason,
-            message: printable(condition.message),
+            message: message(condition.message),
         }
     }
 }

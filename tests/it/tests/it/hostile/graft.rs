@@ -18,6 +18,7 @@ const COMPONENT: u8 = 4;
 const INSTANCE: u8 = 5;
 const TYPE: u8 = 7;
 const IMPORT: u8 = 10;
+const EXPORT: u8 = 11;
 
 /// An empty component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -86,6 +87,16 @@ impl Graft {
             [&[0][..], &encoded(name.len()), name.as_bytes(), &[5, 0]].concat()
         });
         self.section(TYPE, &types).section(IMPORT, &imports).bytes
+    }
+
+    /// Adds exports of the instance that a shell exports already.
+    pub(super) fn exports(self, count: usize) -> Vec<u8> {
+        let exports = vector(count, |index| {
+            let name = format!("wasi:io/poll{index}@0.2.0");
+            // By name, of an instance, the first one, as the type that it has.
+            [&[0][..], &encoded(name.len()), name.as_bytes(), &[5, 0, 0]].concat()
+        });
+        self.section(EXPORT, &exports).bytes
     }
 
     /// Adds types of functions.
