@@ -18,6 +18,7 @@ use reeve_core::manifest::WriteRule;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, Manifest};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -258,9 +259,11 @@ async fn with_running(
 ) -> anyhow::Result<Manifest> {
     let mut both = manifest.clone();
     let lines = status.asks.as_deref().unwrap_or_default();
-    for written in &status.writes {
-        let kind = GroupVersionKind::from_fields(&written.api_version, &written.kind);
-        let kind = kind.with_context(|| format!("{} is no API version", written.api_version))?;
+    let kinds = status.writes.iter().map(|written| {
+        GroupVersionKind::from_fields(&written.api_version, &written.kind)
+            .with_context(|| format!("{} is no API version", written.api_version))
+    });
+    for kind in kinds.collect::<anyhow::Result<BTreeSet<_>>>()? {
         match cluster.resolve(&kind).await {
             Err(ResolveError::NotServed { .. }) => continue,
             resolved => resolved?,
