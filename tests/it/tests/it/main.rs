@@ -45,6 +45,7 @@ mod printed;
 mod refused;
 mod replicas;
 mod restart;
+mod rollbacks;
 mod schemas;
 mod secrets;
 mod sources;
