@@ -570,7 +570,26 @@ mod tests {
     #[test]
     fn each_error_names_its_entry() {
         type Spoil = fn(&mut RawManifest);
-        let cases: [(Spoil, &str); 11] = [
+        let cases: [(Spoil, &str); 13] = [
+            (
+                |m| {
+                    let line = "/a\napproved".to_owned();
+                    m.primary.as_mut().unwrap().projection.push(line);
+                },
+                r"role.controller.projection: `/a\napproved` is not text of printable characters",
+            ),
+            (
+                |m| {
+                    m.actions.push(ActionRule {
+                        name: "call".into(),
+                        description: String::new(),
+                        http: vec!["https://a/\u{1b}[2K".into()],
+                        sql: vec![],
+                        secrets: vec![],
+                    });
+                },
+                r"actions[0].http: `https://a/\u{1b}[2K` is not text of printable characters",
+            ),
             (
                 |m| {
                     m.reads.push(RawRead {

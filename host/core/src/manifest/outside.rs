@@ -290,6 +290,14 @@ mod tests {
                 "sources[0].origin.file: `x` is not an absolute path",
             ),
             (
+                vec![source("a", url("http://a/\u{202e}b"))],
+                r"sources[0].origin: `http://a/\u{202e}b` is not text of printable characters",
+            ),
+            (
+                vec![source("a", Origin::File("/a\nb".into()))],
+                r"sources[0].origin: `/a\nb` is not text of printable characters",
+            ),
+            (
                 vec![source("a", entry("N", "m", "k"))],
                 "sources[0].origin.config-map.namespace",
             ),
