@@ -1,6 +1,7 @@
 //! The state of one plugin, installed or loading or refused.
 
 mod status;
+mod steps;
 mod tally;
 mod unit;
 

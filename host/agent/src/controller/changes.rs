@@ -430,6 +430,7 @@ impl Controller {
                     .units
                     .get(&change.reference)
                     .is_some_and(UnitState::is_present);
+                let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
                 let unit_state = state.ensure_unit(&unit);
                 unit_state.set_present(true);
                 unit_state.held = is_held(new, plugin);
@@ -446,7 +447,6 @@ impl Controller {
                 if let Some(attempt) = attempt {
                     unit_state.try_anew(attempt);
                 }
-                let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
                 let versions = [Some(&active), stable.as_ref()];
                 let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
                 if attempt.is_some() || says.into_iter().any(changed) {
@@ -463,6 +463,7 @@ impl Controller {
                             })
                     });
                 if !same {
+                    unit_state.steps.woken(false);
                     self.state.queue.add(unit);
                 }
             }
@@ -554,8 +555,24 @@ impl Controller {
         let (old, new) = (value(&change.old), value(&change.new));
         let old = old.as_ref().map(|value| Side { value });
         let new = new.as_ref().map(|value| Side { value });
+        let label = |object: &Option<Arc<Object>>| {
+            let label = object.as_ref().and_then(|object| object.label(UNIT_LABEL));
+            label.map(str::to_owned)
+        };
+        let of = change
+            .own_write
+            .then(|| label(&change.new).or_else(|| label(&change.old)));
+        let of = of.flatten();
         for unit in self.state.reads.touched(&change.reference, old, new) {
-            self.state.queue.add(unit);
+            let plugin = self.state.plugins.get_mut(&unit.plugin);
+            let state = plugin.and_then(|plugin| plugin.units.get_mut(&*unit.primary));
+            let own = of.as_deref() == Some(unit_label(&unit));
+            match state.map(|state| state.steps.woken(own)) {
+                Some(pause) if !pause.is_zero() => {
+                    self.state.queue.add_at(unit, Instant::now() + pause);
+                }
+                _ => self.state.queue.add(unit),
+            }
         }
     }
 }

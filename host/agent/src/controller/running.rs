@@ -79,6 +79,7 @@ impl Controller {
             let mut run = plugin.run(&unit, &active);
             let mut lost = Lost::default();
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
+                state.steps.begin();
                 run.attempt = std::mem::take(&mut state.attempt);
                 lost = state.lost.clone();
             }
@@ -342,6 +343,12 @@ impl Controller {
             state.effects = effects;
         }
         let now = self.clock.now();
+        if let Some(sync) = &ran.sync {
+            state.steps.end(sync.revision != state.sync.revision);
+        }
+        if let Some(steps) = state.steps.too_many() {
+            ran.problems.push(restless(steps));
+        }
         if let Some(mut sync) = ran.sync {
             sync.keep_ends(&state.sync);
             let blocker = sync
@@ -503,4 +510,16 @@ impl Controller {
         }
         self.mark_stale(&unit.plugin);
     }
+}
+
+/// What is wrong with a unit that has made so many steps for what it has made itself.
+fn restless(steps: u32) -> Problem {
+    Problem::lasting(
+        Reason::NotConvergent,
+        format!(
+            "{steps} times in a row the plugin wanted something else for what it had made itself; \
+             it is run for that after growing delays from now on: what it returns must come to \
+             rest, whatever it reads of it"
+        ),
+    )
 }

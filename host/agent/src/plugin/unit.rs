@@ -1,5 +1,6 @@
 //! The state of one unit.
 
+use super::steps::Steps;
 use super::tally::{Counted, Course, Health, Tally};
 use crate::effects::Effects;
 use crate::event_limit::EventLimit;
@@ -37,6 +38,8 @@ pub(crate) struct UnitState {
     /// one was.
     pub(crate) drifts: u32,
     pub(crate) drifted_at: Option<Instant>,
+    /// How it follows what it has made itself.
+    pub(crate) steps: Steps,
     /// What was taken from the unit again and again, while that goes on.
     pub(crate) fight: Option<String>,
     /// Events of the last answer.
@@ -145,6 +148,7 @@ impl UnitState {
         self.attempt = self.attempt.max(attempt);
         self.failures = 0;
         self.drifts = 0;
+        self.steps = Steps::default();
     }
 
     /// When drift is to be repaired, if not at once.

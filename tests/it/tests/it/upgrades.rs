@@ -439,10 +439,55 @@ async fn what_never_comes_to_rest_does_not_take_over() {
             assert_eq!(world.get(&object).await.unwrap()["data"]["0"], is);
         }
     }
-    // A person may know better.
+    // A person may know better, and it comes to rest in the end, if only slowly.
     set_policy(&world, json!({"shadow": "Off"})).await;
     deliver(&world, grows(20, "Apply")).await;
     runs(&world).await;
+    tokio::time::sleep(Duration::from_secs(1_500)).await;
+    world.settle().await;
     let object = core_reference("ConfigMap", "ann", "chameleon-ann");
     assert_eq!(world.get(&object).await.unwrap()["data"]["0"], "20");
+    assert_eq!(world.unit("chameleon", "ann").await, None);
+}
+
+/// No version was tried for a primary that comes later.
+#[tokio::test(start_paused = true)]
+async fn what_never_comes_to_rest_is_let_go_on_ever_more_slowly() {
+    let mut world = World::new().await;
+    world.start();
+    world.allow("chameleon").await;
+    deliver(&world, grows(1_000_000, "Apply")).await;
+    for name in NAMES {
+        world.tenant(name, &[]).await;
+    }
+    world.settle().await;
+    world.server.reset_requests();
+    const HOUR: Duration = Duration::from_secs(3_600);
+    tokio::time::sleep(HOUR).await;
+    world.settle().await;
+    // One in five minutes in the end; without a bound it would be some in each second.
+    let requests = world.server.requests();
+    let made = requests.iter().filter(|(call, _)| {
+        call.resource == "configmaps" && format!("{:?}", call.verb) == "Patch"
+    });
+    let made: u64 = made.map(|(_, count)| count).sum();
+    assert!((50..150).contains(&made), "{made}");
+    let ready = world.unit_condition("chameleon", "ann", "Ready").await;
+    assert_eq!((&*ready.status, &*ready.reason), ("False", "NotConvergent"));
+    let words = "times in a row the plugin wanted something else for what it had made itself";
+    assert!(ready.message.contains(words), "{ready:?}");
+
+    // Whoever asks for it begins anew.
+    let at = json!({"metadata": {"annotations": {"reeve.dev/retry-at": "now"}}});
+    world.edit(&profile_reference("ann"), at).await;
+    world.settle().await;
+    let object = core_reference("ConfigMap", "ann", "chameleon-ann");
+    let number = |object: Option<Value>| -> u64 {
+        let text = object.unwrap()["data"]["0"].as_str().unwrap().to_owned();
+        text.parse().unwrap()
+    };
+    let before = number(world.get(&object).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.settle().await;
+    assert!(number(world.get(&object).await) <= before + 2);
 }
