@@ -176,8 +176,10 @@ fn misnamed_config(config_map: &ConfigMap) -> Option<String> {
     let mut keys = text.chain(binary);
     let found = keys.find(|key| {
         let lower = key.to_ascii_lowercase();
-        let other = ["config.yml", "config.json"].contains(&lower.as_str());
-        other || (lower == CONFIG && *key != CONFIG)
+        let is_settings = [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| lower.ends_with(end));
+        is_settings && *key != CONFIG
     });
     found.cloned()
 }
@@ -288,7 +290,10 @@ fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, De
     .map_err(|error| DeliveryError::Corrupt {
         config_map: name.to_owned(),
         key,
-        problem: error.to_string(),
+        problem: match bytes.starts_with(b"\0asm") {
+            true => format!("it is not compressed, and belongs under {PLAIN}"),
+            false => error.to_string(),
+        },
     })?;
     bounded(component.len(), name, key)?;
     if component.is_empty() {

@@ -40,7 +40,13 @@ pub(crate) struct LimitArgs {
 impl LimitArgs {
     pub(crate) fn limits(&self) -> anyhow::Result<LimitBounds> {
         let mut bounds = LimitBounds::default();
-        for (name, value) in &self.max_limit {
+        for (index, (name, value)) in self.max_limit.iter().enumerate() {
+            if self.max_limit[..index]
+                .iter()
+                .any(|(other, _)| other == name)
+            {
+                anyhow::bail!("--max-limit: {name} is given twice; keep one of the two");
+            }
             bounds
                 .set(name, *value)
                 .map_err(|error| anyhow::anyhow!("--max-limit: {error}"))?;
@@ -95,6 +101,11 @@ impl BoundArgs {
     }
 
     pub(crate) fn limits(&self) -> anyhow::Result<LimitBounds> {
+        // The least that a plugin may be given, too.
+        const LEAST: Duration = Duration::from_millis(100);
+        if self.compile_timeout < LEAST {
+            anyhow::bail!("compile-timeout: nothing would ever be compiled; use 100ms or more");
+        }
         self.limits.limits()
     }
 

@@ -5,7 +5,17 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging at this level unless `RUST_LOG` says otherwise.
 pub(crate) fn init(level: &str, json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let asked = asked.filter(|text| !text.trim().is_empty());
+    let filter = match asked.map(EnvFilter::try_new) {
+        Some(Ok(filter)) => filter,
+        Some(Err(error)) => {
+            let name = EnvFilter::DEFAULT_ENV;
+            crate::output::complain(format!("{name} is no filter of logs, and ignored: {error}"));
+            EnvFilter::new(level)
+        }
+        None => EnvFilter::new(level),
+    };
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

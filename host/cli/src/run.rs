@@ -113,17 +113,18 @@ struct ElectionArgs {
 impl ElectionArgs {
     /// What the agent goes by; none when it is to be the only one.
     fn settings(&self, namespace: &str) -> anyhow::Result<Option<ElectorSettings>> {
-        // As client-go finds out whether it runs in a pod.
-        let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-        if !self.leader_elect.unwrap_or_else(in_pod) {
-            return Ok(None);
-        }
+        // Also where nobody is elected: elsewhere somebody will be.
         let timing = LeaseTiming::new(
             self.lease_duration,
             self.lease_renew_deadline,
             self.lease_retry_period,
         );
         let timing = timing.context("cannot elect a leader with these durations")?;
+        // As client-go finds out whether it runs in a pod.
+        let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        if !self.leader_elect.unwrap_or_else(in_pod) {
+            return Ok(None);
+        }
         Ok(Some(ElectorSettings {
             lease: LeaseName {
                 namespace: match &self.lease_namespace {
@@ -143,7 +144,7 @@ impl ElectionArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration: SignedDuration = text
         .parse()
-        .map_err(|error| format!("{error}; write it like 15s or 1m30s"))?;
+        .map_err(|_| "write it like 15s or 1m30s".to_owned())?;
     Duration::try_from(duration).map_err(|_| "it must not be negative".to_owned())
 }
 
@@ -166,7 +167,7 @@ impl RunArgs {
         ] {
             if let Some(namespace) = namespace.filter(|namespace| !is_dns_label(namespace)) {
                 bail!(
-                    "{setting}: `{namespace}` is no name of a namespace: use lower-case letters, digits and `-`"
+                    "{setting}: `{namespace}` is no name of a namespace: use lower-case letters, digits and `-`, 63 at most"
                 );
             }
         }
@@ -176,8 +177,11 @@ impl RunArgs {
         let lease = &self.election.lease_name;
         if !is_dns_subdomain(lease) {
             bail!(
-                "lease-name: `{lease}` is no name of an object: use lower-case letters, digits, `-` and `.`"
+                "lease-name: `{lease}` is no name of an object: use lower-case letters, digits, `-` and `.`, 253 at most"
             );
+        }
+        if let Some(cache) = self.cache.as_ref().filter(|path| path.is_file()) {
+            bail!("cache: {} is a file; name a folder", cache.display());
         }
         self.bounds.limits()?;
         signature_keys(self.signature_keys.as_deref())?;

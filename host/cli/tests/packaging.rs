@@ -65,6 +65,16 @@ fn files_that_are_no_component_are_called_by_their_names() {
     }
 }
 
+/// As the one in which a plugin is written, from where one asks for that which is installed.
+#[test]
+fn a_folder_is_no_file() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("greeting")).unwrap();
+    let arguments = "plugin inspect greeting --kubeconfig none";
+    let (_, error, _) = reeve(folder.path(), arguments);
+    assert!(error.contains("cannot read the kubeconfig none"), "{error}");
+}
+
 /// What no agent would run is not packed either.
 #[test]
 fn a_configuration_is_held_against_the_component() {

@@ -192,6 +192,26 @@ fn what_is_no_setting_says_which_and_why() {
             "reeve.yaml: guest-threads: `0` is not valid: ",
         ),
         (
+            "lease-duration: 5s\n",
+            file,
+            "cannot elect a leader with these durations: ",
+        ),
+        (
+            "compile-timeout: 0s\n",
+            file,
+            "compile-timeout: nothing would ever be compiled; use 100ms or more",
+        ),
+        (
+            "max-limit: hostCalls=5,hostCalls=6\n",
+            file,
+            "--max-limit: hostCalls is given twice",
+        ),
+        (
+            "cache: reeve.yaml\n",
+            file,
+            "cache: reeve.yaml is a file; name a folder",
+        ),
+        (
             "concurrency: 0\n",
             file,
             "concurrency: no unit would ever run",

@@ -228,6 +228,12 @@ fn advice(function: &str, kind: &FaultKind) -> &'static str {
 fn trap_text(message: Option<&str>, trap: &str, frames: &[String]) -> String {
     match message {
         Some(message) => format!("the plugin gave up: {message}"),
+        // Where a stack in memory comes first, it ends at address 0, and then the memory does.
+        None if trap.contains("out of bounds memory access") => format!(
+            "the plugin trapped: {trap}, {}; one in Rust ends like this, too, when it calls itself \
+             deeper than its stack in memory is large",
+            at(frames)
+        ),
         None => format!("the plugin trapped: {trap}, {}", at(frames)),
     }
 }

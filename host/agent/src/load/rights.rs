@@ -73,8 +73,9 @@ impl Loader {
 
     /// That the account agrees, and is not the agent's own.
     pub(crate) async fn check_consent(&self, plugin: &str, account: &str) -> Result<(), Problem> {
-        self.check_account(plugin, account).await?;
-        self.check_not_own(account).await
+        // What could never be used is not asked to agree.
+        self.check_not_own(account).await?;
+        self.check_account(plugin, account).await
     }
 
     /// The agent's own account is nobody's: a plugin that acted as it could give

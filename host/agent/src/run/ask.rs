@@ -212,6 +212,9 @@ pub(super) fn fault_problem(fault: &Fault) -> Problem {
     };
     let mut message = fault.to_string();
     texts::cut(&mut message);
+    if let Some(limit) = fault.kind.limit() {
+        message.push_str(&format!(" (`spec.limits.{limit}` of its Plugin)"));
+    }
     Problem {
         reason,
         message,

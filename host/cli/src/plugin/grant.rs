@@ -14,7 +14,7 @@ use reeve_api::PluginStatus;
 use reeve_cluster::{Cluster, ResolveError};
 use reeve_core::asks::{self, Asks};
 use reeve_core::grant::{self, Grantee, Served, Subject};
-use reeve_core::manifest::WriteRule;
+use reeve_core::manifest::{WriteRule, is_dns_subdomain};
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, Manifest};
 use serde_json::{Value, json};
@@ -130,6 +130,11 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     let named = args.service_account.clone();
     let named = named.or_else(|| policy.service_account_name.clone());
     let account = named.unwrap_or_else(|| name.clone());
+    if !is_dns_subdomain(&account) {
+        bail!(
+            "`{account}` is no name of a ServiceAccount: use lower-case letters, digits, `-` and `.`, 253 at most"
+        );
+    }
     if args.agent_user.is_none() && account == args.agent_service_account {
         bail!(
             "ServiceAccount {namespace}/{account} is the agent's own and can be no plugin's; name another with --service-account"

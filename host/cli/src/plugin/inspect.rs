@@ -54,7 +54,8 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
     let path = Path::new(&args.plugin);
     let namespace = &args.connection.namespace;
     let mut policy = None;
-    let source = if path.exists() {
+    // A folder may have the name of the plugin that is made in it.
+    let source = if path.is_file() {
         source::from_file(path, args.name.as_deref(), args.config.as_deref())?
     } else if args.plugin.contains(['/', '.']) {
         bail!("there is no file {}", args.plugin);

@@ -58,7 +58,7 @@ const ALONE: &str = include_str!("new/template/alone.toml.tpl");
 
 /// Names that cargo does not take for a library, since they mean something else in the
 /// language or beside it.
-const TAKEN: [&str; 12] = [
+const TAKEN: [&str; 11] = [
     "alloc",
     "build",
     "core",
@@ -67,11 +67,13 @@ const TAKEN: [&str; 12] = [
     "examples",
     "incremental",
     "proc-macro",
-    "reeve-sdk",
     "self",
     "std",
     "test",
 ];
+
+/// The crate on which each plugin depends.
+const SDK: &str = "reeve-sdk";
 
 /// Words of the language that are names by the rules of Kubernetes.
 const KEYWORDS: [&str; 41] = [
@@ -99,6 +101,12 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let (manifest, is_member) = manifest(args, &place)?;
+    if let Some(root) = checkout(&place).filter(|root| is_member && has_crate(root, name)) {
+        bail!(
+            "the workspace in {} has a crate `{name}` already; choose another name",
+            root.display()
+        );
+    }
     let written = |text: &str| text.replace("{{name}}", name);
     let cargo = [("Cargo.toml", manifest.as_str())];
     // The workspace has what keeps its target folder out of git.
@@ -125,12 +133,15 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<ExitCode> {
 fn check(name: &str) -> anyhow::Result<()> {
     if !is_dns_label(name) || name.starts_with(|c: char| c.is_ascii_digit()) {
         bail!(
-            "`{name}` is no name of a plugin: use lower-case letters, digits and `-`, and a \
-             letter first"
+            "`{name}` is no name of a plugin: use lower-case letters, digits and `-`, a letter \
+             first, and 63 at most"
         );
     }
     if TAKEN.contains(&name) || KEYWORDS.contains(&name) {
         bail!("`{name}` cannot be the name of a crate, since it means something in Rust");
+    }
+    if name == SDK {
+        bail!("`{name}` is what plugins are written with; choose another name");
     }
     Ok(())
 }
@@ -177,6 +188,17 @@ fn checkout(path: &Path) -> Option<PathBuf> {
     Some(root.to_owned())
 }
 
+/// Whether a crate of this name is a part of a workspace: of those that its lock file knows,
+/// those without a source.
+fn has_crate(root: &Path, name: &str) -> bool {
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).unwrap_or_default();
+    let named = format!("name = \"{name}\"");
+    lock.split("[[package]]").any(|package| {
+        package.lines().any(|line| line == named)
+            && !package.lines().any(|line| line.starts_with("source = "))
+    })
+}
+
 fn is_sdk(folder: &Path) -> bool {
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
     manifest.is_ok_and(|text| text.lines().any(|line| line == "name = \"reeve-sdk\""))
@@ -197,7 +219,7 @@ mod tests {
             ("../a", Some("is no name of a plugin")),
             ("", Some("is no name of a plugin")),
             ("match", Some("means something in Rust")),
-            ("reeve-sdk", Some("means something in Rust")),
+            ("reeve-sdk", Some("is what plugins are written with")),
         ] {
             let found = check(name).err().map(|error| error.to_string());
             match (found, expected) {

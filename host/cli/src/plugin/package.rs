@@ -7,7 +7,7 @@ use crate::output::print;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reeve_agent::delivery::{CLIENT_SIDE_BYTES, PackOptions, SERVER_SIDE_BYTES, pack};
-use reeve_core::manifest::is_dns_subdomain;
+use reeve_core::manifest::{is_dns_label, is_dns_subdomain};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,8 +54,13 @@ pub(crate) async fn run(args: PackageArgs) -> anyhow::Result<ExitCode> {
     source.check()?;
     if !is_dns_subdomain(&source.name) {
         anyhow::bail!(
-            "`{}` is no name of a ConfigMap: use lower-case letters, digits and `-`, and give it with --name",
+            "`{}` is no name of a ConfigMap: use lower-case letters, digits and `-`, 253 at most, and give it with --name",
             source.name
+        );
+    }
+    if let Some(namespace) = args.namespace.as_deref().filter(|name| !is_dns_label(name)) {
+        anyhow::bail!(
+            "`{namespace}` is no name of a namespace: use lower-case letters, digits and `-`, 63 at most"
         );
     }
     let config = match &args.config {

@@ -467,9 +467,9 @@ async fn what_never_comes_to_rest_is_let_go_on_ever_more_slowly() {
     world.settle().await;
     // One in five minutes in the end; without a bound it would be some in each second.
     let requests = world.server.requests();
-    let made = requests.iter().filter(|(call, _)| {
-        call.resource == "configmaps" && format!("{:?}", call.verb) == "Patch"
-    });
+    let made = requests
+        .iter()
+        .filter(|(call, _)| call.resource == "configmaps" && format!("{:?}", call.verb) == "Patch");
     let made: u64 = made.map(|(_, count)| count).sum();
     assert!((50..150).contains(&made), "{made}");
     let ready = world.unit_condition("chameleon", "ann", "Ready").await;

@@ -373,6 +373,37 @@ fn what_is_no_value_is_refused() -> Result<()> {
             "/podDisruptionBudget/minAvailable",
         ),
         (r#"config.lease-name="a..b""#, "/config/lease-name"),
+        (
+            r#"config.shutdown-grace="30s""#,
+            "terminationGracePeriodSeconds: 30 seconds are not longer",
+        ),
+        (
+            "terminationGracePeriodSeconds=20",
+            "terminationGracePeriodSeconds: 20 seconds are not longer",
+        ),
+        (
+            r#"config.lease-duration="9500ms""#,
+            "config.lease-renew-deadline: it must be shorter",
+        ),
+        (
+            r#"config.lease-retry-period="0m 5s""#,
+            "config.lease-retry-period: it must be shorter",
+        ),
+        (
+            r#"podLabels={"app.kubernetes.io/name":"x"}"#,
+            "podLabels: the chart itself sets",
+        ),
+        (r#"fullnameOverride="Bad_Name""#, "/fullnameOverride"),
+        (r#"nameOverride="a b""#, "/nameOverride"),
+        (r#"serviceAccount.name="x y""#, "/serviceAccount/name"),
+        (
+            r#"serviceMonitor.interval="oops""#,
+            "/serviceMonitor/interval",
+        ),
+        (
+            r#"networkPolicy.apiServerCIDRs=["999.2.3.4/99"]"#,
+            "/networkPolicy/apiServerCIDRs/0",
+        ),
         (r#"config.max-limit="hostcalls=5""#, "/config/max-limit"),
         (
             r#"extraEnv=[{"name":"REEVE_LEADER_ELECT","value":"false"}]"#,
