@@ -13,6 +13,7 @@ mod leading;
 pub(crate) mod load_job;
 mod loading;
 mod looking;
+mod reading;
 mod removing;
 mod reporting;
 mod running;

@@ -174,12 +174,15 @@ fn misnamed_config(config_map: &ConfigMap) -> Option<String> {
     let text = config_map.data.iter().flat_map(BTreeMap::keys);
     let binary = config_map.binary_data.iter().flat_map(BTreeMap::keys);
     let mut keys = text.chain(binary);
+    // Beside the right one, another may be there for somebody else.
+    let has_config = keys.clone().any(|key| key == CONFIG);
     let found = keys.find(|key| {
         let lower = key.to_ascii_lowercase();
+        let is_like_it = ["config.yaml", "config.yml", "config.json"].contains(&&*lower);
         let is_settings = [".yaml", ".yml", ".json"]
             .iter()
             .any(|end| lower.ends_with(end));
-        is_settings && *key != CONFIG
+        *key != CONFIG && (is_like_it || is_settings && !has_config)
     });
     found.cloned()
 }

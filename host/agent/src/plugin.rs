@@ -1,7 +1,7 @@
 //! The state of one plugin, installed or loading or refused.
 
 mod status;
-mod steps;
+pub(crate) mod steps;
 mod tally;
 mod unit;
 

@@ -45,6 +45,7 @@ impl Problem {
             self.reason,
             Reason::Waiting
                 | Reason::NamespaceAbsent
+                | Reason::NamespaceReserved
                 | Reason::NotReady
                 | Reason::Suspended
                 | Reason::AwaitingApproval

@@ -7,15 +7,12 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn init(level: &str, json: bool) {
     let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
     let asked = asked.filter(|text| !text.trim().is_empty());
-    let filter = match asked.map(EnvFilter::try_new) {
-        Some(Ok(filter)) => filter,
-        Some(Err(error)) => {
-            let name = EnvFilter::DEFAULT_ENV;
-            crate::output::complain(format!("{name} is no filter of logs, and ignored: {error}"));
-            EnvFilter::new(level)
-        }
-        None => EnvFilter::new(level),
+    let asked = asked.map(EnvFilter::try_new).transpose();
+    let (filter, unusable) = match asked {
+        Ok(filter) => (filter, None),
+        Err(error) => (None, Some(error)),
     };
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(level));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
@@ -23,5 +20,9 @@ pub(crate) fn init(level: &str, json: bool) {
         logs.json().init();
     } else {
         logs.with_ansi(std::io::stderr().is_terminal()).init();
+    }
+    if let Some(error) = unusable {
+        let variable = EnvFilter::DEFAULT_ENV;
+        tracing::warn!(%error, "{variable} is no filter of logs, and ignored");
     }
 }

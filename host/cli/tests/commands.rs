@@ -1,5 +1,6 @@
 //! What the program itself says and how it exits, where nothing runs yet.
 
+use reeve_test_support::definitions::FOLDER;
 use std::fs;
 use std::io::pipe;
 use std::path::Path;
@@ -36,6 +37,8 @@ fn reeve(folder: &Path, arguments: &str) -> Command {
         .args(arguments.split_whitespace())
         .current_dir(folder)
         .env_remove("KUBECONFIG")
+        // For tests, and no setting.
+        .env_remove(FOLDER)
         .env_remove("RUST_LOG");
     reeve
 }

@@ -5,14 +5,13 @@ use super::reporting::{is_unit_object_of, unit_object_name};
 use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::{approved_plan, forgotten_effects};
+use crate::plugin::steps::Steps;
 use crate::plugin::{Health, PluginState, UnitState};
 use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
-use crate::reads::{Read, Side};
 use crate::request::{Ask, Attempt};
 use crate::run::is_held;
 use crate::secret_names::Remembered;
-use crate::sources::SourceChange;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
@@ -419,6 +418,7 @@ impl Controller {
             (_, None) => {
                 if let Some(state) = state.units.get_mut(&change.reference) {
                     state.set_present(false);
+                    state.steps = Steps::default();
                     self.state.queue.add(unit);
                 }
             }
@@ -463,7 +463,6 @@ impl Controller {
                             })
                     });
                 if !same {
-                    unit_state.steps.woken(false);
                     self.state.queue.add(unit);
                 }
             }
@@ -545,54 +544,6 @@ impl Controller {
                 Some(at) => self.state.queue.add_at(unit, at),
             }
         }
-    }
-
-    pub(super) fn on_read(&mut self, change: &ObjectChange) {
-        if !self.state.reads.concerns(&change.reference) {
-            return;
-        }
-        let value = |object: &Option<Arc<Object>>| object.as_ref().map(|object| object.value());
-        let (old, new) = (value(&change.old), value(&change.new));
-        let old = old.as_ref().map(|value| Side { value });
-        let new = new.as_ref().map(|value| Side { value });
-        let label = |object: &Option<Arc<Object>>| {
-            let label = object.as_ref().and_then(|object| object.label(UNIT_LABEL));
-            label.map(str::to_owned)
-        };
-        let of = change
-            .own_write
-            .then(|| label(&change.new).or_else(|| label(&change.old)));
-        let of = of.flatten();
-        for unit in self.state.reads.touched(&change.reference, old, new) {
-            let plugin = self.state.plugins.get_mut(&unit.plugin);
-            let state = plugin.and_then(|plugin| plugin.units.get_mut(&*unit.primary));
-            let own = of.as_deref() == Some(unit_label(&unit));
-            match state.map(|state| state.steps.woken(own)) {
-                Some(pause) if !pause.is_zero() => {
-                    self.state.queue.add_at(unit, Instant::now() + pause);
-                }
-                _ => self.state.queue.add(unit),
-            }
-        }
-    }
-}
-
-impl Controller {
-    /// Runs those who read an outside document that has changed.
-    pub(super) fn on_source(&mut self, change: &SourceChange) {
-        let SourceChange {
-            plugin,
-            name,
-            content,
-        } = change;
-        let mut reads = vec![Read::SourceAge(name.clone())];
-        reads.extend(content.then(|| Read::Source(name.clone())));
-        for read in reads {
-            for unit in self.state.reads.source_readers(plugin, &read) {
-                self.state.queue.add(unit);
-            }
-        }
-        self.mark_stale(plugin);
     }
 }
 

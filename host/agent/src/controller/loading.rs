@@ -12,6 +12,7 @@ use crate::gates::Gates;
 use crate::left::Place;
 use crate::load::Standing;
 use crate::plugin::Health;
+use crate::plugin::steps::Steps;
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
 use crate::rights::Rights;
@@ -283,6 +284,12 @@ impl Controller {
         // The same component may be loaded again since a kind is served with another
         // scope: then the same answer is checked anew.
         self.runner.memo.forget_plugin(name);
+        // Another version may come to rest.
+        if let Some(plugin) = self.state.plugins.get_mut(name) {
+            for unit in plugin.units.values_mut() {
+                unit.steps = Steps::default();
+            }
+        }
         let own = |watch: &WatchHandle, route| (watch.spec().clone(), route);
         let mut routes = vec![own(&active.watches.primary, Route::Primary)];
         let reads = active.watches.reads.iter().flatten();

@@ -9,6 +9,7 @@ use crate::artifacts::Looked;
 use crate::effects::Effects;
 use crate::execute::Lost;
 use crate::metrics::RunResult;
+use crate::plugin::steps::AT_ONCE;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
@@ -320,8 +321,15 @@ impl Controller {
             let turned = active
                 .as_ref()
                 .is_some_and(|active| active.sources.version() != ran.sources);
+            let pause = state.steps.pause();
             if new && (moved || turned) {
-                self.state.queue.add(unit.clone());
+                match pause.is_zero() {
+                    true => self.state.queue.add(unit.clone()),
+                    false => self
+                        .state
+                        .queue
+                        .add_at(unit.clone(), Instant::now() + pause),
+                }
             }
         }
         if let Some(over) = state.fought(&ran.contested, Instant::now()) {
@@ -345,9 +353,14 @@ impl Controller {
         let now = self.clock.now();
         if let Some(sync) = &ran.sync {
             state.steps.end(sync.revision != state.sync.revision);
-        }
-        if let Some(steps) = state.steps.too_many() {
-            ran.problems.push(restless(steps));
+            let pause = state.steps.pause();
+            if !pause.is_zero() && !ran.absent {
+                ran.problems.push(restless());
+                // Nothing that it reads may change any more.
+                self.state
+                    .queue
+                    .add_at(unit.clone(), Instant::now() + pause);
+            }
         }
         if let Some(mut sync) = ran.sync {
             sync.keep_ends(&state.sync);
@@ -395,7 +408,10 @@ impl Controller {
             // That the server has too much to do says little of the unit; but where it says so
             // of one unit again and again, the others of the plugin must not rest each time.
             let told = told.filter(|_| problem.reason == Reason::Unreachable);
-            state.failures = state.failures.saturating_add(1);
+            // It does what it does, if too often.
+            if problem.reason != Reason::NotConvergent {
+                state.failures = state.failures.saturating_add(1);
+            }
             tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, reason = %problem.reason, message = problem.message, "unit not ready");
             if problem.retries {
                 self.metrics.backed_off(&unit.plugin);
@@ -512,14 +528,14 @@ impl Controller {
     }
 }
 
-/// What is wrong with a unit that has made so many steps for what it has made itself.
-fn restless(steps: u32) -> Problem {
+/// What is wrong with a unit that has made too many steps for what it has made itself.
+fn restless() -> Problem {
     Problem::lasting(
         Reason::NotConvergent,
         format!(
-            "{steps} times in a row the plugin wanted something else for what it had made itself; \
-             it is run for that after growing delays from now on: what it returns must come to \
-             rest, whatever it reads of it"
+            "more than {AT_ONCE} times in a row the plugin wanted something else for what it had \
+             made itself; it is run for that after growing delays now: what it returns must come \
+             to rest, whatever it reads of it"
         ),
     )
 }

@@ -16,6 +16,8 @@ pub(super) fn events(problems: &[Problem], sync: &Sync) -> Vec<Event> {
         | Reason::WaveTimedOut
         | Reason::DeletionHeld
         | Reason::OutcomeRefused
+        | Reason::NamespaceReserved
+        | Reason::NotConvergent
         | Reason::Terminal
         | Reason::Trapped
         | Reason::LimitExceeded

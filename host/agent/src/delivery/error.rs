@@ -5,7 +5,7 @@ use reeve_api::Reason;
 use reeve_core::Digest;
 
 /// Why ConfigMaps deliver nothing. Each names the key and what to do.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
     /// None of the keys is there.
     #[error(
@@ -171,7 +171,7 @@ pub enum DeliveryError {
     },
     /// A key that looks like that of the configuration, and that nobody reads.
     #[error(
-        "ConfigMap {config_map}: nobody reads the key \"{key}\"; the configuration of a plugin is data[\"{CONFIG}\"], in YAML or JSON"
+        "ConfigMap {config_map}: nobody reads the key \"{key}\"; the configuration of a plugin is data[\"{CONFIG}\"], in YAML or JSON: rename the key, or take it out"
     )]
     ConfigMisnamed {
         /// Name of the ConfigMap.

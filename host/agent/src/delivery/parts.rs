@@ -10,6 +10,7 @@
 use super::{DeliveryError, GZIP, PLAIN, ZSTD, absent, binary, bounded, name_of, text};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_core::Digest;
+use std::collections::BTreeMap;
 
 /// Label of a ConfigMap that holds a part of a component: the name of the plugin's
 /// ConfigMap.
@@ -67,6 +68,7 @@ pub(super) fn join(
     // Why a ConfigMap that says it is a part can be none. Whoever may change one that is called
     // like a part must not be able to stop the plugin by that: it counts where parts are missing.
     let mut broken: Option<DeliveryError> = None;
+    let mut twice: BTreeMap<usize, DeliveryError> = BTreeMap::new();
     let prefix = format!("{name}-");
     for part in maps.iter().filter(belongs) {
         // Nor who may change a ConfigMap of another name.
@@ -109,20 +111,24 @@ pub(super) fn join(
             *place = Some((key, part, bytes));
             continue;
         };
-        let twice = DeliveryError::PartTwice {
+        let doubled = DeliveryError::PartTwice {
             config_map: name.clone(),
             part: number,
             first: name_of(twin),
             second: name_of(part),
         };
+        broken.get_or_insert_with(|| doubled.clone());
+        twice.entry(number).or_insert(doubled);
         // The one that is called as `pack` calls it is the part.
-        let usual = part_name(&name, generation, number);
-        if name_of(part) == usual {
+        if name_of(part) == part_name(&name, generation, number) {
             *place = Some((key, part, bytes));
-        } else if name_of(twin) != usual {
-            return Err(twice);
         }
-        broken.get_or_insert(twice);
+    }
+    for (number, doubled) in twice {
+        let part = found[number - 1].map(|(_, part, _)| name_of(part));
+        if part != Some(part_name(&name, generation, number)) {
+            return Err(doubled);
+        }
     }
     let missing: Vec<String> = found
         .iter()
@@ -302,9 +308,13 @@ mod tests {
                 let mut foreign = maps[0].clone();
                 foreign.metadata.name = Some("quotas-extra".into());
                 data(&mut foreign).insert(PART.into(), part.into());
+                let bytes = foreign.binary_data.as_mut().unwrap();
+                bytes.get_mut(ZSTD).unwrap().0[7] ^= 1;
+                let mut second = foreign.clone();
+                second.metadata.name = Some("quotas-more".into());
                 match first {
-                    true => maps.insert(0, foreign),
-                    false => maps.push(foreign),
+                    true => maps.splice(0..0, [foreign, second]).for_each(drop),
+                    false => maps.extend([foreign, second]),
                 }
                 assert!(unpack("quotas", &maps).is_ok(), "{part}");
             }

@@ -271,13 +271,12 @@ fn undeclared(taken: &Rehearsed, version: &Active) -> Option<Undeclared> {
 
 fn judge(ran: Ran, taken: Rehearsed) -> Looked {
     if taken.planned {
-        let empty = taken.empty_not_meant;
-        let deeds = Deeds::of(taken);
-        let deleted = deeds.objects.values().filter(|deed| **deed == Deed::Delete);
+        let steps = taken.whole.iter().flat_map(|whole| &whole.steps);
+        let withdrawn = steps.filter(|step| matches!(step.act, Act::Delete | Act::Release));
         // None of them would go before a person has said so, unit by unit.
-        return match deleted.count() {
-            count if empty && count > 0 => Looked::Fails(nothing_wanted(count)),
-            _ => Looked::Deeds(deeds),
+        return match withdrawn.count() {
+            count if taken.empty_not_meant && count > 0 => Looked::Fails(nothing_wanted(count)),
+            _ => Looked::Deeds(Deeds::of(taken)),
         };
     }
     let Some(problem) = ran.problems.into_iter().next() else {

@@ -70,6 +70,9 @@ impl Opened<'_> {
             primary: primary.clone(),
             why: why.to_owned(),
         };
+        if let Some(why) = self.runner.lent(&unit, active) {
+            return Err(not_called(&format!("is not for the plugin: {why}")));
+        }
         let watch = active.watches.primary.spec();
         let found = match snapshot.get_in(watch, primary.namespace.as_deref(), &primary.name) {
             Answer::Found(found) if found.is_deleting() && !is_held(&found, &unit.plugin) => {

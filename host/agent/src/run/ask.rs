@@ -107,23 +107,33 @@ impl Runner {
 
     /// Whoever may make a primary does not thereby choose among all namespaces.
     fn check_lent(&self, unit: &UnitKey, active: &Active) -> Result<(), Problem> {
-        let primary = &unit.primary;
-        match active.manifest.lent(primary, &self.namespace) {
+        match self.lent(unit, active) {
             None => Ok(()),
-            Some(namespace) => Err(Problem::lasting(
+            Some(words) => Err(Problem::lasting(
                 Reason::NamespaceReserved,
-                format!(
-                    "{primary}: the plugin would read or write in namespace {namespace} because of \
-                     it, which is {} own; no object lends a plugin's rights there: make one of \
-                     another name",
-                    if namespace == &*self.namespace {
-                        "the agent's"
-                    } else {
-                        "Kubernetes'"
-                    }
-                ),
+                format!("{}: {words}", unit.primary),
             )),
         }
+    }
+
+    /// Why a plugin is not asked about a primary, if that stands for a namespace which is not
+    /// its maker's.
+    pub(crate) fn lent(&self, unit: &UnitKey, active: &Active) -> Option<String> {
+        let namespace = active.manifest.lent(&unit.primary, &self.namespace)?;
+        let whose = match namespace == &*self.namespace {
+            true => "the agent's",
+            false => "Kubernetes'",
+        };
+        let is_namespace =
+            unit.primary.kind.group.is_empty() && unit.primary.kind.kind == "Namespace";
+        let remedy = match is_namespace {
+            true => "it is left alone",
+            false => "what there is of the unit is left alone; make one of another name",
+        };
+        Some(format!(
+            "the plugin would read or write in namespace {namespace} because of it, which is \
+             {whose} own; no object lends a plugin's rights there: {remedy}"
+        ))
     }
 
     /// Nothing of a plugin's is in the agent's namespace, whatever its manifest

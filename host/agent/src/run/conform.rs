@@ -6,6 +6,7 @@ use super::Runner;
 use super::ask::shown;
 use crate::active::Active;
 use crate::memo::Answers;
+use crate::plugin::steps::AT_ONCE;
 use crate::problem::Problem;
 use crate::reads::Read;
 use crate::view::CallView;
@@ -17,9 +18,8 @@ use reeve_core::{Failure, ObjectReference, UnitKey};
 use reeve_engine::{Fact, Request};
 use std::sync::Arc;
 
-/// Times that a version is shown what it has answered. One that makes something when it
-/// sees that something else is there takes as many times as it has such steps.
-const STEPS: usize = 10;
+/// Times that a version is shown what it has answered: as many as it may make once it runs.
+const STEPS: u32 = AT_ONCE;
 
 /// What a call ended with.
 #[derive(Debug, PartialEq)]
@@ -58,6 +58,10 @@ impl Runner {
         facts: Vec<Fact>,
         at_rest: bool,
     ) -> Result<(), Problem> {
+        // Nothing is asked about such a one.
+        if self.lent(unit, active).is_some() {
+            return Ok(());
+        }
         let now = self.clock.now();
         let seen = shown(active, primary);
         let ask = async |snapshot: &Snapshot| {

@@ -168,6 +168,8 @@ impl Runner {
     ) -> Result<Last, Problem> {
         let Run { unit, active, .. } = run;
         let hooks = primary.finalizers().contains(&hook_finalizer(&unit.plugin));
+        // Nobody is asked about hooks for such a one, and nobody waits for an answer.
+        let hooks = hooks && self.lent(unit, active).is_none();
         let (wanted, revision) = if hooks {
             let facts = run.effects.facts();
             let asked = self.ask(unit, active, snapshot.clone(), primary, facts, ran);

@@ -253,7 +253,13 @@ fn runs_beyond(status: &PluginStatus, manifest: &Manifest) -> Vec<String> {
     let runs = conditions.any(|one| one.type_ == "Ready" && one.status == "True");
     let asks = status.asks.as_deref().filter(|_| runs).unwrap_or_default();
     let beyond = asks::lines_beyond(asks, &Asks::of(manifest).lines());
-    beyond.into_iter().map(str::to_owned).collect()
+    let mut beyond: Vec<String> = beyond.into_iter().map(str::to_owned).collect();
+    // What that one asks for is told nowhere.
+    let canary = status.canary.as_ref();
+    if runs && canary.is_some_and(|canary| canary.phase == "Progressing") {
+        beyond.push("what the version asks for that still runs for most units".to_owned());
+    }
+    beyond
 }
 
 /// A manifest that also writes what the version that runs does, of kinds that are served.

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
     let namespace = &args.connection.namespace;
     let mut policy = None;
     // A folder may have the name of the plugin that is made in it.
-    let source = if path.is_file() {
+    let source = if path.exists() && !path.is_dir() {
         source::from_file(path, args.name.as_deref(), args.config.as_deref())?
     } else if args.plugin.contains(['/', '.']) {
         bail!("there is no file {}", args.plugin);

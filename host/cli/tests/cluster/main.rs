@@ -4,6 +4,7 @@
 
 mod wire;
 
+use reeve_test_support::definitions::FOLDER;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
@@ -182,6 +183,8 @@ fn the_agent_goes_to_the_context_that_it_is_told() {
             .arg(&file)
             .args(context)
             .env_remove("RUST_LOG")
+            // For tests, and no setting.
+            .env_remove(FOLDER)
             .stderr(Stdio::piped());
         run
     };

@@ -256,7 +256,13 @@ async fn held_deletions_can_be_listed_and_approved() {
     desk.reeve("approve chameleon --all")
         .await
         .fails(2, "nothing of plugin chameleon waits for approval");
-    // An empty answer that is not said to be meant holds what there was.
+    // An empty answer that is not said to be meant holds what there was, where the policy lets
+    // such a version take over.
+    let policy = json!({"spec": {"upgrade": {"shadow": "Report"}}});
+    desk.world
+        .edit(&plugin_reference("chameleon"), policy)
+        .await;
+    desk.world.settle().await;
     chameleon(&desk, json!({"do": "nothing"})).await;
     desk.world.settle().await;
     let object =

@@ -56,6 +56,8 @@ async fn new_configuration_takes_over_and_surplus_goes() {
 async fn an_empty_answer_is_held_unless_it_is_meant() {
     let world = world(json!({"do": "echo"})).await;
     assert!(world.get(&made()).await.is_some());
+    // By default such a version does not take over at all.
+    crate::upgrades::set_policy(&world, json!({"shadow": "Report"})).await;
     deliver(&world, json!({"do": "nothing"})).await;
     assert!(world.get(&made()).await.is_some());
     let ready = world.unit_condition("chameleon", "alice", "Ready").await;
