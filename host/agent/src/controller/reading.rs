@@ -11,6 +11,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl Controller {
+    /// Runs those who have read the object, or looked for it in vain; not at once where they
+    /// would follow the agent's own writes too often.
     pub(super) fn on_read(&mut self, change: &ObjectChange) {
         if !self.state.reads.concerns(&change.reference) {
             return;
@@ -19,17 +21,14 @@ impl Controller {
         let (old, new) = (value(&change.old), value(&change.new));
         let old = old.as_ref().map(|value| Side { value });
         let new = new.as_ref().map(|value| Side { value });
-        let label = |object: &Option<Arc<Object>>| {
-            let label = object.as_ref().and_then(|object| object.label(UNIT_LABEL));
-            label.map(str::to_owned)
-        };
-        let of = label(&change.new).or_else(|| label(&change.old));
+        let object = change.new.as_ref().or(change.old.as_ref());
+        let of = object.and_then(|object| object.label(UNIT_LABEL));
         for unit in self.state.reads.touched(&change.reference, old, new) {
             let plugin = self.state.plugins.get_mut(&unit.plugin);
             let state = plugin.and_then(|plugin| plugin.units.get_mut(&*unit.primary));
             let waker = |state: &UnitState| match change.own_write {
                 false => Waker::World,
-                true if of.as_deref() == Some(unit_label(&unit)) => Waker::Itself,
+                true if of == Some(unit_label(&unit)) => Waker::Itself,
                 true if state.contributing.contains(&change.reference) => Waker::Itself,
                 true => Waker::Other,
             };

@@ -501,7 +501,7 @@ async fn what_never_comes_to_rest_is_let_go_on_ever_more_slowly() {
     held(&world, "NotConvergent").await;
 }
 
-/// Also where each step reads something new, or changes what is another's.
+/// What it would run for later goes with it, and nothing is said of it any more.
 #[tokio::test(start_paused = true)]
 async fn a_primary_that_goes_is_forgotten_however_restless_it_was() {
     let mut world = World::new().await;
