@@ -21,12 +21,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
-/// After a call of a plugin that ends by a fault soon after another: a trap is a signal
-/// of the kernel's, and an instance that is thrown away memory that all processors have to
-/// forget. Beside guests that do nothing else honest ones would notice.
+/// After a call of a plugin that fails soon after another: an instance that is thrown away is
+/// memory that all processors have to forget, and a trap a signal of the kernel's besides.
+/// Beside guests that do nothing else honest ones would notice.
 const REST: Duration = Duration::from_millis(1);
 
-/// Faults that are further apart than this are left alone: at this rate nobody notices them.
+/// Failures that are further apart than this are left alone: at this rate nobody notices them.
 const APART: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.
@@ -62,8 +62,8 @@ struct LaneState {
     waiting: VecDeque<Call>,
     /// Threads that serve the lane, or are about to.
     serving: usize,
-    /// When a call has last ended by a fault.
-    broken: Option<Instant>,
+    /// When a call has last failed.
+    failed: Option<Instant>,
     /// Until when none of its threads makes a call.
     rests: Option<Instant>,
 }
@@ -78,8 +78,8 @@ type Call = Box<dyn FnOnce() -> Ended + Send>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Answered,
-    /// By a fault that is the guest's, or a panic.
-    Broken,
+    /// By a fault that is the guest's, a panic, or an answer that says so.
+    Failed,
 }
 
 /// What becomes of a lane when a turn at it is over.
@@ -178,10 +178,7 @@ impl PluginThreads {
         aside(self.all.is_some(), work).await
     }
 
-    /// Runs a call of a guest on one of the threads, once one is free. Where a call ends by a
-    /// fault of the guest's, and another has in the last five milliseconds, the plugin's
-    /// threads rest for one. A runtime's paused clock stays where it is meanwhile. The guest ends when the future is
-    /// dropped.
+    /// As [`run_judged`](Self::run_judged), where no answer counts as a failure.
     ///
     /// # Errors
     ///
@@ -189,6 +186,22 @@ impl PluginThreads {
     pub async fn run<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
+    ) -> Result<Called<T>, Fault> {
+        self.run_judged(call, |_| false).await
+    }
+
+    /// Runs a call of a guest on one of the threads, once one is free. Where a call fails, by a
+    /// fault of the guest's or by an answer that is a failure, and another has in the last five
+    /// milliseconds, the plugin's threads rest for one. A runtime's paused clock stays where it
+    /// is meanwhile. The guest ends when the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What the call itself ends with. When the call panics, so does this.
+    pub async fn run_judged<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<Called<T>, Fault>> + Send + 'static,
+        is_failure: impl FnOnce(&T) -> bool + Send + 'static,
     ) -> Result<Called<T>, Fault> {
         let Some(all) = &self.all else {
             // Never closed; without a turn the call still runs.
@@ -209,12 +222,15 @@ impl PluginThreads {
                     }
                 })
             }));
-            let ended = match &called {
-                Ok(None | Some(Ok(_))) => Ended::Answered,
-                Ok(Some(Err(fault))) if matches!(*fault.kind, FaultKind::Host { .. }) => {
-                    Ended::Answered
-                }
-                Ok(Some(Err(_))) | Err(_) => Ended::Broken,
+            let is_failure = match &called {
+                Ok(None) => false,
+                Ok(Some(Ok(called))) => is_failure(&called.value),
+                Ok(Some(Err(fault))) => !matches!(*fault.kind, FaultKind::Host { .. }),
+                Err(_) => true,
+            };
+            let ended = match is_failure {
+                true => Ended::Failed,
+                false => Ended::Answered,
             };
             // Who asked may be gone.
             let _ = answer.send(called);
@@ -316,11 +332,11 @@ impl Turn {
                 return Next::Nothing;
             };
             drop(state);
-            let is_broken = call() == Ended::Broken;
+            let failed = call() == Ended::Failed;
             let now = Instant::now();
             let mut state = self.lane.state.lock();
-            if is_broken {
-                let before = state.broken.replace(now);
+            if failed {
+                let before = state.failed.replace(now);
                 if before.is_some_and(|before| now.duration_since(before) < APART) {
                     state.rests = Some(now + REST);
                 }
@@ -474,30 +490,41 @@ mod tests {
     /// On whichever of its threads they are, also where calls that are answered come between;
     /// others do not wait for it.
     #[tokio::test]
-    async fn a_plugin_rests_between_faults() {
-        const FAULTS: u32 = 20;
+    async fn a_plugin_rests_between_failures() {
+        for kind in [Some(FaultKind::Exit { code: 1 }), None] {
+            rests_between(kind).await;
+        }
+    }
+
+    /// Failures by a fault, or by what is answered.
+    async fn rests_between(kind: Option<FaultKind>) {
+        const FAILURES: u32 = 20;
         let threads = GuestThreads::new(4, 2);
         let (bad, good) = (threads.of_plugin(), threads.of_plugin());
-        let exit = || bad.run(faulty(FaultKind::Exit { code: 1 }));
+        let fail = async || match kind.clone() {
+            Some(kind) => drop(bad.run(faulty(kind)).await.unwrap_err()),
+            None => drop(bad.run_judged(async { called(0) }, |_| true).await.unwrap()),
+        };
         let begun = Instant::now();
-        exit().await.unwrap_err();
-        let faults = (0..FAULTS).map(async |_| {
-            exit().await.unwrap_err();
+        fail().await;
+        let failures = (0..FAILURES).map(async |_| {
+            fail().await;
             bad.run(async { called(2) }).await.unwrap();
         });
-        futures::future::join_all(faults).await;
+        futures::future::join_all(failures).await;
         // Two threads make two calls between two rests at most. Where the machine stands still
-        // for so long that faults are apart, at least that time has passed.
+        // for so long that failures are apart, at least that time has passed.
         assert!(
-            begun.elapsed() >= REST * (FAULTS / 2 - 1),
-            "{:?}",
+            begun.elapsed() >= REST * (FAILURES / 2 - 1),
+            "{kind:?}: {:?}",
             begun.elapsed()
         );
         good.run(async { called(1) }).await.unwrap();
         assert!(!rests(&good).await);
     }
 
-    /// What is nobody's fault begins nothing, and neither does one fault.
+    /// What is nobody's fault begins nothing, and neither does one failure, nor any number of
+    /// answers.
     #[tokio::test]
     async fn a_plugin_does_not_rest_for_nothing() {
         let plugin = GuestThreads::new(4, 2).of_plugin();
@@ -508,7 +535,10 @@ mod tests {
         }
         let exit = plugin.run(faulty(FaultKind::Exit { code: 1 }));
         exit.await.unwrap_err();
-        plugin.run(async { called(1) }).await.unwrap();
+        for _ in 0..3 {
+            let answer = plugin.run_judged(async { called(1) }, |value| *value != 1);
+            answer.await.unwrap();
+        }
         assert!(!rests(&plugin).await);
     }
 

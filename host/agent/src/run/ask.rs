@@ -56,7 +56,12 @@ impl Runner {
                 Ok(called.map(|answer| answer.map(|outcome| active.check(outcome, &primary))))
             }
         };
-        let called = active.threads.run(call).await;
+        // One that waits for something is asked again when that is there, and not before.
+        let called = active.threads.run_judged(call, |answer| match answer {
+            Ok(outcome) => outcome.is_err(),
+            Err(failure) => !matches!(failure, Failure::NotReady(_)),
+        });
+        let called = called.await;
         self.count(unit, &called);
         // What it read before is what wakes it, where this cannot be kept.
         let reads = view.reads();
