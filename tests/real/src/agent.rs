@@ -333,17 +333,22 @@ impl<'a> Started<'a> {
     }
 }
 
-/// The `reeve` binary that was built with the test that runs.
+/// The `reeve` binary that was built with the test or program that runs.
 ///
 /// # Errors
 ///
 /// When there is none, with the command that builds it.
 pub fn binary() -> Result<PathBuf> {
-    // Tests are in target/<profile>/deps.
-    let test = env::current_exe()?;
-    let folder = test.ancestors().nth(2).context("no target folder")?;
-    let binary = folder.join(format!("reeve{}", env::consts::EXE_SUFFIX));
-    if !Path::new(&binary).is_file() {
+    let name = format!("reeve{}", env::consts::EXE_SUFFIX);
+    let runs = env::current_exe()?;
+    let folder = runs.parent().context("no folder")?;
+    // Tests are one folder further down.
+    let folder = match folder.ends_with("deps") {
+        true => folder.parent().context("no target folder")?,
+        false => folder,
+    };
+    let binary = folder.join(name);
+    if !binary.is_file() {
         bail!(
             "there is no {}; run `cargo build --package reeve-cli`",
             binary.display()

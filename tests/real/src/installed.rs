@@ -48,6 +48,27 @@ impl ControlPlane {
     }
 }
 
+impl Installed {
+    /// What an agent outside of a pod is started with: a kubeconfig of the chart's
+    /// ServiceAccount, and the arguments of `reeve run` that say where its settings and its
+    /// namespace are. It does not ask for a lease.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be written.
+    pub fn outside_of_pod(&self, cluster: &ControlPlane) -> Result<(PathBuf, Vec<String>)> {
+        let kubeconfig = cluster.kubeconfig_with_token(RELEASE, &self.token)?;
+        Ok((kubeconfig, self.arguments()))
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        vec![
+            format!("--config={}", self.settings.display()),
+            format!("--namespace={}", self.namespace),
+        ]
+    }
+}
+
 impl Agent {
     /// Starts `reeve run` as the chart's ServiceAccount and with the chart's settings, in
     /// the surroundings of a pod where the system allows it. Returns at once.
@@ -56,18 +77,16 @@ impl Agent {
     ///
     /// As [`Agent::start_in_pod`].
     pub fn start_installed(cluster: &ControlPlane, installed: &Installed) -> Result<Self> {
-        let (namespace, token) = (&*installed.namespace, &*installed.token);
-        let mut arguments = vec![
-            format!("--config={}", installed.settings.display()),
-            format!("--namespace={namespace}"),
-        ];
         if let Some(pod) = Pod::possible() {
-            let account = Account { namespace, token };
-            return Self::start_in_pod(cluster, pod, &account, &arguments);
+            let account = Account {
+                namespace: &installed.namespace,
+                token: &installed.token,
+            };
+            return Self::start_in_pod(cluster, pod, &account, &installed.arguments());
         }
+        let (kubeconfig, mut arguments) = installed.outside_of_pod(cluster)?;
         // Which it does by itself in a pod.
         arguments.push("--leader-elect".to_owned());
-        let kubeconfig = cluster.kubeconfig_with_token(RELEASE, token)?;
         Self::start_with(cluster, &kubeconfig, &arguments)
     }
 }

@@ -71,6 +71,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("reeve-real", &["reeve-test-cache"]),
+    ("reeve-test-platform", &["reeve-real", "reeve-test-support"]),
     ("reeve-tidy", &[]),
     ("xtask", &["reeve-build", "reeve-real"]),
     (
@@ -97,6 +98,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-outside",
             "reeve-real",
             "reeve-sim",
+            "reeve-test-platform",
             "reeve-test-support",
         ],
     ),

@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::buckets::{PROTECTED_B, UNCLASSIFIED};
 use crate::stage::Stage;
-use crate::tenants::Tenant;
+use reeve_test_platform::Tenant;
+use reeve_test_platform::buckets::{PROTECTED_B, UNCLASSIFIED};
 
 /// What a Secret says about how to get at a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub(crate) fn logins(stage: &Stage, tenant: &Tenant) -> Result<[Login; 2]> {
 fn login(stage: &Stage, tenant: &Tenant, server: usize) -> Result<Login> {
     let class = [UNCLASSIFIED, PROTECTED_B][server];
     let name = format!("gitea-postgresql-secret-{class}");
-    let secret = stage.cluster.get("secret", &tenant.name, &name)?;
+    let secret = stage.platform.cluster.get("secret", &tenant.name, &name)?;
     let secret = secret.with_context(|| format!("no Secret {}/{name}", tenant.name))?;
     let text = secret["data"]["database"].as_str().context("no login")?;
     let text = String::from_utf8(STANDARD.decode(text)?)?;
-    let port = stage.ports()[server];
+    let port = stage.platform.ports()[server];
     let database = tenant.database();
     let before = format!(
         "DB_TYPE=postgres\nSSL_MODE=require\nNAME={database}\nHOST=localhost:{port}\nUSER={database}\nPASSWD="
@@ -47,18 +47,24 @@ fn login(stage: &Stage, tenant: &Tenant, server: usize) -> Result<Login> {
 }
 
 impl Login {
-    /// Opens the database with it, over TLS, as its owner.
-    pub(crate) fn opens(&self, stage: &Stage) -> Result<()> {
+    /// What the database answers to who has it.
+    pub(crate) fn asks(&self, stage: &Stage, statement: &str) -> Result<String> {
         let Self {
             server,
             user,
             database,
             password,
         } = self;
+        stage.platform.databases[*server].as_user(user, password, database, statement)
+    }
+
+    /// Opens the database with it, over TLS, as its owner.
+    pub(crate) fn opens(&self, stage: &Stage) -> Result<()> {
+        let Self { user, database, .. } = self;
         let ask = "SELECT current_user, current_database(), ssl, pg_get_userbyid(datdba) \
                    FROM pg_stat_ssl, pg_database \
                    WHERE pid = pg_backend_pid() AND datname = current_database()";
-        let said = stage.databases[*server].as_user(user, password, database, ask)?;
+        let said = self.asks(stage, ask)?;
         let expected = format!("{user}|{database}|t|{user}");
         ensure!(said.trim() == expected, "{said}, not {expected}");
         Ok(())

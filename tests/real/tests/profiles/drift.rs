@@ -8,16 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use reeve_real::{Ahead, Clocks, eventually};
 use serde_json::{Value, json};
 
-use crate::buckets::{PROTECTED_B, UNCLASSIFIED};
 use crate::databases;
-use crate::expected::routes::ARGOCD;
 use crate::expected::{
     APPLICATIONS, AUTHORIZATION_POLICIES, CLAIMS, CONFIG_MAPS, DESTINATION_RULES, KINDS,
     LIMIT_RANGES, NETWORK_POLICIES, POD_DEFAULTS, QUOTAS, ROLE_BINDINGS, ROLES, SECRETS,
-    SERVICE_ENTRIES, VIRTUAL_SERVICES, VOLUMES, World,
+    SERVICE_ENTRIES, VIRTUAL_SERVICES, VOLUMES,
 };
 use crate::stage::{Stage, text};
-use crate::tenants::Tenant;
+use reeve_test_platform::buckets::{PROTECTED_B, UNCLASSIFIED};
+use reeve_test_platform::values::ARGOCD;
+use reeve_test_platform::{Tenant, World};
 
 /// A Profile that has something of every kind.
 pub(crate) const WHOLE: &str = "team-16";
@@ -168,7 +168,7 @@ fn logins_are_made_good(stage: &Stage, tenant: &Tenant) -> Result<()> {
 }
 
 fn uid(stage: &Stage, (kind, namespace, name): (&str, &str, &str)) -> Result<String> {
-    let found = stage.cluster.get(kind, namespace, name)?;
+    let found = stage.platform.cluster.get(kind, namespace, name)?;
     let found = found.with_context(|| format!("there is no {kind} {namespace}/{name}"))?;
     Ok(text(&found["metadata"]["uid"]))
 }

@@ -4,9 +4,9 @@ use anyhow::{Result, ensure};
 use reeve_real::{Azurite, eventually};
 
 use crate::expected::KINDS;
-use crate::stage::{NAMESPACE, Stage};
-use crate::tenants::Tenant;
+use crate::stage::Stage;
 use crate::{databases, storage};
+use reeve_test_platform::{NAMESPACE, Tenant};
 
 /// Their objects go, also those in other namespaces and in none; their data stays.
 pub(crate) fn nothing_of_theirs_is_left(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
@@ -18,9 +18,13 @@ pub(crate) fn nothing_of_theirs_is_left(stage: &Stage, tenants: &[Tenant]) -> Re
         .map(|tenant| databases::logins(stage, tenant));
     let logins: Vec<_> = logins.collect::<Result<_>>()?;
     let delete = ["delete", "profiles.kubeflow.org", "--all", "--wait=false"];
-    stage.cluster.kubectl(&delete)?;
+    stage.platform.cluster.kubectl(&delete)?;
     eventually("the Profiles are gone", || {
-        let left = stage.cluster.list("profiles.kubeflow.org", "")?.len();
+        let left = stage
+            .platform
+            .cluster
+            .list("profiles.kubeflow.org", "")?
+            .len();
         ensure!(left == 0, "{left} are there");
         Ok(())
     })?;
@@ -36,7 +40,7 @@ pub(crate) fn nothing_of_theirs_is_left(stage: &Stage, tenants: &[Tenant]) -> Re
         stage.explained(waited)?;
     }
     stage.explained(eventually("nothing is left to be said", || {
-        let left = stage.cluster.list("units", NAMESPACE)?;
+        let left = stage.platform.cluster.list("units", NAMESPACE)?;
         let left: Vec<_> = left.iter().map(|unit| &unit["spec"]).collect();
         ensure!(left.is_empty(), "{left:?}");
         Ok(())

@@ -7,9 +7,9 @@ use reeve_real::eventually;
 use serde_json::json;
 
 use crate::drift::WHOLE;
-use crate::expected::{CLAIMS, VOLUMES, World};
+use crate::expected::{CLAIMS, VOLUMES};
 use crate::stage::Stage;
-use crate::tenants::Tenant;
+use reeve_test_platform::{Tenant, World};
 
 type Uids = BTreeMap<(String, String), String>;
 
@@ -24,7 +24,7 @@ pub(crate) fn a_reader_loses_its_volume(
     let before = bucket.readers.len();
     bucket.readers.retain(|reader| reader != WHOLE);
     ensure!(bucket.readers.len() == before - 1);
-    stage.describe(world)?;
+    stage.platform.describe(world)?;
     for kind in [VOLUMES, CLAIMS] {
         stage.wait_for_kind(kind, tenants, world)?;
     }
@@ -45,7 +45,7 @@ pub(crate) fn nothing_changes_without_answers(
     world: &mut World,
 ) -> Result<()> {
     let before = stage.uids_of_volumes()?;
-    for gateway in &mut stage.gateways {
+    for gateway in &mut stage.platform.gateways {
         gateway.stop();
     }
     stage.wait_for_condition("blobcsi", "SourcesStale", "SourceFailing")?;
@@ -56,8 +56,8 @@ pub(crate) fn nothing_changes_without_answers(
     eprintln!("{} volumes and claims stay without answers", before.len());
 
     world.buckets[0].readers.push(WHOLE.to_owned());
-    stage.describe(world)?;
-    for gateway in &mut stage.gateways {
+    stage.platform.describe(world)?;
+    for gateway in &mut stage.platform.gateways {
         gateway.resume()?;
     }
     for kind in [VOLUMES, CLAIMS] {
@@ -77,10 +77,10 @@ pub(crate) fn an_empty_answer_is_not_believed(
     world: &World,
 ) -> Result<()> {
     let before = stage.uids_of_volumes()?;
-    stage.gateways[0].set(&json!({"httpapi": {"authz": {}}}))?;
+    stage.platform.gateways[0].set(&json!({"httpapi": {"authz": {}}}))?;
     wait_until_told(stage, "KeptOnEmptyAnswer")?;
     are_the_same(stage, &before)?;
-    stage.describe(world)?;
+    stage.platform.describe(world)?;
     wait_until_not_told(stage, "KeptOnEmptyAnswer")?;
     stage.wait_for_kind(VOLUMES, tenants, world)?;
     are_the_same(stage, &before)?;

@@ -3,7 +3,6 @@
 //!
 //! What should be there is told by [`expected`], from the description of the controllers.
 
-mod buckets;
 mod databases;
 mod drift;
 mod ending;
@@ -13,25 +12,20 @@ mod outages;
 mod preset_main;
 mod stage;
 mod storage;
-mod tenants;
-mod values;
+mod takeover;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use reeve_real::parts::AZURITE;
-use reeve_real::{Azurite, Postgres, eventually};
-use serde_json::json;
+use reeve_real::{Azurite, eventually};
+use reeve_test_platform::buckets::of_gateways;
+use reeve_test_platform::tenants::{SOURCE_CONTROL, hundred};
+use reeve_test_platform::{Preset, Tenant, World};
+use serde_json::{Value, json};
 
-use buckets::of_gateways;
-use expected::{Preset, World};
-use reeve_test_support::definitions::FOLDER;
 use stage::{Stage, Told, text};
-use tenants::{SOURCE_CONTROL, Tenant, hundred};
 
 #[test]
 fn a_hundred_profiles_have_what_they_should() -> Result<()> {
@@ -44,9 +38,11 @@ fn a_hundred_profiles_have_what_they_should() -> Result<()> {
     let mut world = World {
         preset: Preset::Readme,
         buckets: of_gateways(&tenants),
-        ports: stage.ports(),
+        ports: stage.platform.ports(),
         groups: &["support-b", "support-a", "support-b"],
         editors: Vec::new(),
+        plugin: json!({}),
+        artifacts: Value::Null,
     };
     stage.install(&world)?;
     outages::each_part_is_away_while_they_come(&mut stage, &tenants, &world)?;
@@ -68,18 +64,9 @@ fn a_hundred_profiles_have_what_they_should() -> Result<()> {
 
 /// Where the true kinds are, if all that is needed is there. Says so, loudly, if not.
 fn definitions() -> Option<PathBuf> {
-    let folder = env::var_os(FOLDER).map(PathBuf::from);
-    let must_run = env::var_os("CI").is_some_and(|value| value == "true");
-    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    let has_storage = || runs("node") && (AZURITE.is_built().unwrap_or(false) || runs("npm"));
-    let absent = if folder.is_none() {
-        format!("name a folder of the true definitions in {FOLDER}")
-    } else if !must_run && !Postgres::is_installed() {
-        "PostgreSQL is not installed".to_owned()
-    } else if !must_run && !has_storage() {
-        "Node.js and npm are not installed".to_owned()
-    } else {
-        return folder;
+    let absent = match reeve_test_platform::absent() {
+        Ok(folder) => return Some(folder),
+        Err(absent) => absent,
     };
     say(&format!(
         "SKIPPED: the plugins of Profiles are not run on a real cluster: {absent}"
@@ -120,7 +107,7 @@ fn what_is_wrong_is_told(stage: &Stage, tenants: &[Tenant], lost_events: usize) 
         };
         let more: Vec<_> = told.iter().filter(|one| !is_expected(one)).collect();
         ensure!(more.is_empty(), "{more:?}");
-        let events = stage.cluster.list("events", "")?;
+        let events = stage.platform.cluster.list("events", "")?;
         let mut silent = Vec::new();
         for (plugin, profile, condition, words) in &expected {
             if *condition == "Ready" {
@@ -157,7 +144,7 @@ fn databases_open(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
             );
         }
     }
-    for database in &stage.databases {
+    for database in &stage.platform.databases {
         let names =
             database.admin("SELECT datname FROM pg_database WHERE datname LIKE 'gitea%'")?;
         let wanted = tenants.iter().filter(|tenant| tenant.has_gitea()).count();
@@ -213,16 +200,16 @@ fn containers_are_there(stage: &Stage, tenants: &[Tenant]) -> Result<()> {
 fn keys_are_rotated(stage: &mut Stage, tenants: &mut Vec<Tenant>, world: &World) -> Result<()> {
     let late = Tenant::new("late");
     let before = stage.agent()?.process_id()?;
-    stage.rotate_key(|stage| {
-        stage.add(std::slice::from_ref(&late))?;
-        stage.explained(eventually("the old key is refused", || {
-            let told = stage.told()?;
-            let mut of_late = told.iter().filter(|one| one.is_of("blobcsi", &late.name));
-            let refused = of_late.any(|one| one.words.contains("Azure answers 403"));
-            ensure!(refused, "{told:?}");
-            Ok(())
-        }))
-    })?;
+    stage.platform.rotate_key()?;
+    stage.platform.add(std::slice::from_ref(&late))?;
+    stage.explained(eventually("the old key is refused", || {
+        let told = stage.told()?;
+        let mut of_late = told.iter().filter(|one| one.is_of("blobcsi", &late.name));
+        let refused = of_late.any(|one| one.words.contains("Azure answers 403"));
+        ensure!(refused, "{told:?}");
+        Ok(())
+    }))?;
+    stage.platform.store_keys()?;
     tenants.push(late);
     stage.wait_until_as_specified(tenants, world)?;
     containers_are_there(stage, tenants)?;

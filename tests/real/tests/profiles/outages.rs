@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 use reeve_real::eventually;
 
-use crate::expected::{APPLICATIONS, NETWORK_POLICIES, QUOTAS, VOLUMES, World};
-use crate::stage::{NAMESPACE, PLUGINS, Stage, text};
-use crate::tenants::Tenant;
+use crate::expected::{APPLICATIONS, NETWORK_POLICIES, QUOTAS, VOLUMES};
+use crate::stage::{Stage, text};
+use reeve_test_platform::{NAMESPACE, PLUGINS, Tenant, World};
 
 /// Whoever makes a role waits for this.
 const LOCK: &str = "BEGIN; LOCK TABLE pg_authid IN SHARE MODE;";
@@ -32,44 +32,44 @@ pub(crate) fn each_part_is_away_while_they_come(
             .collect::<Vec<_>>()
     });
     let locks = [
-        stage.databases[0].hold(LOCK)?,
-        stage.databases[1].hold(LOCK)?,
+        stage.platform.databases[0].hold(LOCK)?,
+        stage.platform.databases[1].hold(LOCK)?,
     ];
 
-    stage.add(&first)?;
+    stage.platform.add(&first)?;
     some_are_there(stage, 5)?;
     stage.kill_agent()?;
     some_are_there(stage, first.len() / 3)?;
-    stage.cluster.stop_api_server();
-    stage.cluster.start_api_server()?;
+    stage.platform.cluster.stop_api_server();
+    stage.platform.cluster.start_api_server()?;
     some_are_there(stage, first.len() / 2)?;
-    stage.cluster.stop_etcd();
-    stage.cluster.start_etcd()?;
+    stage.platform.cluster.stop_etcd();
+    stage.platform.cluster.start_etcd()?;
     stage.wait_for_kind(QUOTAS, &first, world)?;
     is_not_at_its_end(stage)?;
     // So that there are answers that stay.
     stage.wait_for_kind(VOLUMES, &first, world)?;
 
-    stage.storage.stop();
-    for gateway in &mut stage.gateways {
+    stage.platform.storage.stop();
+    for gateway in &mut stage.platform.gateways {
         gateway.stop();
     }
-    stage.add(&second)?;
+    stage.platform.add(&second)?;
     stage.wait_for_kind(NETWORK_POLICIES, tenants, world)?;
     only_containers_are_waited_for(stage, &second, world)?;
     is_not_at_its_end(stage)?;
-    stage.storage.resume()?;
-    for gateway in &mut stage.gateways {
+    stage.platform.storage.resume()?;
+    for gateway in &mut stage.platform.gateways {
         gateway.resume()?;
     }
     stage.wait_for_kind(VOLUMES, tenants, world)?;
     is_not_at_its_end(stage)?;
     // The sessions that hold the locks end with the servers.
-    for database in &mut stage.databases {
+    for database in &mut stage.platform.databases {
         database.stop();
     }
     drop(locks);
-    for database in &mut stage.databases {
+    for database in &mut stage.platform.databases {
         database.resume()?;
     }
     Ok(())
@@ -116,7 +116,7 @@ fn only_containers_are_waited_for(stage: &Stage, late: &[Tenant], world: &World)
 
 /// An agent that finds all as it should be has nothing to do.
 pub(crate) fn a_restart_writes_nothing(stage: &mut Stage, tenants: &[Tenant]) -> Result<()> {
-    let before = stage.cluster.audit_log()?.len();
+    let before = stage.platform.cluster.audit_log()?.len();
     stage.kill_agent()?;
     stage.explained(eventually("all units have run", || {
         let (_, metrics) = stage.agent()?.ask("/metrics")?;
@@ -133,7 +133,7 @@ pub(crate) fn a_restart_writes_nothing(stage: &mut Stage, tenants: &[Tenant]) ->
         Ok(())
     }))?;
     let account = format!("system:serviceaccount:{NAMESPACE}:");
-    let events = stage.cluster.audit_log()?.split_off(before);
+    let events = stage.platform.cluster.audit_log()?.split_off(before);
     let writes: Vec<String> = events
         .iter()
         .filter(|event| text(&event["impersonatedUser"]["username"]).starts_with(&account))

@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result, ensure};
 use reeve_real::eventually;
 use serde_json::{Value, json};
 
-use crate::buckets::{config_map, of_config_map};
 use crate::expected::{
-    AUTHORIZATION_POLICIES, CLAIMS, NETWORK_POLICIES, Preset, ROLE_BINDINGS, VIRTUAL_SERVICES,
-    VOLUMES, World,
+    AUTHORIZATION_POLICIES, CLAIMS, NETWORK_POLICIES, ROLE_BINDINGS, VIRTUAL_SERVICES, VOLUMES,
 };
-use crate::stage::{DESCRIPTIONS, Stage};
-use crate::tenants::{Tenant, every_gate};
+use crate::stage::Stage;
 use crate::{databases_open, definitions, what_is_wrong_is_told};
+use reeve_test_platform::buckets::{config_map, of_config_map};
+use reeve_test_platform::tenants::every_gate;
+use reeve_test_platform::{DESCRIPTIONS, Preset, Tenant, World};
 
 /// The ConfigMap that describes buckets.
 const BUCKETS: &str = "fdi-aaw-configuration";
@@ -31,13 +31,15 @@ fn the_code_is_followed_where_the_preset_says_so() -> Result<()> {
     let mut world = World {
         preset: Preset::Main,
         buckets: of_config_map(&tenants),
-        ports: stage.ports(),
+        ports: stage.platform.ports(),
         groups: &[],
         editors: Vec::new(),
+        plugin: json!({}),
+        artifacts: Value::Null,
     };
     store_buckets(&stage, &world)?;
     stage.install(&world)?;
-    stage.add(&tenants)?;
+    stage.platform.add(&tenants)?;
     let count = stage.wait_until_as_specified(&tenants, &world)?;
     eprintln!("{count} objects of {} Profiles are there", tenants.len());
     stage.play_argocd()?;
@@ -89,6 +91,7 @@ fn editors_come_and_go(stage: &Stage, tenants: &[Tenant], world: &mut World) -> 
     let mut again = binding("zoe");
     again["metadata"]["name"] = json!("once-more");
     stage
+        .platform
         .cluster
         .apply_objects(&[binding("zoe"), binding("amy"), again])?;
     let editor = |user: &str| (VISITED.to_owned(), user.to_owned());
@@ -105,7 +108,10 @@ fn editors_come_and_go(stage: &Stage, tenants: &[Tenant], world: &mut World) -> 
 
 /// What the controllers deleted whoever had made it, and nothing else of others.
 fn what_others_left_goes(stage: &Stage) -> Result<()> {
-    let profile = stage.cluster.get("profiles.kubeflow.org", "", VISITED)?;
+    let profile = stage
+        .platform
+        .cluster
+        .get("profiles.kubeflow.org", "", VISITED)?;
     let profile = profile.context("no Profile")?;
     let owner = json!([{
         "apiVersion": "kubeflow.org/v1", "kind": "Profile", "name": VISITED,
@@ -132,7 +138,7 @@ fn what_others_left_goes(stage: &Stage) -> Result<()> {
         "spec": {"hosts": ["example.com"], "http": [{"route": [{"destination": {"host": "a"}}]}]},
     });
     let former = "protected-b-default-deny";
-    stage.cluster.apply_objects(&[
+    stage.platform.cluster.apply_objects(&[
         policy("theirs", json!([])),
         policy("stray", owner),
         policy(former, json!([])),
@@ -146,12 +152,15 @@ fn what_others_left_goes(stage: &Stage) -> Result<()> {
         (VIRTUAL_SERVICES, through),
     ] {
         stage.explained(eventually(&format!("{name} is gone"), || {
-            let found = stage.cluster.get(kind, VISITED, name)?;
+            let found = stage.platform.cluster.get(kind, VISITED, name)?;
             ensure!(found.is_none(), "it is there");
             Ok(())
         }))?;
     }
-    let theirs = stage.cluster.get(NETWORK_POLICIES, VISITED, "theirs")?;
+    let theirs = stage
+        .platform
+        .cluster
+        .get(NETWORK_POLICIES, VISITED, "theirs")?;
     ensure!(theirs.is_some(), "the policy of others is gone");
     Ok(())
 }
@@ -197,5 +206,5 @@ fn store_buckets(stage: &Stage, world: &World) -> Result<()> {
         "metadata": {"name": BUCKETS, "namespace": DESCRIPTIONS},
         "data": config_map(&world.buckets),
     });
-    stage.cluster.apply_objects(slice::from_ref(&map))
+    stage.platform.cluster.apply_objects(slice::from_ref(&map))
 }

@@ -1,64 +1,14 @@
-//! A cluster with the true kinds, the servers around it, and the agent with its plugins as
-//! both charts install them.
+//! A platform, the agent in it, and what there is to see.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use reeve_real::{
-    ADMIN, Agent, Azurite, ControlPlane, Installed, Opa, Postgres, chart_of, eventually, helm,
-};
-use reeve_test_support::http::Certificate;
-use reeve_test_support::{component, samples};
+use reeve_real::{Agent, eventually};
+use reeve_test_platform::{NAMESPACE, PLUGINS, Platform, Tenant, World};
 use serde_json::{Value, json};
 
-use crate::buckets::{PROTECTED_B, UNCLASSIFIED, document};
-use crate::expected::routes::ARGOCD;
-use crate::expected::volumes::{INSTANCES, SECRETS};
-use crate::expected::{self, APPLICATIONS, KINDS, VOLUMES, Wanted, World};
-use crate::tenants::Tenant;
-use crate::values::{account_of, connection_secret, values};
-use reeve_test_support::definitions::OF_PROFILES;
-
-pub(crate) const NAMESPACE: &str = "reeve-system";
-const CHART: &str = "profile-plugins";
-
-/// The namespace of the ConfigMap that describes buckets.
-pub(crate) const DESCRIPTIONS: &str = "daaas-system";
-
-/// The plugins, and the components that they are of.
-pub(crate) const PLUGINS: [(&str, &str); 11] = [
-    ("authpolicy", "authpolicy"),
-    ("blobcsi", "blobcsi"),
-    ("cloudmain", "cloudmain"),
-    ("gitea-protected-b", "gitea"),
-    ("gitea-unclassified", "gitea"),
-    ("limitranges", "limitranges"),
-    ("network", "network"),
-    ("notebook", "notebook"),
-    ("quotas", "quotas"),
-    ("rbac", "rbac"),
-    ("s3proxy", "s3proxy"),
-];
-
-/// What makes deletion and volumes work as in a real cluster.
-const CONTROLLERS: [&str; 6] = [
-    "namespace-controller",
-    "garbage-collector-controller",
-    "clusterrole-aggregation-controller",
-    "persistentvolume-binder-controller",
-    "persistentvolume-protection-controller",
-    "persistentvolumeclaim-protection-controller",
-];
-
-/// A short lease: who begins after a kill waits for the end of the one before.
-const SETTINGS: [&str; 2] = [
-    "--set",
-    "config.lease-duration=4s,config.lease-renew-deadline=2s,config.lease-retry-period=500ms",
-];
+use crate::expected::{self, APPLICATIONS, KINDS, VOLUMES, Wanted};
 
 /// A condition of a unit.
 #[derive(Clone, Debug)]
@@ -79,89 +29,21 @@ impl Told {
 pub(crate) struct Stage {
     // Ends before what it talks to.
     agent: Option<Agent>,
-    installed: Installed,
-    pub(crate) cluster: ControlPlane,
-    /// For what is unclassified, and for what is protected-b.
-    pub(crate) databases: [Postgres; 2],
-    pub(crate) gateways: [Opa; 2],
-    pub(crate) storage: Azurite,
-    certificate: Certificate,
-    admin_password: String,
-    storage_key: String,
+    pub(crate) platform: Platform,
 }
 
 impl Stage {
     /// Starts the servers, and installs the chart of the agent. The agent does not run yet.
     pub(crate) fn new(definitions: &Path) -> Result<Self> {
-        let certificate = Certificate::of(&["localhost"])?;
-        let (roots, private) = (&certificate.pem, &certificate.key_pem);
-        let admin_password = "an-administrator-of-databases".to_owned();
-        let storage_key = STANDARD.encode([7; 64]);
-        let start = || Postgres::start(roots, private, &admin_password);
-        let databases = [start()?, start()?];
-        let nothing = || Opa::start(&json!({}));
-        let gateways = [nothing()?, nothing()?];
-        let storage = Azurite::keeping(roots, private, &storage_key)?;
-        let cluster = ControlPlane::builder()
-            .audited()
-            .controllers(CONTROLLERS)
-            .start()?;
-        for name in OF_PROFILES {
-            let file = definitions.join(format!("{name}.yaml"));
-            let text = fs::read_to_string(&file);
-            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-            // Some are too large for what `kubectl apply` notes down.
-            let create = ["create", "-f", "-"];
-            cluster.kubectl_with(ADMIN, &create, &text)?;
-        }
-        let wait = ["wait", "--for=condition=Established", "crd", "--all"];
-        cluster.kubectl(&wait)?;
-        let installed = cluster.install_chart(NAMESPACE, &SETTINGS)?;
-        let namespaces = [ARGOCD, SECRETS, DESCRIPTIONS].map(samples::namespace);
-        cluster.apply_objects(&namespaces)?;
         Ok(Self {
             agent: None,
-            installed,
-            cluster,
-            databases,
-            gateways,
-            storage,
-            certificate,
-            admin_password,
-            storage_key,
+            platform: Platform::start(definitions)?,
         })
     }
 
-    /// Ports of the database servers.
-    pub(crate) fn ports(&self) -> [u16; 2] {
-        [self.databases[0].port(), self.databases[1].port()]
-    }
-
-    /// Whom to trust: all servers have one certificate.
-    pub(crate) fn roots(&self) -> &str {
-        &self.certificate.pem
-    }
-
-    pub(crate) fn storage_key(&self) -> &str {
-        &self.storage_key
-    }
-
-    /// Installs the chart of the plugins, delivers the components, and starts the agent.
+    /// Installs the plugins, and starts the agent.
     pub(crate) fn install(&mut self, world: &World) -> Result<()> {
-        self.store_logins()?;
-        self.store_keys()?;
-        self.describe(world)?;
-        let file = self.cluster.folder().join("values.json");
-        fs::write(&file, values(self, world).to_string())?;
-        let (chart, file) = (chart_of(CHART), file.to_string_lossy().into_owned());
-        let chart = chart.to_string_lossy();
-        let install = ["install", CHART, &chart, "--namespace", NAMESPACE];
-        let kubeconfig = self.cluster.kubeconfig();
-        let arguments = [&install[..], &["--values", &file]].concat();
-        helm(self.cluster.folder(), Some(&kubeconfig), &arguments)?;
-        for (plugin, component) in PLUGINS {
-            self.deliver(plugin, component)?;
-        }
+        self.platform.install_plugins(world)?;
         self.start_agent()?;
         for (plugin, _) in PLUGINS {
             self.wait_for_condition(plugin, "Ready", "Running")?;
@@ -169,75 +51,12 @@ impl Stage {
         Ok(())
     }
 
-    /// As the notes of the chart say.
-    fn deliver(&self, plugin: &str, name: &str) -> Result<()> {
-        let file = component(name).to_string_lossy().into_owned();
-        let package = ["plugin", "package", &file, "--name", plugin];
-        let packed = self
-            .cluster
-            .reeve(&[&package[..], &["--namespace", NAMESPACE]].concat())?;
-        let apply = ["apply", "--server-side", "-f", "-"];
-        self.cluster.kubectl_with(ADMIN, &apply, &packed).map(drop)
-    }
-
-    /// The logins of who makes databases.
-    fn store_logins(&self) -> Result<()> {
-        let of_class = |(class, port): (&str, u16)| {
-            let entries = json!({
-                "host": "localhost", "port": port.to_string(), "username": Postgres::ADMIN,
-                "password": self.admin_password, "ca.crt": self.roots(),
-            });
-            secret(NAMESPACE, &connection_secret(class), &entries)
-        };
-        let secrets = [UNCLASSIFIED, PROTECTED_B].into_iter().zip(self.ports());
-        let secrets: Vec<Value> = secrets.map(of_class).collect();
-        self.cluster.apply_objects(&secrets)
-    }
-
-    /// The key of the storage accounts.
-    fn store_keys(&self) -> Result<()> {
-        let writable = INSTANCES.iter().filter(|instance| !instance.4);
-        let secrets = writable.map(|(_, _, name, ..)| {
-            let entries = json!({
-                "azurestorageaccountname": account_of(name),
-                "azurestorageaccountkey": self.storage_key,
-            });
-            secret(SECRETS, name, &entries)
-        });
-        self.cluster.apply_objects(&secrets.collect::<Vec<_>>())
-    }
-
-    /// Gives the storage accounts another key, and the cluster the same a while `between`.
-    pub(crate) fn rotate_key(&mut self, between: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        self.storage_key = STANDARD.encode([8; 64]);
-        self.storage.stop();
-        self.storage.rotate(&self.storage_key);
-        self.storage.resume()?;
-        between(self)?;
-        self.store_keys()
-    }
-
-    /// Has the gateways describe the buckets.
-    pub(crate) fn describe(&self, world: &World) -> Result<()> {
-        for (gateway, class) in self.gateways.iter().zip([UNCLASSIFIED, PROTECTED_B]) {
-            gateway.set(&document(&world.buckets, class))?;
-        }
-        Ok(())
-    }
-
-    /// Makes Profiles, all at once, with their namespaces.
-    pub(crate) fn add(&self, tenants: &[Tenant]) -> Result<()> {
-        let all: Vec<Value> = tenants.iter().flat_map(Tenant::objects).collect();
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
-        let create = ["create", "-f", "-"];
-        self.cluster
-            .kubectl_with(ADMIN, &create, &list.to_string())
-            .map(drop)
-    }
-
     /// Starts the agent; the one before must have ended.
     pub(crate) fn start_agent(&mut self) -> Result<()> {
-        self.agent = Some(Agent::start_installed(&self.cluster, &self.installed)?);
+        self.agent = Some(Agent::start_installed(
+            &self.platform.cluster,
+            &self.platform.installed,
+        )?);
         Ok(())
     }
 
@@ -289,6 +108,7 @@ impl Stage {
     /// That what plugins have of a kind is what is wanted, and nothing else.
     fn check(&self, kind: &str, wanted: &[Wanted]) -> Result<()> {
         let owners: BTreeMap<String, Value> = self
+            .platform
             .cluster
             .list("profiles.kubeflow.org", "")?
             .into_iter()
@@ -331,15 +151,20 @@ impl Stage {
         &self,
         kind: &str,
     ) -> Result<BTreeMap<(String, String), Value>> {
-        let objects = self.cluster.list(kind, "")?.into_iter().filter(|object| {
-            let metadata = &object["metadata"];
-            // That is how plugins themselves come.
-            let is_delivery = metadata["namespace"] == NAMESPACE;
-            let is_marked = metadata["labels"]["reeve.dev/plugin"].is_string();
-            // Logins carry no label of ours.
-            let is_login = text(&metadata["name"]).starts_with("gitea-postgresql-secret-");
-            !is_delivery && (is_marked || is_login)
-        });
+        let objects = self
+            .platform
+            .cluster
+            .list(kind, "")?
+            .into_iter()
+            .filter(|object| {
+                let metadata = &object["metadata"];
+                // That is how plugins themselves come.
+                let is_delivery = metadata["namespace"] == NAMESPACE;
+                let is_marked = metadata["labels"]["reeve.dev/plugin"].is_string();
+                // Logins carry no label of ours.
+                let is_login = text(&metadata["name"]).starts_with("gitea-postgresql-secret-");
+                !is_delivery && (is_marked || is_login)
+            });
         let key = |object: &Value| {
             let metadata = &object["metadata"];
             (text(&metadata["namespace"]), text(&metadata["name"]))
@@ -390,7 +215,7 @@ impl Stage {
         if !namespace.is_empty() {
             arguments.extend(["--namespace", namespace]);
         }
-        self.cluster.kubectl(&arguments).map(drop)
+        self.platform.cluster.kubectl(&arguments).map(drop)
     }
 
     /// Deletes an object by hand, and does not wait for its end.
@@ -400,14 +225,14 @@ impl Stage {
         if !namespace.is_empty() {
             arguments.extend(["--namespace", namespace]);
         }
-        self.cluster.kubectl(&arguments).map(drop)
+        self.platform.cluster.kubectl(&arguments).map(drop)
     }
 
     /// Waits until a condition of a Plugin has a reason.
     pub(crate) fn wait_for_condition(&self, plugin: &str, of: &str, reason: &str) -> Result<()> {
         let what = format!("{of} of {plugin} is {reason}");
         self.explained(eventually(&what, || {
-            let found = self.cluster.get("plugin", NAMESPACE, plugin)?;
+            let found = self.platform.cluster.get("plugin", NAMESPACE, plugin)?;
             let found = found.context("no Plugin")?;
             let conditions = found["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
@@ -421,7 +246,7 @@ impl Stage {
     /// What units have to say: each condition, but for those that say that all is well.
     pub(crate) fn told(&self) -> Result<Vec<Told>> {
         let mut told = Vec::new();
-        for unit in self.cluster.list("units", NAMESPACE)? {
+        for unit in self.platform.cluster.list("units", NAMESPACE)? {
             let spec = &unit["spec"];
             let conditions = unit["status"]["conditions"].as_array();
             for condition in conditions.into_iter().flatten() {
@@ -455,12 +280,4 @@ impl Stage {
 
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
-}
-
-fn secret(namespace: &str, name: &str, entries: &Value) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace},
-        "stringData": entries,
-    })
 }

@@ -4,12 +4,15 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::values::PULLED;
 use super::{component_of, rendered};
 use crate::grants::Asked;
 
 /// Settings of the chart, and the selector of namespaces that says the same.
-const CASES: [(&[&str], &str); 5] = [
+const CASES: [(&[&str], &str); 6] = [
     (&["replicaCount=1"], ""),
+    // The agent gets the login with which it pulls.
+    (&["replicaCount=1", PULLED], ""),
     (&["replicaCount=1", r#"preset="main""#], ""),
     (
         &[r#"namespaceLabels={"team":"a","example.com/b":"c"}"#],

@@ -140,6 +140,62 @@ fn volumes_are_described_as_before() -> Result<()> {
     )
 }
 
+/// All components from one registry.
+pub(super) const PULLED: &str = r#"artifacts={
+    "repository":"registry.example/reeve","pullSecretName":"login",
+    "digests":{
+        "authpolicy":"sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        "blobcsi":"sha256:0000000000000000000000000000000000000000000000000000000000000001",
+        "cloudmain":"sha256:0000000000000000000000000000000000000000000000000000000000000002",
+        "gitea":"sha256:0000000000000000000000000000000000000000000000000000000000000003",
+        "limitranges":"sha256:0000000000000000000000000000000000000000000000000000000000000004",
+        "network":"sha256:0000000000000000000000000000000000000000000000000000000000000005",
+        "notebook":"sha256:0000000000000000000000000000000000000000000000000000000000000006",
+        "quotas":"sha256:0000000000000000000000000000000000000000000000000000000000000007",
+        "rbac":"sha256:0000000000000000000000000000000000000000000000000000000000000008",
+        "s3proxy":"sha256:0000000000000000000000000000000000000000000000000000000000000009"
+    }}"#;
+
+#[test]
+fn components_are_pulled_by_their_digests() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let find = |objects: &[Value], kind: &str, name: &str| {
+        let mut found = objects.iter().filter(|object| object["kind"] == kind);
+        let found = found.find(|object| object["metadata"]["name"] == name);
+        found.cloned().with_context(|| format!("no {kind} {name}"))
+    };
+    let objects = rendered(home.path(), &[ALL, PULLED])?;
+    for plugin in ["gitea-unclassified", "gitea-protected-b"] {
+        let found = find(&objects, "Plugin", plugin)?;
+        let image = format!("registry.example/reeve/gitea@sha256:{:0>64}", 3);
+        let expected = json!({"image": image, "pullSecretName": "login"});
+        ensure!(found["spec"]["artifact"] == expected, "{found}");
+        // So that the agent reads the configuration in it.
+        let map = find(&objects, "ConfigMap", plugin)?;
+        ensure!(
+            map["metadata"]["labels"]["reeve.dev/plugin"] == "true",
+            "{map}"
+        );
+    }
+    let own = r#"components.quotas.plugin={"artifact":{"image":"other.example/quotas:1"}}"#;
+    let objects = rendered(home.path(), &[PULLED, own])?;
+    let found = find(&objects, "Plugin", "quotas")?;
+    ensure!(
+        found["spec"]["artifact"] == json!({"image": "other.example/quotas:1"}),
+        "{found}"
+    );
+    // Alone, too; and what is delivered becomes a plugin by what is delivered.
+    let objects = rendered(home.path(), &[own])?;
+    for (plugin, expected) in [("quotas", json!("true")), ("network", Value::Null)] {
+        let map = find(&objects, "ConfigMap", plugin)?;
+        ensure!(
+            map["metadata"]["labels"]["reeve.dev/plugin"] == expected,
+            "{map}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn settings_win_over_all_else() -> Result<()> {
     let groups = r#"components.rbac={"supportGroups":["g"],"settings":{"preset":"readme","role":{"name":"x"}}}"#;
@@ -278,6 +334,14 @@ fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
             r#"components.blobcsi.config="{""#.to_owned(),
             "components.blobcsi.config: JSON objects are expected, one after the other",
         ),
+        (
+            r#"artifacts={"repository":"registry.example/reeve","digests":{}}"#.to_owned(),
+            "artifacts.digests.authpolicy: the digest of the component is missing, as `reeve plugin \
+             push registry.example/reeve/authpolicy:TAG authpolicy.wasm` prints it",
+        ),
+        (r#"artifacts.digests={"trino":"x"}"#.to_owned(), "'trino' not allowed"),
+        (r#"artifacts.digests={"quotas":"1.0"}"#.to_owned(), "/artifacts/digests/quotas"),
+        (r#"artifacts.repository="https://a b""#.to_owned(), "/artifacts/repository"),
         (r#"components.trino={}"#.to_owned(), "'trino' not allowed"),
         (r#"preset="both""#.to_owned(), "/preset"),
         (r#"replicaCount="many""#.to_owned(), "/replicaCount"),

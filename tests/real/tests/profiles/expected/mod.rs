@@ -7,8 +7,10 @@ pub(crate) mod volumes;
 
 use serde_json::{Value, json};
 
-use crate::buckets::{Bucket, PROTECTED_B, UNCLASSIFIED};
-use crate::tenants::{QUOTA, Tenant};
+use reeve_test_platform::buckets::{PROTECTED_B, UNCLASSIFIED};
+use reeve_test_platform::tenants::QUOTA;
+use reeve_test_platform::values::rules;
+use reeve_test_platform::{Preset, Tenant, World};
 
 pub(crate) const QUOTAS: &str = "resourcequotas";
 pub(crate) const LIMIT_RANGES: &str = "limitranges";
@@ -45,24 +47,26 @@ pub(crate) const KINDS: [&str; 15] = [
     APPLICATIONS,
 ];
 
-/// Which description of the controllers is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preset {
-    Readme,
-    Main,
-}
-
-/// What is the same for all Profiles.
-#[derive(Clone, Debug)]
-pub(crate) struct World {
-    pub(crate) preset: Preset,
-    pub(crate) buckets: Vec<Bucket>,
-    /// Of the database servers, unclassified first.
-    pub(crate) ports: [u16; 2],
-    /// Groups that support every Profile, as they are configured.
-    pub(crate) groups: &'static [&'static str],
-    /// Who was given the right to edit, by Profile.
-    pub(crate) editors: Vec<(String, String)>,
+/// Version and kind of what plugins make, by the resource.
+pub(crate) fn type_of(resource: &str) -> Option<(&'static str, &'static str)> {
+    Some(match resource {
+        QUOTAS => ("v1", "ResourceQuota"),
+        LIMIT_RANGES => ("v1", "LimitRange"),
+        NETWORK_POLICIES => ("networking.k8s.io/v1", "NetworkPolicy"),
+        ROLES => ("rbac.authorization.k8s.io/v1", "Role"),
+        ROLE_BINDINGS => ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+        POD_DEFAULTS => ("kubeflow.org/v1alpha1", "PodDefault"),
+        AUTHORIZATION_POLICIES => ("security.istio.io/v1beta1", "AuthorizationPolicy"),
+        VOLUMES => ("v1", "PersistentVolume"),
+        CLAIMS => ("v1", "PersistentVolumeClaim"),
+        CONFIG_MAPS => ("v1", "ConfigMap"),
+        SECRETS => ("v1", "Secret"),
+        VIRTUAL_SERVICES => ("networking.istio.io/v1beta1", "VirtualService"),
+        SERVICE_ENTRIES => ("networking.istio.io/v1beta1", "ServiceEntry"),
+        DESTINATION_RULES => ("networking.istio.io/v1beta1", "DestinationRule"),
+        APPLICATIONS => ("argoproj.io/v1alpha1", "Application"),
+        _ => return None,
+    })
 }
 
 /// An object that should be there.
@@ -95,6 +99,15 @@ impl Wanted {
             spec: Some(spec),
             ..Self::new(kind, namespace, name, json!({}))
         }
+    }
+
+    /// All that is known of it, but for its kind and its name.
+    pub(crate) fn whole(&self) -> Value {
+        let mut object = self.fields.clone();
+        if let Some(spec) = &self.spec {
+            object["spec"] = spec.clone();
+        }
+        object
     }
 
     /// What an object has otherwise, if anything.
@@ -184,11 +197,6 @@ fn limits(tenant: &Tenant) -> Wanted {
     let item = json!({"type": "Container", "default": amounts, "defaultRequest": amounts});
     let name = "default-container-limits";
     Wanted::exactly(LIMIT_RANGES, &tenant.name, name, json!({"limits": [item]}))
-}
-
-/// The rules of the Role that the values ask for.
-pub(crate) fn rules() -> Value {
-    json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}])
 }
 
 fn access(tenant: &Tenant, world: &World) -> Vec<Wanted> {

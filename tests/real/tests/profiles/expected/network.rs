@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Preset;
-use crate::tenants::{GUESTS, S3, SOURCE_CONTROL, Tenant};
+use reeve_test_platform::Preset;
+use reeve_test_platform::Tenant;
+use reeve_test_platform::tenants::{GUESTS, S3, SOURCE_CONTROL};
 
 const CLASSIFICATION: &str = "data.statcan.gc.ca/classification";
 const PURPOSE: &str = "namespace.statcan.gc.ca/purpose";

@@ -3,20 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    APPLICATIONS, CONFIG_MAPS, DESTINATION_RULES, Preset, SECRETS, SERVICE_ENTRIES,
-    VIRTUAL_SERVICES, Wanted, World,
-};
-use crate::buckets::{PROTECTED_B, UNCLASSIFIED};
-use crate::tenants::{GUESTS, S3, Tenant};
+use reeve_test_platform::buckets::{PROTECTED_B, UNCLASSIFIED};
+use reeve_test_platform::tenants::{GUESTS, S3};
+use reeve_test_platform::values::{ARGOCD, REPOSITORY, REVISION, ROOT};
+use reeve_test_platform::{Preset, Tenant, World};
 
-/// The namespace of Argo CD.
-pub(crate) const ARGOCD: &str = "profiles-argocd-system";
-/// The URL of the dashboard.
-pub(crate) const ROOT: &str = "https://kubeflow.example.com";
-/// From where Argo CD deploys.
-pub(crate) const REPOSITORY: &str = "https://git.example.com/manifests.git";
-pub(crate) const REVISION: &str = "main";
+use super::{
+    APPLICATIONS, CONFIG_MAPS, DESTINATION_RULES, SECRETS, SERVICE_ENTRIES, VIRTUAL_SERVICES,
+    Wanted,
+};
 
 /// The ways through cloud-main, for who is known to have no guests.
 pub(super) fn cloudmain(tenant: &Tenant) -> Vec<Wanted> {

@@ -2,36 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{CLAIMS, Preset, VOLUMES, Wanted, World};
-use crate::buckets::{Bucket, MISNAMED, PROTECTED_B, UNCLASSIFIED};
-use crate::tenants::Tenant;
+use reeve_test_platform::buckets::{Bucket, MISNAMED, PROTECTED_B, UNCLASSIFIED};
+use reeve_test_platform::values::{
+    CAPACITY, GROUPS, INSTANCES, Instance, PRINCIPAL, SECRETS, TENANT_ID,
+};
+use reeve_test_platform::{Preset, Tenant, World};
 
-/// Where the Secrets of the driver are.
-pub(crate) const SECRETS: &str = "azure-blob-csi-system";
-
-/// Terabytes of a bucket's volume, by classification.
-pub(crate) const CAPACITY: [u32; 2] = [10, 5];
-
-pub(crate) const GROUPS: [&str; 2] = ["group-unclassified", "group-protected-b"];
-pub(crate) const TENANT_ID: &str = "tenant";
-/// The principal of buckets that name none: its Secret, client, tenant and directory.
-pub(crate) const PRINCIPAL: [&str; 4] = [
-    "gateway-secret",
-    "gateway-client",
-    "gateway-tenant",
-    "https://login.example.com",
-];
-
-/// A container for every Profile: name, classification, Secret, terabytes, and whether it
-/// can only be read.
-pub(crate) type Instance = (&'static str, &'static str, &'static str, u32, bool);
-
-/// Those of the values.
-pub(crate) const INSTANCES: [Instance; 3] = [
-    ("standard", UNCLASSIFIED, "azure-secret", 10, false),
-    ("unclassified-ro", PROTECTED_B, "azure-secret", 10, true),
-    ("protected-b", PROTECTED_B, "other-secret", 2, false),
-];
+use super::{CLAIMS, VOLUMES, Wanted};
 
 /// Those of the code.
 const BUILT_IN: [Instance; 3] = [

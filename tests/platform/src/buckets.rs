@@ -2,31 +2,38 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::tenants::Tenant;
+use crate::Tenant;
 
-pub(crate) const UNCLASSIFIED: &str = "unclassified";
-pub(crate) const PROTECTED_B: &str = "protected-b";
+/// What may be seen.
+pub const UNCLASSIFIED: &str = "unclassified";
+/// What may not be seen by everybody.
+pub const PROTECTED_B: &str = "protected-b";
 
 /// A bucket of which something is wrong, with who may read it.
-pub(crate) const MISNAMED: (&str, &str) = ("misnamed", "WBD");
+pub const MISNAMED: (&str, &str) = ("misnamed", "WBD");
 
 /// One bucket.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
-    pub(crate) class: &'static str,
-    pub(crate) container: &'static str,
-    pub(crate) folder: &'static str,
+pub struct Bucket {
+    /// How it is classified.
+    pub class: &'static str,
+    /// The container that it is in.
+    pub container: &'static str,
+    /// Which part of the container; all of it where this is empty.
+    pub folder: &'static str,
     /// The service principal, and what volumes are called by; earlier descriptions have
     /// neither.
-    pub(crate) own: Option<(&'static str, &'static str)>,
+    pub own: Option<(&'static str, &'static str)>,
     /// The storage account that it is in.
-    pub(crate) account: &'static str,
-    pub(crate) readers: Vec<String>,
-    pub(crate) writers: Vec<String>,
+    pub account: &'static str,
+    /// Profiles that may read it.
+    pub readers: Vec<String>,
+    /// Those that may write to it besides.
+    pub writers: Vec<String>,
 }
 
 /// Storage accounts of buckets, as the configuration says them.
-pub(crate) const ACCOUNTS: [(&str, &str, &str); 2] = [
+pub const ACCOUNTS: [(&str, &str, &str); 2] = [
     // Described by a gateway, and in the ConfigMap as internal and as external.
     (
         "gatewayunclassified",
@@ -43,7 +50,7 @@ fn among(tenants: &[Tenant], fits: impl Fn(usize) -> bool) -> Vec<String> {
 }
 
 /// What two gateways describe: one in the form of today, one in the earlier one.
-pub(crate) fn of_gateways(tenants: &[Tenant]) -> Vec<Bucket> {
+pub fn of_gateways(tenants: &[Tenant]) -> Vec<Bucket> {
     let bucket = |class, container| Bucket {
         class,
         container,
@@ -84,7 +91,7 @@ pub(crate) fn of_gateways(tenants: &[Tenant]) -> Vec<Bucket> {
 }
 
 /// All data of a gateway.
-pub(crate) fn document(buckets: &[Bucket], class: &str) -> Value {
+pub fn document(buckets: &[Bucket], class: &str) -> Value {
     let mut data = Map::new();
     // Its own policies, which are no bucket.
     data.insert("httpapi".to_owned(), json!({"authz": {}}));
@@ -104,7 +111,7 @@ pub(crate) fn document(buckets: &[Bucket], class: &str) -> Value {
 }
 
 /// What the ConfigMap describes: a bucket in each of its keys.
-pub(crate) fn of_config_map(tenants: &[Tenant]) -> Vec<Bucket> {
+pub fn of_config_map(tenants: &[Tenant]) -> Vec<Bucket> {
     let bucket = |class, account, container, name, every: usize| Bucket {
         class,
         container,
@@ -127,7 +134,7 @@ pub(crate) fn of_config_map(tenants: &[Tenant]) -> Vec<Bucket> {
 }
 
 /// The data of the ConfigMap.
-pub(crate) fn config_map(buckets: &[Bucket]) -> Value {
+pub fn config_map(buckets: &[Bucket]) -> Value {
     let mut data = Map::new();
     for (class, accounts) in [UNCLASSIFIED, PROTECTED_B].into_iter().zip(ACCOUNTS) {
         for (word, account) in [("internal", accounts.1), ("external", accounts.2)] {

@@ -8,35 +8,39 @@ use serde_json::{Value, json};
 use crate::buckets::MISNAMED;
 
 /// The label that asks for Gitea.
-pub(crate) const SOURCE_CONTROL: &str = "sourcecontrol.statcan.gc.ca/enabled";
+pub const SOURCE_CONTROL: &str = "sourcecontrol.statcan.gc.ca/enabled";
 /// The label that asks for a proxy to S3.
-pub(crate) const S3: &str = "s3.statcan.gc.ca/enabled";
+pub const S3: &str = "s3.statcan.gc.ca/enabled";
 /// The label that says whether there are guests.
-pub(crate) const GUESTS: &str = "state.aaw.statcan.gc.ca/exists-non-cloud-main-user";
+pub const GUESTS: &str = "state.aaw.statcan.gc.ca/exists-non-cloud-main-user";
 /// What labels begin with that change a quota.
-pub(crate) const QUOTA: &str = "quotas.statcan.gc.ca/";
+pub const QUOTA: &str = "quotas.statcan.gc.ca/";
 
 /// The longest name that a role or a database has.
 const LONGEST_DATABASE: usize = 63;
 
 /// A Profile, with what belongs to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Tenant {
-    pub(crate) name: String,
-    pub(crate) labels: BTreeMap<String, String>,
+pub struct Tenant {
+    /// Its name, and that of its namespace.
+    pub name: String,
+    /// Of the Profile.
+    pub labels: BTreeMap<String, String>,
     /// The kind of its owner.
-    pub(crate) owner: &'static str,
-    pub(crate) notebooks: Vec<String>,
+    pub owner: &'static str,
+    /// What people have made in its namespace.
+    pub notebooks: Vec<String>,
     /// What its units have to say: of which plugin, in which condition, in which words.
-    pub(crate) told: Vec<(&'static str, &'static str, String)>,
+    pub told: Vec<(&'static str, &'static str, String)>,
     /// Whether the container that is called as it is belongs to another.
-    pub(crate) is_twin: bool,
+    pub is_twin: bool,
     /// Whether it had a Gitea when it ceased to ask for one.
-    pub(crate) has_opted_out: bool,
+    pub has_opted_out: bool,
 }
 
 impl Tenant {
-    pub(crate) fn new(name: impl Into<String>) -> Self {
+    /// One that asks for nothing.
+    pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             labels: BTreeMap::new(),
@@ -48,12 +52,14 @@ impl Tenant {
         }
     }
 
-    pub(crate) fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+    /// With a label.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
     }
 
-    pub(crate) fn notebook(mut self, name: impl Into<String>) -> Self {
+    /// With a notebook.
+    pub fn notebook(mut self, name: impl Into<String>) -> Self {
         self.notebooks.push(name.into());
         self
     }
@@ -65,7 +71,7 @@ impl Tenant {
     }
 
     /// A label that is a boolean, as Go reads one.
-    pub(crate) fn flag(&self, label: &str) -> Option<bool> {
+    pub fn flag(&self, label: &str) -> Option<bool> {
         match self.labels.get(label)?.as_str() {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
             "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
@@ -74,19 +80,19 @@ impl Tenant {
     }
 
     /// Role and database.
-    pub(crate) fn database(&self) -> String {
+    pub fn database(&self) -> String {
         format!("gitea_{}", self.name.replace('-', "_"))
     }
 
     /// Whether it asks for Gitea and can have one, or has kept it.
-    pub(crate) fn has_gitea(&self) -> bool {
+    pub fn has_gitea(&self) -> bool {
         let asks = self.flag(SOURCE_CONTROL) == Some(true);
         (asks || self.has_opted_out) && self.database().len() <= LONGEST_DATABASE
     }
 
     /// Its container in each storage account. What a Kubernetes name cannot have does not
     /// come up here.
-    pub(crate) fn container(&self) -> String {
+    pub fn container(&self) -> String {
         let mut name = self.name.clone();
         while name.contains("--") {
             name = name.replace("--", "-");
@@ -95,7 +101,7 @@ impl Tenant {
     }
 
     /// Profile, namespace, and what people have made in it.
-    pub(crate) fn objects(&self) -> Vec<Value> {
+    pub fn objects(&self) -> Vec<Value> {
         let mut profile = samples::profile(&self.name);
         profile["metadata"]["labels"] = json!(self.labels);
         profile["spec"]["owner"]["kind"] = json!(self.owner);
@@ -113,11 +119,18 @@ impl Tenant {
 }
 
 /// Ninety that mix labels, and ten that are odd or wrong.
-pub(crate) fn hundred() -> Vec<Tenant> {
+pub fn hundred() -> Vec<Tenant> {
+    let mut tenants = mixed(90);
+    tenants.extend(odd());
+    tenants
+}
+
+/// So many that mix labels.
+pub fn mixed(count: usize) -> Vec<Tenant> {
     const TRUE: [&str; 6] = ["true", "1", "t", "TRUE", "True", "T"];
     const FALSE: [&str; 6] = ["false", "0", "f", "FALSE", "False", "F"];
     let nth = |words: [&'static str; 6], index: usize| words[index % words.len()];
-    let mut tenants: Vec<Tenant> = (0..90)
+    (0..count)
         .map(|index| {
             let mut tenant = Tenant::new(format!("team-{index:02}"));
             match index % 8 {
@@ -158,9 +171,7 @@ pub(crate) fn hundred() -> Vec<Tenant> {
             }
             tenant
         })
-        .collect();
-    tenants.extend(odd());
-    tenants
+        .collect()
 }
 
 /// What is wrong with them costs nothing else, and is told.
@@ -208,7 +219,7 @@ fn odd() -> [Tenant; 10] {
 }
 
 /// One for each combination of three labels, and some that are wrong.
-pub(crate) fn every_gate() -> Vec<Tenant> {
+pub fn every_gate() -> Vec<Tenant> {
     let mut tenants: Vec<Tenant> = (0..8)
         .map(|index| {
             let word = |bit: usize| match index >> bit & 1 {

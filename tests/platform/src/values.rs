@@ -4,28 +4,69 @@ use reeve_real::Azurite;
 use serde_json::{Value, json};
 
 use crate::buckets::{ACCOUNTS, PROTECTED_B, UNCLASSIFIED};
-use crate::expected::routes::{REPOSITORY, REVISION, ROOT};
-use crate::expected::volumes::{CAPACITY, GROUPS, INSTANCES, PRINCIPAL, SECRETS, TENANT_ID};
-use crate::expected::{Preset, World, rules};
-use crate::stage::Stage;
+use crate::{Platform, Preset, World};
+
+/// Where the Secrets of the driver are.
+pub const SECRETS: &str = "azure-blob-csi-system";
+
+/// Terabytes of a bucket's volume, by classification.
+pub const CAPACITY: [u32; 2] = [10, 5];
+
+/// Resource groups, by classification.
+pub const GROUPS: [&str; 2] = ["group-unclassified", "group-protected-b"];
+/// The tenant of all principals but one.
+pub const TENANT_ID: &str = "tenant";
+/// The principal of buckets that name none: its Secret, client, tenant and directory.
+pub const PRINCIPAL: [&str; 4] = [
+    "gateway-secret",
+    "gateway-client",
+    "gateway-tenant",
+    "https://login.example.com",
+];
+
+/// A container for every Profile: name, classification, Secret, terabytes, and whether it
+/// can only be read.
+pub type Instance = (&'static str, &'static str, &'static str, u32, bool);
+
+/// Those of the values.
+pub const INSTANCES: [Instance; 3] = [
+    ("standard", UNCLASSIFIED, "azure-secret", 10, false),
+    ("unclassified-ro", PROTECTED_B, "azure-secret", 10, true),
+    ("protected-b", PROTECTED_B, "other-secret", 2, false),
+];
+
+/// The namespace of Argo CD.
+pub const ARGOCD: &str = "profiles-argocd-system";
+/// The URL of the dashboard.
+pub const ROOT: &str = "https://kubeflow.example.com";
+/// From where Argo CD deploys.
+pub const REPOSITORY: &str = "https://git.example.com/manifests.git";
+/// Of what is there.
+pub const REVISION: &str = "main";
 
 /// Where all of the servers are; loopback has to be granted by its address.
 const LOOPBACK: &str = "127.0.0.0/8";
 
 /// The Secret of who makes databases, by classification.
-pub(crate) fn connection_secret(class: &str) -> String {
+pub fn connection_secret(class: &str) -> String {
     format!("gitea-postgres-connection-{class}")
 }
 
 /// The account of an instance, by the name of its Secret.
-pub(crate) fn account_of(secret: &str) -> &'static str {
+pub fn account_of(secret: &str) -> &'static str {
     match secret {
         "azure-secret" => Azurite::ACCOUNT,
         _ => Azurite::OTHER_ACCOUNT,
     }
 }
 
-pub(crate) fn values(stage: &Stage, world: &World) -> Value {
+/// The rules of the Role that the values ask for.
+pub fn rules() -> Value {
+    json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}])
+}
+
+/// The values that fit the servers around a cluster.
+pub fn values(platform: &Platform, world: &World) -> Value {
     let preset = match world.preset {
         Preset::Readme => "readme",
         Preset::Main => "main",
@@ -34,12 +75,13 @@ pub(crate) fn values(stage: &Stage, world: &World) -> Value {
     if world.preset == Preset::Readme {
         rbac["settings"] = json!({"role": {"rules": rules()}});
     }
-    json!({
+    let mut values = json!({
         "preset": preset,
+        "plugin": world.plugin,
         "replicaCount": 1,
         "components": {
             "rbac": rbac,
-            "blobcsi": blobcsi(stage, world.preset),
+            "blobcsi": blobcsi(platform, world.preset),
             "giteaUnclassified": gitea(UNCLASSIFIED, world.ports[0]),
             "giteaProtectedB": gitea(PROTECTED_B, world.ports[1]),
             "s3proxy": {"env": [
@@ -49,7 +91,11 @@ pub(crate) fn values(stage: &Stage, world: &World) -> Value {
                 variable("S3PROXY_KUBEFLOW_ROOT_URL", ROOT),
             ]},
         },
-    })
+    });
+    if !world.artifacts.is_null() {
+        values["artifacts"] = world.artifacts.clone();
+    }
+    values
 }
 
 fn variable(name: &str, value: impl Into<Value>) -> Value {
@@ -77,7 +123,7 @@ fn gitea(class: &str, port: u16) -> Value {
     })
 }
 
-fn blobcsi(stage: &Stage, preset: Preset) -> Value {
+fn blobcsi(platform: &Platform, preset: Preset) -> Value {
     let mut env = vec![variable("BLOB_CSI_FDI_GLOBAL_SP_TENANTID", TENANT_ID)];
     for principal in ["FDI_SP_A", "FDI_SP_B"] {
         let id = format!("client-of-{}", principal.to_lowercase().replace('_', "-"));
@@ -97,7 +143,7 @@ fn blobcsi(stage: &Stage, preset: Preset) -> Value {
         let (gateway, internal, external) = ACCOUNTS[which];
         env.extend(match preset {
             Preset::Readme => vec![
-                variable(&named("OPA_ENDPOINT"), stage.gateways[which].url()),
+                variable(&named("OPA_ENDPOINT"), platform.gateways[which].url()),
                 variable(&named("STORAGE_ACCOUNT"), gateway),
                 variable(&named("RESOURCE_GROUP"), GROUPS[which]),
             ],
@@ -127,7 +173,7 @@ fn blobcsi(stage: &Stage, preset: Preset) -> Value {
     ]);
     let mut keys = json!({});
     let mut granted = Vec::new();
-    for gateway in &stage.gateways {
+    for gateway in &platform.gateways {
         granted.push(json!({"url": gateway.url(), "methods": ["GET"]}));
     }
     let mut instances = String::new();
@@ -137,13 +183,13 @@ fn blobcsi(stage: &Stage, preset: Preset) -> Value {
             "capacity": terabytes, "readOnly": read_only, "owner": "AAW",
         });
         if !read_only {
-            let url = stage.storage.url_of(account_of(secret));
+            let url = platform.storage.url_of(account_of(secret));
             let endpoint = url.trim_end_matches('/');
             instance["blobEndpoint"] = json!(endpoint);
             keys[endpoint] = json!(format!("{SECRETS}/{secret}"));
             granted.push(json!({
                 "url": url, "methods": ["GET", "PUT"], "key": secret,
-                "addresses": [LOOPBACK], "caBundle": stage.roots(),
+                "addresses": [LOOPBACK], "caBundle": platform.roots(),
             }));
         }
         instances.push_str(&format!("{instance:#}\n"));
