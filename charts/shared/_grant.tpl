@@ -5,7 +5,7 @@ same names. Shared by the charts of this folder, which link to this file.
 "grants.plugin" takes `here`, the agent's namespace; `plugin`, whose account has its name;
 `agent`, the agent's account; `labels` of the chart; `namespaceLabels`, in which
 namespaces it may write where they follow from primaries; `capabilities` of its Plugin;
-and `rules`:
+`login`, the Secret with which its component is pulled, if there is one; and `rules`:
 
   primary: {group, resource}
   reads:  [{group, resource, namespace, names}]
@@ -65,7 +65,7 @@ metadata:
 {{- range $namespace, $of := include "grants.places" (dict "rules" $agents) | fromJson }}
 {{- include "grants.role" (dict "here" $here "name" (printf "%s-agent" $name) "namespace" $namespace "labels" $labels "rules" $of "account" $agent) }}
 {{- end }}
-{{- include "grants.outside" (dict "here" $here "name" $name "labels" $labels "agent" $agent "capabilities" (default dict .capabilities)) }}
+{{- include "grants.outside" (dict "here" $here "name" $name "labels" $labels "agent" $agent "capabilities" (default dict .capabilities) "login" (default "" .login)) }}
 {{- include "grants.holding" (dict "here" $here "plugin" $plugin "labels" $labels "rules" $rules) }}
 {{- include "grants.policy" (dict "here" $here "plugin" $plugin "name" $name "labels" $labels "rules" $rules "namespaceLabels" (default dict .namespaceLabels)) }}
 {{- end -}}
@@ -137,9 +137,11 @@ subjects:
     namespace: {{ .here }}
 {{ end -}}
 
-{{/* The Secrets of what the Plugin may reach outside, which the agent reads. */}}
+{{/* The Secrets of what the Plugin may reach outside, and of where it is pulled from,
+     which the agent reads. */}}
 {{- define "grants.outside" -}}
 {{- $places := dict -}}
+{{- if .login }}{{ $_ := set $places .here (list .login) }}{{ end -}}
 {{- range concat (dig "sql" list .capabilities) (dig "keys" list .capabilities) -}}
 {{- $namespace := default $.here .secret.namespace -}}
 {{- $_ := set $places $namespace (append (default list (index $places $namespace)) .secret.name) -}}

@@ -190,7 +190,26 @@ writes:
 {{- if $sql }}{{ $_ := set $capabilities "sql" $sql }}{{ end -}}
 {{- $spec := dict -}}
 {{- if $capabilities }}{{ $_ := set $spec "capabilities" $capabilities }}{{ end -}}
+{{- $artifact := include "profile-plugins.artifact" . | fromJson -}}
+{{- if $artifact }}{{ $_ := set $spec "artifact" $artifact }}{{ end -}}
 {{- mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) | toJson -}}
+{{- end -}}
+
+{{/* From where its component is pulled, as JSON; nothing where it is delivered. */}}
+{{- define "profile-plugins.artifact" -}}
+{{- $from := .root.Values.artifacts -}}
+{{- $artifact := dict -}}
+{{- if and $from.repository (not (dig "artifact" "image" "" (default dict .values.plugin))) -}}
+{{- $digest := index (default dict $from.digests) .row.component -}}
+{{- if not $digest -}}
+{{- fail (printf "artifacts.digests.%s: the digest of the component is missing, as `reeve plugin push %s/%s:TAG %s.wasm` prints it" .row.component $from.repository .row.component .row.component) -}}
+{{- end -}}
+{{- $_ := set $artifact "image" (printf "%s/%s@%s" $from.repository .row.component $digest) -}}
+{{- range $name := list "pullSecretName" "caBundle" "plainHttp" -}}
+{{- if index $from $name }}{{ $_ := set $artifact $name (index $from $name) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $artifact -}}
 {{- end -}}
 
 {{- define "profile-plugins.labels" -}}
