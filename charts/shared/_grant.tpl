@@ -22,7 +22,7 @@ primaries, or with `cluster` everywhere.
 {{- $chart := .labels -}}
 {{- $rules := .rules -}}
 {{- $name := printf "reeve-plugin-%s.%s" $here $plugin -}}
-{{- $labels := printf "%s\nreeve.dev/granted-in: %s\nreeve.dev/granted-to: %s" $chart $here $plugin -}}
+{{- $labels := printf "%s\nreeve.dev/granted-in: %q\nreeve.dev/granted-to: %q" $chart $here $plugin -}}
 {{- $looks := list "get" "list" "watch" -}}
 {{- $account := list -}}
 {{- $agents := list -}}
@@ -52,11 +52,11 @@ primaries, or with `cluster` everywhere.
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: {{ $plugin }}
-  namespace: {{ $here }}
+  name: {{ $plugin | quote }}
+  namespace: {{ $here | quote }}
   labels: {{- $chart | nindent 4 }}
   annotations:
-    reeve.dev/plugin: {{ $plugin }}
+    reeve.dev/plugin: {{ $plugin | quote }}
 {{ $impersonate := list (dict "apiGroups" (list "") "resources" (list "serviceaccounts") "resourceNames" (list $plugin) "verbs" (list "impersonate")) -}}
 {{ include "grants.role" (dict "here" $here "name" (printf "%s-impersonate" $name) "namespace" $here "labels" $labels "rules" $impersonate "account" $agent) }}
 {{- range $namespace, $of := include "grants.places" (dict "rules" $account) | fromJson }}
@@ -112,9 +112,9 @@ metadata:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   {{- if .namespace }}
-  namespace: {{ .namespace }}
+  namespace: {{ .namespace | quote }}
   {{- end }}
   labels: {{- .labels | nindent 4 }}
 rules: {{- .rules | toYaml | nindent 2 }}
@@ -122,19 +122,19 @@ rules: {{- .rules | toYaml | nindent 2 }}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}Binding
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   {{- if .namespace }}
-  namespace: {{ .namespace }}
+  namespace: {{ .namespace | quote }}
   {{- end }}
   labels: {{- .labels | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ $kind }}
-  name: {{ .name }}
+  name: {{ .name | quote }}
 subjects:
   - kind: ServiceAccount
-    name: {{ .account }}
-    namespace: {{ .here }}
+    name: {{ .account | quote }}
+    namespace: {{ .here | quote }}
 {{ end -}}
 
 {{/* The Secrets of what the Plugin may reach outside, and of where it is pulled from,
@@ -172,7 +172,7 @@ subjects:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
-  name: {{ $name }}
+  name: {{ $name | quote }}
   labels: {{- .labels | nindent 4 }}
 spec:
   failurePolicy: Fail
@@ -181,10 +181,10 @@ spec:
       expression: request.userInfo.username == 'system:serviceaccount:{{ .here }}:{{ .plugin }}'
   matchConstraints:
     resourceRules:
-      - apiGroups: [{{ $primary.group }}]
+      - apiGroups: [{{ $primary.group | quote }}]
         apiVersions: ["*"]
         operations: [UPDATE]
-        resources: [{{ $primary.resource }}]
+        resources: [{{ $primary.resource | quote }}]
         scope: "*"
   validations:
     - expression: object.all(key, key == 'metadata' || (key in oldObject && object[key] == oldObject[key])) && oldObject.all(key, key == 'metadata' || key in object)
@@ -200,10 +200,10 @@ spec:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {{ $name }}
+  name: {{ $name | quote }}
   labels: {{- .labels | nindent 4 }}
 spec:
-  policyName: {{ $name }}
+  policyName: {{ $name | quote }}
   validationActions: [Deny]
 {{ end -}}
 {{- end -}}
@@ -235,7 +235,7 @@ spec:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   labels: {{- .labels | nindent 4 }}
 spec:
   failurePolicy: Fail
@@ -249,7 +249,7 @@ spec:
         # A restriction is to miss nothing, also in versions to come.
         apiVersions: ["*"]
         operations: [CREATE, UPDATE, DELETE]
-        resources: [{{ .resource }}]
+        resources: [{{ .resource | quote }}]
         scope: Namespaced
       {{- end }}
   validations:
@@ -274,10 +274,10 @@ spec:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   labels: {{- .labels | nindent 4 }}
 spec:
-  policyName: {{ .name }}
+  policyName: {{ .name | quote }}
   validationActions: [Deny]
 {{ end -}}
 {{- end -}}

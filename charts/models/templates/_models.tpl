@@ -1,7 +1,7 @@
 {{- define "models.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
@@ -115,12 +115,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 primary: {group: models.reeve.dev, resource: predictionenvironments}
 reads:
 {{- range .namespaces }}
-  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . }}}
+  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . | quote }}}
 {{- end }}
 writes:
 {{- range .namespaces }}
-  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . }}}
-  - {group: models.reeve.dev, resource: predictionenvironments, namespace: {{ . }}}
+  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . | quote }}}
+  - {group: models.reeve.dev, resource: predictionenvironments, namespace: {{ . | quote }}}
 {{- end }}
 {{- end -}}
 
@@ -138,24 +138,24 @@ writes:
 primary: {group: models.reeve.dev, resource: modeldeployments}
 reads:
 {{- range .namespaces }}
-  - {group: "", resource: configmaps, namespace: {{ . }}}
-  - {group: "", resource: pods, namespace: {{ . }}}
-  - {group: "", resource: serviceaccounts, namespace: {{ . }}}
-  - {group: apps, resource: deployments, namespace: {{ . }}}
-  - {group: apps, resource: replicasets, namespace: {{ . }}}
-  - {group: batch, resource: jobs, namespace: {{ . }}}
+  - {group: "", resource: configmaps, namespace: {{ . | quote }}}
+  - {group: "", resource: pods, namespace: {{ . | quote }}}
+  - {group: "", resource: serviceaccounts, namespace: {{ . | quote }}}
+  - {group: apps, resource: deployments, namespace: {{ . | quote }}}
+  - {group: apps, resource: replicasets, namespace: {{ . | quote }}}
+  - {group: batch, resource: jobs, namespace: {{ . | quote }}}
 {{- if $secrets }}
-  - {group: "", resource: secrets, namespace: {{ . }}, names: {{ toJson $secrets }}}
+  - {group: "", resource: secrets, namespace: {{ . | quote }}, names: {{ toJson $secrets }}}
 {{- end }}
 {{- end }}
 writes:
 {{- range .namespaces }}
-  - {group: "", resource: configmaps, namespace: {{ . }}}
-  - {group: "", resource: serviceaccounts, namespace: {{ . }}}
-  - {group: "", resource: services, namespace: {{ . }}}
-  - {group: apps, resource: deployments, namespace: {{ . }}}
-  - {group: batch, resource: jobs, namespace: {{ . }}}
-  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . }}}
-  - {group: networking.k8s.io, resource: ingresses, namespace: {{ . }}}
+  - {group: "", resource: configmaps, namespace: {{ . | quote }}}
+  - {group: "", resource: serviceaccounts, namespace: {{ . | quote }}}
+  - {group: "", resource: services, namespace: {{ . | quote }}}
+  - {group: apps, resource: deployments, namespace: {{ . | quote }}}
+  - {group: batch, resource: jobs, namespace: {{ . | quote }}}
+  - {group: models.reeve.dev, resource: modeldeployments, namespace: {{ . | quote }}}
+  - {group: networking.k8s.io, resource: ingresses, namespace: {{ . | quote }}}
 {{- end }}
 {{- end -}}

@@ -1,7 +1,7 @@
 {{- define "packs.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
@@ -126,9 +126,9 @@ writes:
   - {group: source.toolkit.fluxcd.io, resource: helmrepositories, namespace: flux-system}
   - {group: source.toolkit.fluxcd.io, resource: ocirepositories, namespace: flux-system}
 {{- range $own }}
-  - {group: "", resource: configmaps, namespace: {{ . }}}
-  - {group: "", resource: secrets, namespace: {{ . }}}
-  - {group: helm.toolkit.fluxcd.io, resource: helmreleases, namespace: {{ . }}}
+  - {group: "", resource: configmaps, namespace: {{ . | quote }}}
+  - {group: "", resource: secrets, namespace: {{ . | quote }}}
+  - {group: helm.toolkit.fluxcd.io, resource: helmreleases, namespace: {{ . | quote }}}
 {{- end }}
 {{- else }}
 writes:

@@ -12,9 +12,10 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Cluster-wide objects of releases in different namespaces must not meet. */}}
+{{/* Cluster-wide objects of releases in different namespaces must not meet: no name of
+     a namespace has a dot. */}}
 {{- define "reeve.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "reeve.fullname" .) -}}
+{{- printf "%s.%s" .Release.Namespace (include "reeve.fullname" .) -}}
 {{- end -}}
 
 {{- define "reeve.serviceAccountName" -}}
@@ -22,8 +23,8 @@
 {{- end -}}
 
 {{- define "reeve.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "reeve.labels" -}}
@@ -46,6 +47,30 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default "reeve" (index .Values.config "lease-name") -}}
 {{- end -}}
 
+{{/* Where health and metrics are served: what the agent is told, or its default in a pod. */}}
+{{- define "reeve.healthAddress" -}}
+{{- default "0.0.0.0:8081" (index .Values.config "health-address") -}}
+{{- end -}}
+
+{{/* Fails for a name that no Service can have, and for what stands twice. */}}
+{{- define "reeve.checkNames" -}}
+{{- $name := include "reeve.fullname" . -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "fullnameOverride: without it all objects would be called %s, after the release, and no Service can be: its name begins with a letter and has no dots; set one" $name) -}}
+{{- end -}}
+{{- $labels := include "reeve.labels" . | fromYaml -}}
+{{- range $value, $given := dict "podLabels" .Values.podLabels "dashboard.labels" .Values.dashboard.labels "serviceMonitor.labels" .Values.serviceMonitor.labels -}}
+{{- range $label, $_ := $given -}}
+{{- if hasKey $labels $label -}}
+{{- fail (printf "%s: the chart itself sets %s; leave it out" $value $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey (default dict .Values.podAnnotations) "reeve.dev/config" -}}
+{{- fail "podAnnotations: the chart itself sets reeve.dev/config, by which another configuration is another pod; leave it out" -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Milliseconds of a duration such as 1m30s. */}}
 {{- define "reeve.milliseconds" -}}
 {{- $sum := 0 -}}
@@ -57,20 +82,32 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $sum -}}
 {{- end -}}
 
-{{/* Fails for settings that no agent would start with, or not end with in order. */}}
+{{/* Fails for settings that no agent would start with, or not end with in order. What the
+     agent asks of the times of a lease is in host/cluster/src/lease/timing.rs. */}}
 {{- define "reeve.checkTimes" -}}
 {{- $config := .Values.config -}}
 {{- $of := dict -}}
-{{- range $name, $default := dict "shutdown-grace" "20s" "lease-duration" "15s" "lease-renew-deadline" "10s" "lease-retry-period" "2s" -}}
+{{- range $name, $default := dict "compile-timeout" "60s" "shutdown-grace" "20s" "lease-duration" "15s" "lease-renew-deadline" "10s" "lease-retry-period" "2s" -}}
 {{- $_ := set $of $name (include "reeve.milliseconds" (default $default (index $config $name)) | int64) -}}
 {{- end -}}
 {{- if ge (index $of "shutdown-grace") (mul 1000 .Values.terminationGracePeriodSeconds) -}}
 {{- fail (printf "terminationGracePeriodSeconds: %v seconds are not longer than config.shutdown-grace; the agent would be killed before it has finished" .Values.terminationGracePeriodSeconds) -}}
 {{- end -}}
-{{- if ge (index $of "lease-renew-deadline") (index $of "lease-duration") -}}
-{{- fail "config.lease-renew-deadline: it must be shorter than config.lease-duration; the agent would not start" -}}
+{{- if lt (index $of "compile-timeout") 100 -}}
+{{- fail "config.compile-timeout: nothing would ever be compiled; use 100ms or more" -}}
 {{- end -}}
-{{- if ge (mul 2 (index $of "lease-retry-period")) (index $of "lease-renew-deadline") -}}
-{{- fail "config.lease-retry-period: it must be shorter than half of config.lease-renew-deadline; the agent would not start" -}}
+{{- $duration := index $of "lease-duration" -}}
+{{- $deadline := index $of "lease-renew-deadline" -}}
+{{- if or (lt $duration 1000) (ne (mod $duration 1000) 0) (gt $duration 2147483647000) -}}
+{{- fail "config.lease-duration: it must be a whole number of seconds, at least 1; the agent would not start" -}}
+{{- end -}}
+{{- /* For clocks that differ and for what the API server still does; and then for a write. */ -}}
+{{- $longest := max 0 (sub (sub $duration (max 1000 (div $duration 20))) 1000) -}}
+{{- if gt $deadline $longest -}}
+{{- fail (printf "config.lease-renew-deadline: with a lease-duration of %dms it can be %dms at the most; the agent would not start" $duration $longest) -}}
+{{- end -}}
+{{- $period := index $of "lease-retry-period" -}}
+{{- if or (eq $period 0) (ge (mul 2 $period) $deadline) -}}
+{{- fail "config.lease-retry-period: it must be more than zero and less than half of config.lease-renew-deadline; the agent would not start" -}}
 {{- end -}}
 {{- end -}}

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use reeve_core::grant::{Subject, agent_base};
 use serde_json::{Value, json};
 
-use crate::helm::{chart, helm, template};
+use crate::helm::{chart, helm, names_are_texts, template, template_with};
 
 /// The container of the agent, in its Deployment.
 const CONTAINER: &str = "/spec/template/spec/containers/0";
@@ -81,6 +81,11 @@ fn cases() -> Vec<Case> {
             "ConfigMap",
             "/data/reeve.yaml",
             json!("concurrency: 3\nlog-format: json\nshutdown-grace: 20s\n"),
+        ),
+        container(
+            r#"config.health-address="[::]:9090""#,
+            "/ports/0/containerPort",
+            json!(9090),
         ),
         case(
             r#"config.lease-name="x""#,
@@ -382,20 +387,83 @@ fn what_is_no_value_is_refused() -> Result<()> {
             "terminationGracePeriodSeconds: 20 seconds are not longer",
         ),
         (
-            r#"config.lease-duration="9500ms""#,
-            "config.lease-renew-deadline: it must be shorter",
+            r#"config.lease-renew-deadline="13001ms""#,
+            "config.lease-renew-deadline: with a lease-duration of 15000ms it can be 13000ms",
+        ),
+        (
+            r#"config={"lease-duration":"200s","lease-renew-deadline":"190s"}"#,
+            "config.lease-renew-deadline: with a lease-duration of 200000ms it can be 189000ms",
+        ),
+        (
+            r#"config.lease-duration="1s""#,
+            "config.lease-renew-deadline: with a lease-duration of 1000ms it can be 0ms",
+        ),
+        (
+            r#"config.lease-duration="15500ms""#,
+            "config.lease-duration: it must be a whole number of seconds",
+        ),
+        (
+            r#"config.lease-duration="0s""#,
+            "config.lease-duration: it must be a whole number of seconds",
+        ),
+        (
+            r#"config.lease-duration="600000h""#,
+            "config.lease-duration: it must be a whole number of seconds",
         ),
         (
             r#"config.lease-retry-period="0m 5s""#,
-            "config.lease-retry-period: it must be shorter",
+            "config.lease-retry-period: it must be more than zero and less than half",
+        ),
+        (
+            r#"config.lease-retry-period="0s""#,
+            "config.lease-retry-period: it must be more than zero and less than half",
+        ),
+        (
+            r#"config.compile-timeout="99ms""#,
+            "config.compile-timeout: nothing would ever be compiled",
+        ),
+        (r#"config.shutdown-grace="5s1m""#, "/config/shutdown-grace"),
+        (
+            r#"config.health-address="127.0.0.1:8081""#,
+            "/config/health-address",
+        ),
+        (
+            r#"config.health-address="[::]:65536""#,
+            "/config/health-address",
         ),
         (
             r#"podLabels={"app.kubernetes.io/name":"x"}"#,
             "podLabels: the chart itself sets",
         ),
+        (
+            r#"podLabels={"app.kubernetes.io/version":"x"}"#,
+            "podLabels: the chart itself sets",
+        ),
+        (
+            r#"serviceMonitor.labels={"helm.sh/chart":"x"}"#,
+            "serviceMonitor.labels: the chart itself sets",
+        ),
+        (
+            r#"dashboard.labels={"helm.sh/chart":"x"}"#,
+            "dashboard.labels: the chart itself sets",
+        ),
+        (
+            r#"podAnnotations={"reeve.dev/config":"x"}"#,
+            "podAnnotations: the chart itself sets",
+        ),
+        (
+            "networkPolicy.apiServerPorts=null",
+            "missing property 'apiServerPorts'",
+        ),
+        (
+            "networkPolicy.apiServerPorts=[]",
+            "/networkPolicy/apiServerPorts",
+        ),
         (r#"fullnameOverride="Bad_Name""#, "/fullnameOverride"),
+        (r#"fullnameOverride="1a""#, "/fullnameOverride"),
         (r#"nameOverride="a b""#, "/nameOverride"),
         (r#"serviceAccount.name="x y""#, "/serviceAccount/name"),
+        (r#"serviceAccount.name="x..y""#, "/serviceAccount/name"),
         (
             r#"serviceMonitor.interval="oops""#,
             "/serviceMonitor/interval",
@@ -418,6 +486,230 @@ fn what_is_no_value_is_refused() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Of times that the agent takes, none is refused.
+#[test]
+fn times_that_fit_together_are_taken() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    for config in [
+        r#"config.lease-renew-deadline="13s""#,
+        r#"config={"lease-duration":"200s","lease-renew-deadline":"3m 9s"}"#,
+        r#"config={"lease-duration":"4s","lease-renew-deadline":"2s","lease-retry-period":"999ms"}"#,
+        r#"config={"lease-duration":"1m 5s","compile-timeout":"100ms"}"#,
+    ] {
+        template(home.path(), &[config])?;
+    }
+    Ok(())
+}
+
+/// What may be null, which takes away what stands in values.yaml: where nothing means
+/// what the empty value does, or what Kubernetes or the agent do by themselves.
+const MAY_BE_NOTHING: [&str; 31] = [
+    "affinity",
+    "cache.medium",
+    "config.concurrency",
+    "config.log-format",
+    "config.shutdown-grace",
+    "dashboard.labels",
+    "dashboard.labels.grafana_dashboard",
+    "extraEnv",
+    "extraVolumeMounts",
+    "extraVolumes",
+    "fullnameOverride",
+    "image.digest",
+    "image.tag",
+    "imagePullSecrets",
+    "logFilter",
+    "nameOverride",
+    "networkPolicy.apiServerCIDRs",
+    "networkPolicy.egress",
+    "networkPolicy.metricsFrom",
+    "nodeSelector",
+    "podAnnotations",
+    "podLabels",
+    "priorityClassName",
+    "resources",
+    "service.annotations",
+    "serviceAccount.annotations",
+    "serviceAccount.name",
+    "serviceMonitor.interval",
+    "serviceMonitor.labels",
+    "tolerations",
+    "topologySpreadConstraints",
+];
+
+/// Every place in these values, by its path.
+fn paths(values: &Value, above: &str, into: &mut Vec<String>) {
+    for (key, value) in values.as_object().into_iter().flatten() {
+        let path = format!("{above}{key}");
+        paths(value, &format!("{path}."), into);
+        into.push(path);
+    }
+}
+
+/// Helm takes away what is null before it looks at the schema.
+#[test]
+fn what_is_needed_cannot_be_taken_away() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let values: Value = serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml"))?)?;
+    let mut all = Vec::new();
+    paths(&values, "", &mut all);
+    for path in MAY_BE_NOTHING {
+        ensure!(all.iter().any(|one| one == path), "{path} is no value");
+    }
+    // What is there only on demand is to be looked at, too.
+    let every = ["serviceMonitor.enabled=true", "dashboard.enabled=true"];
+    for path in all {
+        let may_be = MAY_BE_NOTHING.contains(&&*path) || path.starts_with("resources.");
+        let nothing = format!("{path}=null");
+        let mut settings = every.to_vec();
+        settings.push(&nothing);
+        match template(home.path(), &settings) {
+            Ok(_) => ensure!(may_be, "{nothing} was taken"),
+            Err(error) => {
+                ensure!(!may_be, "{nothing}: {error:#}");
+                let name = path.rsplit('.').next().unwrap_or_default();
+                let text = format!("{error:#}");
+                ensure!(
+                    text.contains(&format!("missing property '{name}'")),
+                    "{nothing}: {text}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What YAML would take for a number or a truth is a name all the same.
+#[test]
+fn names_may_look_like_something_else() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let arguments = [
+        "--namespace=2024",
+        "--set-json=fullnameOverride=\"true\"",
+        "--set-json=nameOverride=\"1e3\"",
+        "--set-json=serviceAccount.name=\"1000\"",
+        "--set-json=serviceMonitor.enabled=true",
+        "--set-json=dashboard.enabled=true",
+        "--set-json=cache.sizeLimit=\"1\"",
+    ];
+    let objects = template_with("reeve", "123", home.path(), &arguments)?;
+    names_are_texts(&objects)?;
+    for (kind, pointer, expected) in [
+        ("Deployment", "/metadata/name", "true"),
+        ("Deployment", "/metadata/namespace", "2024"),
+        ("ConfigMap", "/metadata/name", "true-config"),
+        ("ClusterRole", "/metadata/name", "2024.true"),
+        ("RoleBinding", "/subjects/0/name", "1000"),
+        (
+            "Service",
+            "/spec/selector/app.kubernetes.io~1instance",
+            "123",
+        ),
+        ("Service", "/spec/selector/app.kubernetes.io~1name", "1e3"),
+        (
+            "Deployment",
+            "/spec/template/spec/volumes/1/emptyDir/sizeLimit",
+            "1",
+        ),
+    ] {
+        let found = look(&objects, kind, pointer);
+        ensure!(found == expected, "{kind}{pointer} is {found}");
+    }
+    Ok(())
+}
+
+/// So it is in the charts of plugins.
+#[test]
+fn names_may_look_like_something_else_for_plugins_too() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let charts: [(&str, &[&str]); 3] = [
+        (
+            "profile-plugins",
+            &[
+                "--set-json=agent.serviceAccountName=\"1000\"",
+                "--set-json=replicaCount={\"gitea\":1,\"s3proxy\":1}",
+            ],
+        ),
+        (
+            "models",
+            &[
+                "--set-json=agent.namespace=\"1000\"",
+                "--set-json=namespaces=[\"1e3\"]",
+                "--set-json=datarobot={\"predictionEnvId\":\"1\",\"apiSecretName\":\"2\"}",
+            ],
+        ),
+        (
+            "packs",
+            &[
+                "--set-json=namespaces.create=[\"1000\"]",
+                "--set-json=configuration={\"namespace\":\"1000\",\"secret\":\"7\",\"key\":\"8\",\"document\":\"{}\"}",
+                "--set-json=desiredState={\"secret\":\"9\",\"key\":\"8\",\"externalSecret\":{\"key\":\"x\"}}",
+                "--set-json=externalSecrets={\"provider\":\"aws\",\"aws\":{\"region\":\"x\"}}",
+                "--set-json=packSet.name=\"9\"",
+            ],
+        ),
+    ];
+    for (name, arguments) in charts {
+        let arguments: Vec<&str> = [&["--namespace=2024"], arguments].concat();
+        let objects =
+            template_with(name, "123", home.path(), &arguments).with_context(|| name.to_owned())?;
+        names_are_texts(&objects).with_context(|| name.to_owned())?;
+    }
+    Ok(())
+}
+
+/// A Service is called what begins with a letter and has no dots.
+#[test]
+fn a_release_that_names_no_service_is_refused() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    for release in ["123", "a.b"] {
+        match template_with("reeve", release, home.path(), &[]) {
+            Ok(_) => anyhow::bail!("release {release} was taken"),
+            Err(error) => {
+                let expected =
+                    format!("fullnameOverride: without it all objects would be called {release}-");
+                let text = format!("{error:#}");
+                ensure!(text.contains(&expected), "no {expected} in: {text}");
+            }
+        }
+        let named = ["--set", "fullnameOverride=x"];
+        template_with("reeve", release, home.path(), &named)?;
+    }
+    Ok(())
+}
+
+/// What is cluster-wide belongs to one release, whatever the names of both.
+#[test]
+fn releases_do_not_meet_in_the_cluster() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let name = |namespace: &str, release: &str| -> Result<Value> {
+        let arguments = ["--namespace", namespace];
+        let objects = template_with("reeve", release, home.path(), &arguments)?;
+        Ok(look(&objects, "ClusterRole", "/metadata/name"))
+    };
+    ensure!(name("team", "prod")? == "team.prod-reeve");
+    ensure!(name("team-prod", "reeve")? == "team-prod.reeve");
+    Ok(())
+}
+
+/// The agent is told once where it is to listen.
+#[test]
+fn an_address_of_both_kinds_is_the_only_one() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let told = |objects: &[Value]| -> (bool, bool) {
+        let variables = look(objects, "Deployment", &format!("{CONTAINER}/env"));
+        let file = look(objects, "ConfigMap", "/data/reeve.yaml");
+        (
+            variables.to_string().contains("REEVE_HEALTH_ADDRESS"),
+            file.to_string().contains("health-address: '[::]:8081'"),
+        )
+    };
+    ensure!(told(&template_of_defaults(home.path())?) == (true, false));
+    let both = template(home.path(), &[r#"config.health-address="[::]:8081""#])?;
+    ensure!(told(&both) == (false, true));
     Ok(())
 }
 
