@@ -249,8 +249,9 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
 /// What a version that runs asks for and this one does not: it goes on until this one takes
 /// over, which may never be. Nothing where none runs.
 fn runs_beyond(status: &PluginStatus, manifest: &Manifest) -> Vec<String> {
-    let mut conditions = status.conditions.iter();
-    let runs = conditions.any(|one| one.type_ == "Ready" && one.status == "True");
+    // There just while one runs, also where that is suspended, or sees nothing, and so is
+    // not ready.
+    let runs = status.digest.is_some();
     let asks = status.asks.as_deref().filter(|_| runs).unwrap_or_default();
     let beyond = asks::lines_beyond(asks, &Asks::of(manifest).lines());
     let mut beyond: Vec<String> = beyond.into_iter().map(str::to_owned).collect();

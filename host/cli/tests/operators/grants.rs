@@ -112,6 +112,39 @@ async fn a_version_that_runs_keeps_its_rights_until_another_does() {
     assert_eq!(patches(&desk).await, ["services"]);
 }
 
+/// A version that is suspended runs, and is not ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_is_suspended_keeps_its_rights() {
+    let mut desk = Desk::new().await;
+    desk.world.tenant("alice", &[]).await;
+    desk.world.allow("chameleon").await;
+    desk.world.start();
+    let like_primary = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], like_primary.clone()).await;
+    running(&desk, "write ConfigMap").await;
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = desk.reeve("suspend chameleon --wait").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    deliver(&desk, &["Service.v1"], like_primary).await;
+    settle(&desk).await;
+    let plugin = desk.world.get(&plugin_reference("chameleon")).await;
+    let conditions = plugin.unwrap()["status"]["conditions"].clone();
+    let ready = conditions.as_array().unwrap().iter();
+    let ready: Vec<&Value> = ready.filter(|one| one["type"] == "Ready").collect();
+    assert_eq!(ready[0]["reason"], "Suspended");
+    let said = desk.reeve("plugin grant chameleon").await;
+    let caution = "a version of chameleon runs that asks for more";
+    assert!(said.out.contains(caution), "{said:?}");
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let kept = "kept: what the version of chameleon that runs asks for beyond this";
+    assert!(said.out.contains(kept), "{}", said.out);
+    assert!(!said.out.contains("deleted:"), "{}", said.out);
+    assert_eq!(patches(&desk).await, ["configmaps", "services"]);
+}
+
 /// Longer than the value of a label, by which parts would be asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_may_have_a_long_name() {
