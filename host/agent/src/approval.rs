@@ -3,7 +3,7 @@
 
 use crate::problem::Problem;
 use crate::version::Artifact;
-use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason};
+use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason, with_list};
 use reeve_core::{Asks, Digest, Manifest};
 
 /// What a new version may ask for.
@@ -29,9 +29,12 @@ impl Approval {
         }
         Err(Problem::lasting(
             Reason::ApprovalRequired,
-            format!(
-                "the new version asks for more than the one before: {}. `reeve plugin approve {plugin} --namespace {namespace}` lets it, which annotates the Plugin {APPROVE_ASKS_ANNOTATION}={token}",
-                more.join("; ")
+            with_list(
+                "the new version asks for more than the one before: ",
+                &more,
+                &format!(
+                    ". `reeve plugin approve {plugin} --namespace {namespace}` lets it, which annotates the Plugin {APPROVE_ASKS_ANNOTATION}={token}"
+                ),
             ),
         ))
     }

@@ -245,6 +245,32 @@ pub fn truncate(message: &mut String) {
     }
 }
 
+/// What others may put around a message before it is cut: which version runs meanwhile,
+/// and how its units are.
+const AROUND: usize = 512;
+
+/// A message with a list in it, of which so much is left out, and counted, that its end is
+/// there in any case: what is to be done stands there.
+pub fn with_list(before: &str, items: &[impl AsRef<str>], after: &str) -> String {
+    let more = |left: usize| format!("and {left} more");
+    let room = (MAX_MESSAGE - AROUND).saturating_sub(after.len() + more(items.len()).len());
+    let mut message = before.to_owned();
+    for (index, item) in items.iter().enumerate() {
+        let item = item.as_ref();
+        if index > 0 {
+            message.push_str("; ");
+        }
+        // With what divides it from the number.
+        if message.len() + item.len() + "; ".len() > room {
+            message.push_str(&more(items.len() - index));
+            break;
+        }
+        message.push_str(item);
+    }
+    message.push_str(after);
+    message
+}
+
 /// Sets a condition. The time of transition changes only with the status.
 ///
 /// Returns whether anything changed.
@@ -293,6 +319,29 @@ mod tests {
             at(4, "", "").last_transition_time
         );
         assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn what_is_to_be_done_is_never_cut() {
+        let items = |number: usize, bytes: usize| vec!["x".repeat(bytes); number];
+        assert_eq!(
+            with_list("lacks: ", &["a", "b"], "; do it"),
+            "lacks: a; b; do it"
+        );
+        for (number, bytes) in [(1, 1), (75, 60), (1000, 300), (1, 5000), (2, 3500)] {
+            let message = with_list("lacks: ", &items(number, bytes), "; do it");
+            assert!(message.len() <= MAX_MESSAGE - AROUND, "{}", message.len());
+            let list = message.strip_prefix("lacks: ").unwrap();
+            let list = list.strip_suffix("; do it").unwrap();
+            let shown = list.matches(&"x".repeat(bytes)).count();
+            let left = match list.strip_suffix(" more") {
+                Some(list) => list.rsplit(' ').next().unwrap().parse().unwrap(),
+                None => 0,
+            };
+            assert_eq!(shown + left, number, "{list}");
+        }
+        let one = with_list("", &items(3, 5000), ".");
+        assert_eq!(one, "and 3 more.");
     }
 
     #[test]

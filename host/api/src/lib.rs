@@ -18,6 +18,7 @@ pub use canary::{CanaryPolicy, CanaryStatus};
 pub use capabilities::{Capabilities, HttpGrant, KeyGrant, KeyType, SecretReference, SqlGrant};
 pub use condition::{
     ConditionType, MAX_MESSAGE, Reason, condition, remove_condition, set_condition, truncate,
+    with_list,
 };
 pub use journal::{JournalEntry, JournalEntrySpec, Operation};
 pub use plan::{PlanEffect, PlanStatus, PlanStep, SyncMode};

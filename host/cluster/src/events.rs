@@ -9,6 +9,7 @@ use http::Method;
 use k8s_openapi::jiff::Timestamp;
 use reeve_core::{Digest, GroupVersionKind, ObjectReference};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 /// Who reports, in every event of ours.
@@ -16,6 +17,9 @@ pub const REPORTING_CONTROLLER: &str = "reeve.dev/agent";
 
 /// The API server refuses longer messages.
 const MAX_MESSAGE: usize = 1024;
+
+/// As much of the end of a longer message is kept: what to do stands there.
+const END: usize = 384;
 
 /// The API server refuses longer reasons, actions and names of instances.
 const MAX_WORD: usize = 128;
@@ -135,7 +139,7 @@ impl Recorder {
             },
             "reason": cut(event.reason, MAX_WORD),
             "action": cut(event.action, MAX_WORD),
-            "message": cut(event.message, MAX_MESSAGE),
+            "message": message(event.message),
             "count": 1,
             "firstTimestamp": at,
             "lastTimestamp": at,
@@ -177,10 +181,42 @@ fn timestamp(at: SystemTime) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// A message that the API server takes, without what is in the middle of a long one.
+fn message(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_MESSAGE {
+        return text.into();
+    }
+    let gap = " … ";
+    let end = text.ceil_char_boundary(text.len() - END);
+    let begin = cut(text, MAX_MESSAGE - END - gap.len());
+    format!("{begin}{gap}{}", &text[end..]).into()
+}
+
 fn cut(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_message_the_end_is_there() {
+        let text = "x".repeat(MAX_MESSAGE);
+        assert_eq!(message(&text), text);
+        for filling in ["x", "é", "…"] {
+            let long = format!("why: {}; do it", filling.repeat(2000));
+            let shown = message(&long);
+            assert!(shown.len() <= MAX_MESSAGE, "{}", shown.len());
+            assert!(
+                shown.starts_with("why: ") && shown.ends_with("; do it"),
+                "{shown}"
+            );
+            assert!(shown.contains(" … "), "{shown}");
+        }
+    }
 }

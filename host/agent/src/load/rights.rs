@@ -4,7 +4,7 @@
 use super::Loader;
 use crate::problem::{Problem, chain};
 use futures::{StreamExt, TryStreamExt};
-use reeve_api::Reason;
+use reeve_api::{Reason, with_list};
 use reeve_cluster::{AccessCheck, Cluster, Identity, ReadError, Resource};
 use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Served};
 use reeve_core::manifest::secret_kind;
@@ -167,10 +167,10 @@ impl Loader {
         missing.extend(unsure);
         Err(Problem::passing(
             Reason::Forbidden,
-            format!(
-                "{identity} is not granted: {}; grant it with {}",
-                grant::in_words(&missing).join("; "),
-                self.grant_command(plugin)
+            with_list(
+                &format!("{identity} is not granted: "),
+                &grant::in_words(&missing),
+                &format!("; grant it with {}", self.grant_command(plugin)),
             ),
         ))
     }

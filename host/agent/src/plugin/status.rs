@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{
     Capabilities, ConditionType, PluginSource, PluginStatus, Reason, UnitCounts, condition,
-    remove_condition, set_condition,
+    remove_condition, set_condition, with_list,
 };
 
 impl PluginState {
@@ -119,9 +119,10 @@ impl PluginState {
                 granted,
                 "Unknown",
                 Reason::Forbidden,
-                format!(
-                    "not granted cluster-wide: {}; units whose namespace does not grant it either say so",
-                    self.standing.ungranted.join("; ")
+                with_list(
+                    "not granted cluster-wide: ",
+                    &self.standing.ungranted,
+                    "; units whose namespace does not grant it either say so",
                 ),
             ),
             (None, None) => set(
@@ -192,12 +193,15 @@ impl PluginState {
     fn ungranted_outside(&self, active: &Active) -> Option<String> {
         let lacking = self.outside_granted(active, Granting::Nothing);
         (!lacking.is_empty()).then(|| {
-            format!(
+            with_list(
                 "everything that the manifest asks for of the cluster is granted; of the outside \
-                 is not granted: {}; `reeve plugin grant {}` says what spec.capabilities of the \
-                 Plugin would have to have",
-                lacking.join("; "),
-                self.name
+                 is not granted: ",
+                &lacking,
+                &format!(
+                    "; `reeve plugin grant {}` says what spec.capabilities of the Plugin would \
+                     have to have",
+                    self.name
+                ),
             )
         })
     }

@@ -145,6 +145,54 @@ async fn a_version_that_is_suspended_keeps_its_rights() {
     assert_eq!(patches(&desk).await, ["configmaps", "services"]);
 }
 
+/// However much is missing, what brings it is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_list_leaves_room_for_the_command() {
+    let mut desk = Desk::new().await;
+    desk.world.allow("chameleon").await;
+    desk.world.start();
+    let like_primary = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], like_primary).await;
+    running(&desk, "write ConfigMap").await;
+
+    let many: Vec<String> = (0..100)
+        .map(|number| format!("team-{number}-{}", "x".repeat(50)))
+        .collect();
+    deliver(&desk, &["Pod.v1"], json!(many)).await;
+    for (reason, expected) in [
+        (
+            "ApprovalRequired",
+            " more. `reeve plugin approve chameleon --namespace reeve-system` lets it, which annotates",
+        ),
+        (
+            "Forbidden",
+            " more; grant it with `reeve plugin grant chameleon --namespace reeve-system ",
+        ),
+    ] {
+        let condition = async |kind: &str| desk.world.plugin_condition("chameleon", kind).await;
+        for _ in 0..300 {
+            if condition("Loaded").await.reason == reason {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        let loaded = condition("Loaded").await;
+        assert_eq!(loaded.reason, reason, "{}", loaded.message);
+        // The one in which the other is.
+        let ready = condition("Ready").await;
+        assert_eq!(ready.status, "True", "{}", ready.message);
+        for message in [&loaded.message, &ready.message] {
+            assert!(message.contains(expected), "{message}");
+        }
+        if reason == "ApprovalRequired" {
+            let events = core_reference("Event", "reeve-system", "");
+            let events = json!(desk.world.list(&events).await).to_string();
+            assert!(events.contains("lets it, which annotates"), "{events}");
+            desk.world.approve("chameleon").await;
+        }
+    }
+}
+
 /// Longer than the value of a label, by which parts would be asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_may_have_a_long_name() {
