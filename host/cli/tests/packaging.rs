@@ -75,6 +75,70 @@ fn a_folder_is_no_file() {
     assert!(error.contains("cannot read the kubeconfig none"), "{error}");
 }
 
+/// What a file calls its imports is shown as a name, and not done.
+#[test]
+fn names_in_a_file_are_no_answers() {
+    let folder = folder();
+    let forged = "\u{1b}[2J\u{1b}[1;1Hasks to   none\u{9b}1m\u{202e}\r\nproblem   none";
+    let names = (0..120).map(|index| format!("{forged}{index}"));
+    let component = importing(&names.collect::<Vec<_>>());
+    fs::write(folder.path().join("forged.wasm"), component).unwrap();
+    let (text, _, code) = reeve(folder.path(), "plugin inspect forged.wasm");
+    assert_eq!(code, Some(1), "{text}");
+    let shown = "\\u{1b}[2J\\u{1b}[1;1Hasks to   none\\u{9b}1m\\u{202e}\\r\\nproblem   none";
+    assert!(text.contains(&format!("imports   {shown}0\n")), "{text}");
+    assert!(text.contains(&format!("{shown}99\n")), "{text}");
+    assert!(!text.contains(&format!("{shown}100")), "{text}");
+    assert!(
+        text.contains("and 20 more, beyond what is loaded\n"),
+        "{text}"
+    );
+    assert!(is_plain(&text), "{text:?}");
+
+    let (text, _, _) = reeve(folder.path(), "plugin inspect forged.wasm -o json");
+    assert!(is_plain(&text), "{text:?}");
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["imports"][119], format!("{forged}119"));
+}
+
+fn is_plain(text: &str) -> bool {
+    let moves = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    !text.contains(moves)
+}
+
+/// A component that imports an empty interface under each of these names.
+fn importing(names: &[String]) -> Vec<u8> {
+    // One type: an instance type that declares nothing.
+    let types = [1, 0x42, 0];
+    let mut imports = Vec::new();
+    leb128(names.len(), &mut imports);
+    for name in names {
+        imports.push(0);
+        leb128(name.len(), &mut imports);
+        imports.extend(name.as_bytes());
+        // An instance, of that type.
+        imports.extend([5, 0]);
+    }
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    for (id, section) in [(7, &types[..]), (10, &imports)] {
+        component.push(id);
+        leb128(section.len(), &mut component);
+        component.extend(section);
+    }
+    component
+}
+
+fn leb128(mut number: usize, into: &mut Vec<u8>) {
+    loop {
+        let low = (number & 0x7f) as u8;
+        number >>= 7;
+        into.push(if number == 0 { low } else { low | 0x80 });
+        if number == 0 {
+            return;
+        }
+    }
+}
+
 /// What no agent would run is not packed either.
 #[test]
 fn a_configuration_is_held_against_the_component() {
@@ -149,12 +213,7 @@ fn custom_section(bytes: &[u8]) -> Vec<u8> {
     body.extend_from_slice(b"noise");
     body.extend_from_slice(bytes);
     let mut section = vec![0];
-    let mut size = body.len();
-    while size >= 0x80 {
-        section.push((size & 0x7f) as u8 | 0x80);
-        size >>= 7;
-    }
-    section.push(size as u8);
+    leb128(body.len(), &mut section);
     section.extend(body);
     section
 }

@@ -10,9 +10,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use reeve_agent::needs::Need;
 use reeve_core::manifest::is_wildcard;
-use reeve_core::printable::printable;
+use reeve_core::printable::{is_printable, printable};
 use reeve_core::{Asks, Manifest, chain, grant};
-use reeve_engine::interfaces;
+use reeve_engine::{CompileLimits, interfaces};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
         Output::Text => print(inspection.text())?,
         Output::Json => print(format_args!(
             "{}\n",
-            serde_json::to_string_pretty(&inspection.json())?
+            escaped(&serde_json::to_string_pretty(&inspection.json())?)
         ))?,
     }
     Ok(ExitCode::from(u8::from(!inspection.problems.is_empty())))
@@ -183,8 +183,9 @@ impl<'a> Inspection<'a> {
         let mut row = |title: &str, lines: &[String]| {
             for (index, line) in lines.iter().enumerate() {
                 let title = if index == 0 { title } else { "" };
-                // Writing to a String cannot fail.
-                let _ = writeln!(text, "{title:<10}{line}");
+                // Nothing that is in a file may look like an answer of ours. Writing to a
+                // String cannot fail.
+                let _ = writeln!(text, "{title:<10}{}", printable(line.clone()));
             }
         };
         let one = |line: String| [line];
@@ -205,8 +206,8 @@ impl<'a> Inspection<'a> {
         }
         row("digest", &one(package.digest.to_string()));
         row("size", &one(format!("{} bytes", package.component.len())));
-        row("imports", &or_nothing(&self.imports));
-        row("exports", &or_nothing(&self.exports));
+        row("imports", &first(&self.imports, CompileLimits::IMPORTS));
+        row("exports", &first(&self.exports, CompileLimits::EXPORTS));
         if let Some(manifest) = &self.manifest {
             row("asks to", &or_nothing(&Asks::of(manifest).lines()));
             row(
@@ -228,6 +229,32 @@ fn or_nothing(lines: &[String]) -> Vec<String> {
         [] => vec!["none".to_owned()],
         lines => lines.to_vec(),
     }
+}
+
+/// As many as a component may have, and how many more there are.
+fn first(lines: &[String], most: u64) -> Vec<String> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut first = or_nothing(&lines[..lines.len().min(most)]);
+    if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
+        first.push(format!("and {more} more, beyond what is loaded"));
+    }
+    first
+}
+
+/// JSON with escapes for what JSON may have as it is and terminals act on.
+fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        // Between values, no other character than a line break needs one.
+        if character == '\n' || is_printable(character.encode_utf8(&mut [0; 4])) {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
 }
 
 /// The fields of a configuration, one a line: its name, type, default and the
@@ -291,5 +318,24 @@ mod tests {
             ]
         );
         assert_eq!(schema_lines(&json!(true)), Vec::<String>::new());
+        let forged = json!({"properties": {"a\u{1b}[2J\nproblem": {"type": "\u{9b}1m"}}});
+        assert_eq!(schema_lines(&forged), ["a\\u{1b}[2J\\nproblem (\\u{9b}1m)"]);
+    }
+
+    #[test]
+    fn long_lists_end() {
+        let names: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
+        assert_eq!(first(&names, 3), ["a", "b", "c"]);
+        assert_eq!(first(&names, 1), ["a", "and 2 more, beyond what is loaded"]);
+        assert_eq!(first(&[], 1), ["none"]);
+    }
+
+    #[test]
+    fn json_means_the_same_without_what_terminals_act_on() {
+        let value = json!({"a\u{1b}\"": ["\u{9b}2J\u{202e}", "é\n\t", "\u{e0001}"]});
+        let text = escaped(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(text.lines().all(is_printable), "{text}");
+        assert!(text.contains("\\u009b2J\\u202e"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }
