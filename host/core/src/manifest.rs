@@ -309,7 +309,7 @@ impl Manifest {
         let Some(primary) = raw.primary else {
             return Err(unsupported("role", "packs"));
         };
-        sizes::check(&raw.reads, &raw.writes)?;
+        sizes::check(&raw.reads, &raw.writes, &raw.actions)?;
         for pointer in &primary.projection {
             check_shown("role.controller.projection", pointer)?;
         }

@@ -71,8 +71,8 @@ pub struct ActionRule {
     pub secrets: Vec<Scope>,
 }
 
-/// Sources, actions, and URLs or connections of one action: an operator looks at
-/// each before granting it.
+/// Sources, actions, and URLs, connections or scopes of Secrets of one action: an operator
+/// looks at each before granting it.
 const MAX_ENTRIES: usize = 32;
 
 /// Looking more often than each second is watching, which polling is no means for;
@@ -180,6 +180,9 @@ pub(super) fn check_actions(actions: &[ActionRule]) -> Result<(), ManifestError>
         }
         if action.sql.len() > MAX_ENTRIES {
             return Err(too_many("actions.sql", action.sql.len()));
+        }
+        if action.secrets.len() > MAX_ENTRIES {
+            return Err(too_many("actions.secrets", action.secrets.len()));
         }
         for url in &action.http {
             check_shown(&format!("{field}.http"), url)?;

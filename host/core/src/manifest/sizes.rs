@@ -1,9 +1,9 @@
 //! How much a manifest may ask for.
 
-use super::{ManifestError, RawRead, Scope, WriteRule};
+use super::{ActionRule, ManifestError, RawRead, Scope, WriteRule};
 
-/// Entries of `reads`, of `writes`, and names in one entry. More than anybody writes by
-/// hand; whoever needs more means a scope.
+/// Entries of `reads`, of `writes`, and names or namespaces in one entry. More than anybody
+/// writes by hand; whoever needs more means a scope.
 const MAX_ENTRIES: usize = 100;
 
 /// Namespaces and names of all entries together. Each is a rule to ask the API server
@@ -33,7 +33,11 @@ fn at_most(
 
 /// Checks how much a manifest asks for: all of it is asked of the API server, by the
 /// agent, before anything is granted.
-pub(super) fn check(reads: &[RawRead], writes: &[WriteRule]) -> Result<(), ManifestError> {
+pub(super) fn check(
+    reads: &[RawRead],
+    writes: &[WriteRule],
+    actions: &[ActionRule],
+) -> Result<(), ManifestError> {
     at_most("reads", reads.len(), "entries", MAX_ENTRIES)?;
     at_most("writes", writes.len(), "entries", MAX_ENTRIES)?;
     let namespaces = |scope: &Scope| match scope {
@@ -63,8 +67,16 @@ pub(super) fn check(reads: &[RawRead], writes: &[WriteRule]) -> Result<(), Manif
         at_most(field, inner, "namespaces", MAX_ENTRIES)?;
         places = places.saturating_add(inner);
     }
+    for (index, action) in actions.iter().enumerate() {
+        for scope in &action.secrets {
+            let inner = namespaces(scope);
+            let field = format!("actions[{index}].secrets.scope.namespaces");
+            at_most(field, inner, "namespaces", MAX_ENTRIES)?;
+            places = places.saturating_add(inner);
+        }
+    }
     let what = "namespaces and names in all entries together";
-    at_most("reads and writes", places, what, MAX_PLACES)
+    at_most("reads, writes and actions", places, what, MAX_PLACES)
 }
 
 /// Checks the length of a label selector.
@@ -108,10 +120,21 @@ mod tests {
         }
     }
 
+    fn action(secrets: Vec<Scope>) -> ActionRule {
+        ActionRule {
+            name: "database".into(),
+            description: String::new(),
+            http: vec![],
+            sql: vec![],
+            secrets,
+        }
+    }
+
     #[test]
     fn as_much_as_may_be_passes() {
         let mut raw = raw();
-        raw.reads = vec![read(10, 90), read(99, 0)];
+        raw.reads = vec![read(10, 90), read(50, 0)];
+        raw.actions = vec![action(vec![namespaces(49)])];
         let manifest = Manifest::try_from(raw).unwrap();
         assert_eq!(manifest.reads.len(), 2);
     }
@@ -119,7 +142,7 @@ mod tests {
     #[test]
     fn what_is_too_much_is_named() {
         type Spoil = fn(&mut RawManifest);
-        let cases: [(Spoil, &str); 7] = [
+        let cases: [(Spoil, &str); 10] = [
             (
                 |m| m.primary.as_mut().unwrap().selector = "a".repeat(5_000),
                 "role.controller.selector: 5000 bytes, more than 4096",
@@ -146,7 +169,19 @@ mod tests {
             ),
             (
                 |m| m.reads = vec![read(10, 90), read(100, 1)],
-                "reads and writes: 1001 namespaces and names in all entries together",
+                "reads, writes and actions: 1001 namespaces and names in all entries together",
+            ),
+            (
+                |m| m.actions = vec![action(vec![namespaces(1), namespaces(101)])],
+                "actions[0].secrets.scope.namespaces: 101 namespaces, more than 100",
+            ),
+            (
+                |m| m.actions = vec![action(vec![namespaces(100); 10])],
+                "reads, writes and actions: 1001 namespaces and names in all entries together",
+            ),
+            (
+                |m| m.actions = vec![action(vec![Scope::PrimaryNamespace; 33])],
+                "actions.secrets: 33 entries, more than 32",
             ),
         ];
         for (spoil, expected) in cases {
