@@ -315,6 +315,18 @@ mod tests {
             ),
             (
                 vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "annotations": {"reeve.dev/generated-for": "x"}}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.annotations: `reeve.dev/generated-for` is set by the host",
+            ),
+            (
+                vec![quota(
+                    &json!({"name": "q", "namespace": "alice", "annotations": {"reeve.dev/generated-by": "x"}}),
+                )],
+                "objects[0] (ResourceQuota alice/q): metadata.annotations: `reeve.dev/generated-by` is set by the host",
+            ),
+            (
+                vec![quota(
                     &json!({"name": "q", "namespace": "alice", "annotations": {"reeve.dev/suspend": "true"}}),
                 )],
                 "objects[0] (ResourceQuota alice/q): metadata.annotations: `reeve.dev/suspend` is for people to set",

@@ -14,6 +14,7 @@ pub mod desired;
 pub mod digest;
 pub mod failure;
 pub mod fields;
+pub mod generated;
 pub mod grant;
 pub mod health;
 pub mod ignore;

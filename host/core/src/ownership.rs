@@ -23,19 +23,25 @@ pub const PRIMARY_UID_ANNOTATION: &str = "reeve.dev/primary-uid";
 pub const APPLIED_ANNOTATION: &str = "reeve.dev/applied";
 /// Annotation of a hook: the revision, shortened, of whose sync it is.
 pub const SYNC_ANNOTATION: &str = "reeve.dev/sync";
+/// Annotation of a generated Secret: for what it was generated.
+pub const GENERATED_FOR_ANNOTATION: &str = "reeve.dev/generated-for";
+/// Annotation of a generated Secret: the plugin for which it was generated.
+pub const GENERATED_BY_ANNOTATION: &str = "reeve.dev/generated-by";
 /// Annotation, set by a plugin or a person: `allow` permits pruning an object of
 /// a kind whose deletion otherwise waits for a person.
 pub const PRUNE_ANNOTATION: &str = "reeve.dev/prune";
 
 /// Names in our domain that only the host writes; a plugin that sets one would
 /// steer the engine.
-pub const HOST_OWNED: [&str; 6] = [
+pub const HOST_OWNED: [&str; 8] = [
     PLUGIN_LABEL,
     UNIT_LABEL,
     PRIMARY_ANNOTATION,
     PRIMARY_UID_ANNOTATION,
     APPLIED_ANNOTATION,
     SYNC_ANNOTATION,
+    GENERATED_FOR_ANNOTATION,
+    GENERATED_BY_ANNOTATION,
 ];
 
 /// Annotations by which people tell the agent something about a primary or a plugin.

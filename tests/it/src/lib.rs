@@ -338,10 +338,15 @@ impl World {
 
     /// Applies an object as an administrator.
     pub async fn apply(&self, object: &Value) {
+        self.apply_as("test", object).await;
+    }
+
+    /// Applies an object under the name of a field manager.
+    pub async fn apply_as(&self, manager: &str, object: &Value) {
         let name = object["metadata"]["name"]
             .as_str()
             .expect("an object has a name");
-        let params = PatchParams::apply("test").force();
+        let params = PatchParams::apply(manager).force();
         let patch = Patch::Apply(object);
         let applied = self.api(object).patch(name, &params, &patch).await;
         applied.unwrap_or_else(|error| panic!("cannot apply {object}: {error}"));

@@ -6,7 +6,8 @@
 //!
 //! They are read and written as the plugin's account, so that RBAC is the grant here
 //! as everywhere. They carry no label of ours and are no part of the inventory: that
-//! a plugin is mistaken about its objects must not rotate a password.
+//! a plugin is mistaken about its objects must not rotate a password. By what they are
+//! known again, and by what they are not, [`Purpose`] says.
 
 use crate::active::Active;
 use crate::problem::chain;
@@ -16,14 +17,12 @@ use base64::engine::general_purpose::STANDARD;
 use reeve_api::Reason;
 use reeve_cluster::{Apply, Cluster, Create, Object, Preconditions, WriteError};
 use reeve_core::UnitKey;
+use reeve_core::generated::{NotGenerated, Purpose};
 use reeve_core::outcome::{GeneratedSecret, SecretPart};
 use reeve_outside::Secret;
 use reeve_outside::secret::GENERATED_LENGTH;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Annotation that says for which effect of which unit a Secret was generated.
-const GENERATED_FOR: &str = "reeve.dev/generated-for";
 
 /// A value that is stored.
 #[derive(Debug)]
@@ -91,18 +90,35 @@ impl Keeper<'_> {
         let Some(found) = found else {
             return Ok(Found::Nothing);
         };
-        if found.annotation(GENERATED_FOR).as_deref() != Some(&*self.purpose(wanted)) {
-            return Err(NotKept {
-                reason: Reason::Conflict,
-                message: format!(
-                    "Secret {namespace}/{secret} exists and was not generated for this action; delete it, or let the plugin choose another name"
-                ),
-            });
+        let (purpose, whole) = (self.purpose(wanted), found.whole());
+        let not_ours = |error| self.not_ours(wanted, &error);
+        purpose.check(&whole).map_err(not_ours)?;
+        let Some(value) = value_in(&found, wanted) else {
+            return Ok(Found::Other(Box::new(found)));
+        };
+        // A value that fits is used, so nobody else may have put it there.
+        let entries = wanted.entries.iter().map(|entry| &*entry.key);
+        purpose.check_entries(&whole, entries).map_err(not_ours)?;
+        Ok(Found::Value(value))
+    }
+
+    /// Neither taken for what was generated nor overwritten: only a person knows which it
+    /// is.
+    fn not_ours(&self, wanted: &GeneratedSecret, error: &NotGenerated) -> NotKept {
+        let GeneratedSecret {
+            namespace, secret, ..
+        } = wanted;
+        let advice = match error {
+            NotGenerated::Other => "delete it, or let the plugin choose another name".to_owned(),
+            NotGenerated::Marked { .. } | NotGenerated::Entry { .. } => format!(
+                "delete it, which makes another value, or, if its value is the right one, apply it as it is with `kubectl apply --server-side --force-conflicts --field-manager={}`",
+                self.active.field_manager
+            ),
+        };
+        NotKept {
+            reason: Reason::Conflict,
+            message: format!("Secret {namespace}/{secret} {error}; {advice}"),
         }
-        Ok(match value_in(&found, wanted) {
-            Some(value) => Found::Value(value),
-            None => Found::Other(Box::new(found)),
-        })
     }
 
     async fn make(&self, wanted: &GeneratedSecret) -> Result<Kept, NotKept> {
@@ -147,8 +163,8 @@ impl Keeper<'_> {
         Ok(Kept { value })
     }
 
-    fn purpose(&self, wanted: &GeneratedSecret) -> String {
-        format!("{} {} {}", self.unit.id(), self.key, wanted.name)
+    fn purpose(&self, wanted: &GeneratedSecret) -> Purpose {
+        Purpose::new(self.unit, self.key, &wanted.name)
     }
 
     fn body(&self, wanted: &GeneratedSecret, value: &Secret, replaced: Option<&Object>) -> Value {
@@ -167,7 +183,7 @@ impl Keeper<'_> {
         let mut metadata = json!({
             "name": wanted.secret,
             "namespace": wanted.namespace,
-            "annotations": {GENERATED_FOR: self.purpose(wanted)},
+            "annotations": self.purpose(wanted).annotations(),
         });
         let primary = &self.unit.primary;
         if let Some(found) = replaced {

@@ -2,8 +2,12 @@
 //! else's.
 
 use crate::effects::{self, Service};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reeve_core::ownership::{GENERATED_BY_ANNOTATION, GENERATED_FOR_ANNOTATION};
 use reeve_it::{World, core_reference};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A world in which alice asks for a database, whose Secret is all that there ever is of it:
@@ -89,4 +93,108 @@ async fn a_secret_of_somebody_else_is_left_alone() {
     world.wait(Duration::from_secs(400)).await;
     let made = password(&world).await;
     assert_eq!(made.as_str().unwrap().len(), 60, "{made}");
+}
+
+/// The login with other annotations and values, written by a manager.
+async fn write(world: &World, manager: &str, annotations: Value, password: &str) {
+    if world.get(&login()).await.is_some() {
+        world.delete(&login()).await;
+    }
+    let mut forged = login();
+    forged["metadata"]["annotations"] = annotations;
+    let data = [("user", "reeve_alice"), ("password", password)];
+    let data = data.map(|(key, text)| (key, STANDARD.encode(text)));
+    forged["data"] = json!(BTreeMap::from(data));
+    world.apply_as(manager, &forged).await;
+}
+
+/// What the login says, and who says so.
+fn annotations() -> Value {
+    json!({
+        GENERATED_FOR_ANNOTATION: "Profile.kubeflow.org//alice database password",
+        GENERATED_BY_ANNOTATION: "envoy",
+    })
+}
+
+/// Whoever may write Secrets may write what those say that are generated, a value of the
+/// right form among it, and knows the password then.
+#[tokio::test(start_paused = true)]
+async fn a_forged_secret_is_no_password() {
+    let mut world = world().await;
+    world.wait(Duration::from_secs(60)).await;
+    let made = world.get(&login()).await.unwrap();
+    assert_eq!(made["metadata"]["annotations"], annotations());
+    world.stop().await;
+    let known = "a".repeat(43);
+    write(&world, "reeve/courier", annotations(), &known).await;
+    let before = world.get(&login()).await;
+    world.start();
+    world.wait(Duration::from_secs(400)).await;
+    assert_eq!(world.get(&login()).await, before);
+    let message = database(&world).await["message"].clone();
+    let expected = "Secret alice/login says that it was generated for this action, and reeve/envoy did not write that; ";
+    assert!(message.as_str().unwrap().contains(expected), "{message}");
+
+    // A person who knows better says so.
+    let mut kept = before.unwrap();
+    kept["metadata"] = json!({
+        "name": "login", "namespace": "alice", "annotations": annotations(),
+    });
+    world.apply_as("reeve/envoy", &kept).await;
+    world.wait(Duration::from_secs(400)).await;
+    let message = database(&world).await["message"].clone();
+    assert!(
+        !message.to_string().contains("Secret alice/login"),
+        "{message}"
+    );
+    assert_eq!(password(&world).await, kept["data"]["password"]);
+
+    // Nor does a value become known that is written into the one that was generated.
+    let edit = json!({"stringData": {"password": "b".repeat(43)}});
+    world.edit(&login(), edit).await;
+    world.wait(Duration::from_secs(400)).await;
+    let message = database(&world).await["message"].clone();
+    let expected = "reeve/envoy did not write its entry password; delete it, which makes";
+    assert!(message.as_str().unwrap().contains(expected), "{message}");
+}
+
+/// What a version made that did not name the plugin keeps its value.
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_a_version_before_is_kept() {
+    let mut world = world().await;
+    world.wait(Duration::from_secs(60)).await;
+    world.stop().await;
+    let mut former = annotations();
+    former
+        .as_object_mut()
+        .unwrap()
+        .remove(GENERATED_BY_ANNOTATION);
+    write(&world, "reeve/envoy", former, &"a".repeat(43)).await;
+    let before = world.get(&login()).await;
+    world.start();
+    world.wait(Duration::from_secs(400)).await;
+    assert_eq!(world.get(&login()).await, before);
+    let message = database(&world).await["message"].clone();
+    assert!(
+        !message.to_string().contains("Secret alice/login"),
+        "{message}"
+    );
+}
+
+/// Nor is one that was generated for another plugin, with the same name and primary.
+#[tokio::test(start_paused = true)]
+async fn a_value_is_of_one_plugin() {
+    let mut world = world().await;
+    world.wait(Duration::from_secs(60)).await;
+    world.stop().await;
+    let mut other = annotations();
+    other[GENERATED_BY_ANNOTATION] = json!("courier");
+    write(&world, "reeve/courier", other, &"a".repeat(43)).await;
+    let before = world.get(&login()).await;
+    world.start();
+    world.wait(Duration::from_secs(400)).await;
+    assert_eq!(world.get(&login()).await, before);
+    let message = database(&world).await["message"].clone();
+    let expected = "Secret alice/login exists and was not generated for this action; delete it, or";
+    assert!(message.as_str().unwrap().contains(expected), "{message}");
 }

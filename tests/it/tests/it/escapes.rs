@@ -302,6 +302,18 @@ fn attempts() -> Vec<(Value, &'static str, &'static str)> {
             "is set by the host",
         ),
         (
+            home(
+                json!({"annotations": {"reeve.dev/generated-for": "Profile.kubeflow.org//a b c"}}),
+            ),
+            refused,
+            "is set by the host",
+        ),
+        (
+            home(json!({"annotations": {"reeve.dev/generated-by": "other"}})),
+            refused,
+            "is set by the host",
+        ),
+        (
             home(json!({"annotations": {"reeve.dev/suspend": "true"}})),
             refused,
             "is for people to set",
