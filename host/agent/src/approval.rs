@@ -2,7 +2,7 @@
 //! what it may ask for, and what no plugin may.
 
 use crate::problem::Problem;
-use crate::version::Artifact;
+use crate::version::{Artifact, VersionId};
 use reeve_api::{APPROVE_ASKS_ANNOTATION, PluginSpec, Reason, with_list};
 use reeve_core::{Asks, Digest, Manifest};
 
@@ -16,14 +16,20 @@ pub(crate) struct Approval {
 }
 
 impl Approval {
-    /// What asks for no more than before goes on; more is for a person to approve.
-    /// The first version is approved by what it is granted.
-    pub(crate) fn check(&self, plugin: &str, namespace: &str, asks: &Asks) -> Result<(), Problem> {
+    /// What asks for no more than before goes on; more is for a person to approve, of
+    /// this version alone. The first version is approved by what it is granted.
+    pub(crate) fn check(
+        &self,
+        plugin: &str,
+        namespace: &str,
+        version: VersionId,
+        asks: &Asks,
+    ) -> Result<(), Problem> {
         let Some(before) = &self.asks else {
             return Ok(());
         };
         let more = asks.beyond(before);
-        let token = asks.token();
+        let token = asks.token(&version.component, &version.config);
         if more.is_empty() || self.token.as_deref().map(str::trim) == Some(&token) {
             return Ok(());
         }

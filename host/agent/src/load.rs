@@ -218,6 +218,7 @@ impl Loader {
     ) -> Result<(Active, Standing), Problem> {
         let (artifact, signers) = self.signers.verify(plugin, artifact, policy).await?;
         let account = account_of(plugin, policy)?;
+        let version = artifact.version();
         let (mut prepared, consent) = and_meanwhile(
             Box::pin(self.prepare(plugin, artifact, policy, contributes)),
             Box::pin(self.check_consent(plugin, &account)),
@@ -225,7 +226,7 @@ impl Loader {
         .await?;
         prepared.signers = signers;
         let asks = reeve_core::Asks::of(&prepared.manifest);
-        approval.check(plugin, &self.namespace, &asks)?;
+        approval.check(plugin, &self.namespace, version, &asks)?;
         consent?;
         // Each takes a round trip or more, and none hangs on another.
         let standing = async {

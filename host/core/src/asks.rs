@@ -16,6 +16,13 @@ const IN_PRIMARY: &str = "in the primary's namespace";
 const LIKE_PRIMARY: &str = "in the namespace named like the primary";
 const IN_NAMESPACE: &str = "in namespace ";
 
+/// What is asked for where Secrets are generated.
+const GENERATE: &str = "generate Secrets";
+
+/// Length of a token: 160 bits. Who delivers versions may look for two with one token, to
+/// have one of them approved and run the other.
+const TOKEN_LENGTH: usize = 40;
+
 /// What a manifest asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asks(BTreeSet<Ask>);
@@ -136,7 +143,7 @@ impl Asks {
             for place in action.secrets.iter().flat_map(places) {
                 asks.insert(Ask {
                     restrictions: [place, None, None],
-                    ..Ask::plain("generate Secrets".to_owned())
+                    ..Ask::plain(GENERATE.to_owned())
                 });
             }
         }
@@ -161,10 +168,13 @@ impl Asks {
         more.into_iter().collect()
     }
 
-    /// What stands for exactly these in an approval.
-    pub fn token(&self) -> String {
+    /// What stands in an approval for exactly these, asked for by this component under this
+    /// configuration: another version that asks for the same was approved by nobody.
+    pub fn token(&self, component: &Digest, config: &Digest) -> String {
+        let version = [&component.bytes()[..], config.bytes()];
         let lines = self.lines();
-        Digest::of_parts(lines.iter().map(String::as_bytes)).short()
+        let asked = lines.iter().map(String::as_bytes);
+        Digest::of_parts(version.into_iter().chain(asked)).digits(TOKEN_LENGTH)
     }
 }
 
@@ -189,8 +199,17 @@ pub fn lines_beyond<'a>(lines: &'a [String], others: &[String]) -> Vec<&'a str> 
 
 /// Where lines of [`Asks::lines`] say that objects of a kind are written.
 pub fn written(lines: &[String], kind: &GroupVersionKind) -> Vec<Scope> {
-    let what = format!("write {}", name(kind));
-    let places_of = lines.iter().filter_map(|line| line.strip_prefix(&what));
+    places_of(lines, &format!("write {}", name(kind)))
+}
+
+/// Where lines of [`Asks::lines`] say that Secrets are generated.
+pub fn generated(lines: &[String]) -> Vec<Scope> {
+    places_of(lines, GENERATE)
+}
+
+/// The places of the lines that ask for just this.
+fn places_of(lines: &[String], what: &str) -> Vec<Scope> {
+    let places_of = lines.iter().filter_map(|line| line.strip_prefix(what));
     let scopes = places_of.filter_map(|place| match place.trim_start() {
         "" => Some(Scope::Cluster),
         IN_PRIMARY => Some(Scope::PrimaryNamespace),
@@ -429,13 +448,20 @@ mod tests {
     }
 
     #[test]
-    fn a_token_stands_for_one_set() {
-        let token = asks(&|_| {}).token();
-        assert_eq!(
-            token,
-            asks(&|m| m.writes[0].kind.version = "v2".into()).token()
-        );
-        assert_ne!(token, asks(&|m| m.writes.clear()).token());
+    fn a_token_stands_for_one_set_of_one_version() {
+        let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
+        let same = asks(&|m| m.writes[0].kind.version = "v2".into());
+        let (asks, fewer) = (asks(&|_| {}), asks(&|m| m.writes.clear()));
+        let token = asks.token(&one, &other);
+        assert_eq!(token, same.token(&one, &other));
+        for another in [
+            fewer.token(&one, &other),
+            asks.token(&one, &one),
+            asks.token(&other, &other),
+            asks.token(&other, &one),
+        ] {
+            assert_ne!(token, another);
+        }
     }
 
     #[test]
@@ -454,6 +480,29 @@ mod tests {
         assert_eq!(written(&lines, &kind), []);
         let lines = asks(&|raw| raw.writes[0].kind.group = "a.b".into()).lines();
         assert_eq!(written(&lines, &kind), []);
+    }
+
+    #[test]
+    fn places_of_generated_secrets_are_read_back() {
+        for scope in [
+            Scope::Cluster,
+            Scope::PrimaryNamespace,
+            Scope::NamespaceNamedLikePrimary,
+            Scope::Namespaces(vec!["a".into()]),
+        ] {
+            let change = |raw: &mut RawManifest| {
+                raw.actions = vec![ActionRule {
+                    name: "database".into(),
+                    description: String::new(),
+                    http: vec![],
+                    sql: vec![],
+                    secrets: vec![scope.clone()],
+                }];
+            };
+            let lines = asks(&change).lines();
+            assert_eq!(generated(&lines), [scope]);
+        }
+        assert_eq!(generated(&asks(&|_| {}).lines()), []);
     }
 
     #[test]

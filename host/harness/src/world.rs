@@ -9,6 +9,7 @@ use crate::tester::{ActionError, Tester};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use parking_lot::Mutex;
+use reeve_agent::delivery::parse_config;
 use reeve_agent::{
     Agent, AgentConfig, EffectFeed, Findings, GivenEffects, GivenSources, GuestThreads, SourceFeed,
     VirtualClock,
@@ -16,7 +17,7 @@ use reeve_agent::{
 use reeve_api::{APPROVE_ASKS_ANNOTATION, Plugin};
 use reeve_core::backoff::Backoff;
 use reeve_core::grant::{self, Grantee, Served, Subject};
-use reeve_core::{Asks, GroupVersionKind, Manifest};
+use reeve_core::{Asks, Digest, GroupVersionKind, Manifest};
 use reeve_engine::{Component, Engine, Limits};
 use reeve_sim::{Clock, Config, Server};
 use serde_json::{Value, json};
@@ -213,7 +214,10 @@ impl Stage {
     ) -> Result<Arc<Template>, ActionError> {
         let defined = self.defined(case).await?;
         let world = World::fork(&self.engine, &case.plugin, &defined);
-        let Some(manifest) = manifest(package, config).await else {
+        let Some(component) = &package.component else {
+            return Ok(defined);
+        };
+        let Some(manifest) = manifest(component, config).await else {
             return Ok(defined);
         };
         let grants = world.grants(&manifest);
@@ -389,11 +393,14 @@ impl World {
     /// Grants the rights that the plugin's manifest asks for, as `reeve dev` does.
     /// A plugin that has no manifest is granted nothing.
     async fn grant(&self, package: &Package, config: Option<&Value>) -> Result<(), ActionError> {
-        let Some(manifest) = manifest(package, config).await else {
+        let Some(component) = &package.component else {
+            return Ok(());
+        };
+        let Some(manifest) = manifest(component, config).await else {
             return Ok(());
         };
         self.make(self.grants(&manifest)).await?;
-        self.approve(&manifest).await;
+        self.approve(&manifest, component, config).await;
         Ok(())
     }
 
@@ -441,9 +448,12 @@ impl World {
     /// Here the author is the operator: a new version may ask for more. The first
     /// needs no approval, and has no Plugin yet; where approving goes wrong
     /// otherwise, the Plugin says that it waits for it.
-    async fn approve(&self, manifest: &Manifest) {
+    async fn approve(&self, manifest: &Manifest, component: &Component, config: Option<&Value>) {
         let plugins: Api<Plugin> = Api::namespaced(self.server.client(), NAMESPACE);
-        let token = Asks::of(manifest).token();
+        // As the agent reads it; what it cannot read, it says.
+        let text = config.map(ToString::to_string).unwrap_or_default();
+        let config = parse_config(&text).unwrap_or_default();
+        let token = Asks::of(manifest).token(&component.digest(), &Digest::of(&config));
         let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         drop(plugins.patch(&self.plugin, &params, &patch).await);
@@ -635,8 +645,7 @@ pub(crate) enum Changed {
     Component,
 }
 
-async fn manifest(package: &Package, config: Option<&Value>) -> Option<Manifest> {
-    let component = package.component.as_ref()?;
+async fn manifest(component: &Component, config: Option<&Value>) -> Option<Manifest> {
     let config = config.map_or_else(|| "{}".to_owned(), ToString::to_string);
     let limits = Limits::default();
     let called = component.describe(config.into(), &limits).await.ok()?;

@@ -112,6 +112,18 @@ impl PluginState {
         self.canary.as_ref().map(|canary| canary.version)
     }
 
+    /// What is asked for by this version, and by the one that the other units go on with:
+    /// after a restart, either runs without being approved anew.
+    pub(super) fn asked(&self, active: &Active) -> Vec<String> {
+        let mut lines = Asks::of(&active.manifest).lines();
+        if let Some(canary) = &self.canary {
+            lines.extend(Asks::of(&canary.stable.manifest).lines());
+            lines.sort_unstable();
+            lines.dedup();
+        }
+        lines
+    }
+
     /// The token of a version that was returned, and why.
     pub(super) fn returned(&self) -> Option<(String, String)> {
         let status = self.canary_status.as_ref()?;
@@ -353,6 +365,7 @@ impl Controller {
         };
         tracing::info!(plugin = %name, digest = %canary.version.component, "stood its time");
         plugin.canary_status = Some(canary.status(PASSED, String::new()));
+        plugin.asks = Some(plugin.asked(&active));
         plugin.take_over(canary.version, false, cached);
         if !cached && plugin.previous.version == Some(VersionId::running(&canary.stable)) {
             plugin.previous.compiled = Some(Artifact::of(&canary.stable));

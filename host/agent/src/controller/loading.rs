@@ -21,7 +21,7 @@ use crate::written::{Written, has_effects, is_durable, is_ours};
 use reeve_api::{Reason, ShadowStatus};
 use reeve_cluster::{WatchHandle, WatchState};
 use reeve_core::backoff::Backoff;
-use reeve_core::{Asks, Digest, UnitKey};
+use reeve_core::{Digest, UnitKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -244,7 +244,7 @@ impl Controller {
             };
             let held = problem.as_ref().is_some_and(held);
             goes_on |= in_place_of_newest && (held || plugin.wants_left());
-            plugin.asks = Some(Asks::of(&active.manifest).lines());
+            plugin.asks = Some(plugin.asked(&active));
             plugin.stand(&active, standing);
             if let Some(canary) = &plugin.canary {
                 plugin.places.extend(Place::of(&canary.stable.manifest));

@@ -134,7 +134,7 @@ impl Installer {
             return Vec::new();
         };
         let granting = match self.manifest(&asking).await {
-            Ok(manifest) => self.grant(name, &manifest).await,
+            Ok(manifest) => self.grant(name, &manifest, &asking).await,
             // The agent says better what is wrong with it; it will be wrong again.
             Err(error) => Ok(vec![nothing_granted(error.as_ref())]),
         };
@@ -161,7 +161,12 @@ impl Installer {
         Manifest::try_from(described).map_err(|error| anyhow!(printable(chain(&error))))
     }
 
-    async fn grant(&self, name: &str, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+    async fn grant(
+        &self,
+        name: &str,
+        manifest: &Manifest,
+        asking: &Asking,
+    ) -> anyhow::Result<Vec<String>> {
         let kinds = Kinds::of(&self.cluster, manifest).await?;
         let served = |kind: &GroupVersionKind| kinds.served(kind);
         let grantee = Grantee {
@@ -189,7 +194,7 @@ impl Installer {
         for object in &objects {
             self.apply(object).await?;
         }
-        self.approve(name, manifest).await?;
+        self.approve(name, manifest, asking).await?;
         let rules = grant::account_rules(manifest, served).into_iter().collect();
         let mut rules = grant::in_words(&rules);
         if holds {
@@ -201,9 +206,14 @@ impl Installer {
     }
 
     /// Here the author is the operator: a new version may ask for more.
-    async fn approve(&self, name: &str, manifest: &Manifest) -> anyhow::Result<()> {
+    async fn approve(
+        &self,
+        name: &str,
+        manifest: &Manifest,
+        asking: &Asking,
+    ) -> anyhow::Result<()> {
         let plugins: Api<Plugin> = Api::namespaced(self.admin.clone(), NAMESPACE);
-        let token = Asks::of(manifest).token();
+        let token = Asks::of(manifest).token(&asking.digest, &Digest::of(&asking.config));
         let patch = json!({"metadata": {"annotations": {APPROVE_ASKS_ANNOTATION: token}}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         match plugins.patch(name, &params, &patch).await {

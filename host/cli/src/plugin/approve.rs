@@ -25,8 +25,8 @@ use std::process::ExitCode;
 /// that would delete, change or break more than an upgrade may; the old one goes on.
 /// This shows what it asks for beyond, and what it would do as far as the agent has
 /// found, and approves just that version for it: another component or configuration is
-/// held again. One that ran for some units first and was taken back since they failed may
-/// take over by that too. Approving grants no rights; see `reeve plugin grant`.
+/// held again, unless it asks for no more than what runs by then. One that ran for some
+/// units first and was taken back since they failed may take over by that too. Approving grants no rights; see `reeve plugin grant`.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it was approved, or nothing needs it, and with --wait it runs; 1 \
@@ -60,6 +60,7 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         .manifest(&source, Some(&Cluster::new(client.clone())))
         .await?;
     let asks = Asks::of(&manifest);
+    let (component, config) = (&source.package.digest, Digest::of(&source.package.config));
     let more = match &status.asks {
         Some(before) => asks.beyond(before),
         None => Vec::new(),
@@ -73,7 +74,8 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
             text.push_str(line);
             text.push('\n');
         }
-        annotations.insert(APPROVE_ASKS_ANNOTATION.to_owned(), json!(asks.token()));
+        let token = asks.token(component, &config);
+        annotations.insert(APPROVE_ASKS_ANNOTATION.to_owned(), json!(token));
     }
     if let Some((token, shadow)) = upgrade {
         text.push_str(&format!(
@@ -122,7 +124,7 @@ pub(crate) async fn run(args: ApproveArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     print(text)?;
-    let token = upgrade::token(&source.package.digest, &Digest::of(&source.package.config));
+    let token = upgrade::token(component, &config);
     await_approved(&client, target, &plugin, token).await
 }
 

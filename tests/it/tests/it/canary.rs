@@ -60,13 +60,17 @@ async fn send(world: &World, config: Value) {
     world.settle().await;
 }
 
-async fn fleet(mut world: World) -> World {
+async fn fleet(world: World) -> World {
+    fleet_under(world, config("1")).await
+}
+
+async fn fleet_under(mut world: World, first: Value) -> World {
     world.start();
     for name in NAMES {
         world.tenant(name, &[]).await;
     }
     world.allow("chameleon").await;
-    send(&world, config("1")).await;
+    send(&world, first).await;
     world
 }
 
@@ -256,13 +260,22 @@ async fn as_many_units_may_fail_as_the_policy_says() {
 #[tokio::test(start_paused = true)]
 async fn a_restart_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    restart(folder.path()).await;
+    restart(folder.path(), config("1")).await;
 }
 
-async fn restart(folder: &Path) {
+/// The version before goes on with what it asks for, though the new one asks for less.
+#[tokio::test(start_paused = true)]
+async fn a_restart_asks_nobody_about_the_version_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wider = config("1");
+    wider["reads"] = json!(["ConfigMap.v1", "Service.v1"]);
+    restart(folder.path(), wider).await;
+}
+
+async fn restart(folder: &Path, first: Value) {
     let mut world = World::new().await;
     world.cache_in(folder);
-    let mut world = fleet(world).await;
+    let mut world = fleet_under(world, first).await;
     set_policy(&world, json!({"units": "30%", "seconds": 1000})).await;
     send(&world, config("longer")).await;
     is_at(&world, "Progressing", "Canary").await;

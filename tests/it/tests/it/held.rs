@@ -7,7 +7,15 @@ const WIDE: &str = "cluster";
 const NARROW: &str = "namespace-named-like-primary";
 
 async fn deliver(world: &World, scope: &str) {
-    let config = json!({"primary": "Profile.v1.kubeflow.org", "scope": scope});
+    deliver_as(world, scope, 1).await;
+}
+
+/// Delivers one of several versions that ask for the same.
+async fn deliver_as(world: &World, scope: &str, count: u32) {
+    let config = json!({
+        "primary": "Profile.v1.kubeflow.org", "scope": scope,
+        "reconcile": {"do": "objects", "count": count},
+    });
     let component = vec![("plugin.wasm", guest("chameleon"))];
     world.deliver("chameleon", &component, Some(config)).await;
     world.settle().await;
@@ -111,4 +119,47 @@ async fn what_was_approved_outlives_agent_and_config_map() {
     world.settle().await;
     deliver(&world, WIDE).await;
     assert_eq!(held(&world).await, None);
+}
+
+/// Whoever may deliver has one version approved and delivers another, which asks for the
+/// same.
+#[tokio::test(start_paused = true)]
+async fn what_is_approved_is_one_version() {
+    let world = world(NARROW).await;
+    deliver_as(&world, WIDE, 2).await;
+    let second = held(&world).await.unwrap();
+    deliver_as(&world, WIDE, 3).await;
+    let third = held(&world).await.unwrap();
+    assert_ne!(second, third);
+    approve(&world, &second).await;
+    assert_eq!(held(&world).await.as_ref(), Some(&third));
+    deliver_as(&world, WIDE, 2).await;
+    assert_eq!(held(&world).await, None);
+    // Which asks for no more than what runs.
+    deliver_as(&world, WIDE, 3).await;
+    assert_eq!(held(&world).await, None);
+}
+
+/// With a version that asks for less, what was approved before is over.
+#[tokio::test(start_paused = true)]
+async fn an_approval_ends_with_what_it_was_for() {
+    let mut world = world(NARROW).await;
+    deliver_as(&world, WIDE, 2).await;
+    let second = held(&world).await.unwrap();
+    approve(&world, &second).await;
+    assert_eq!(held(&world).await, None);
+    deliver_as(&world, WIDE, 3).await;
+    assert_eq!(held(&world).await, None);
+    // What runs is asked about by no restart.
+    world.stop().await;
+    world.start();
+    world.settle().await;
+    assert_eq!(held(&world).await, None);
+    deliver(&world, NARROW).await;
+    assert_eq!(held(&world).await, None);
+    deliver_as(&world, WIDE, 3).await;
+    let third = held(&world).await.unwrap();
+    assert_ne!(second, third);
+    deliver_as(&world, WIDE, 2).await;
+    assert_eq!(held(&world).await, None, "that one was approved");
 }
