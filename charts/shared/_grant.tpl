@@ -10,7 +10,7 @@ namespaces it may write where they follow from primaries; `capabilities` of its 
   primary: {group, resource}
   reads:  [{group, resource, namespace, names}]
   writes: [{group, resource, namespace, cluster}]
-  secrets: whether it has Secrets generated
+  secrets: whether it has Secrets generated, in namespaces that follow from primaries
 
 Without a namespace a read is everywhere, and a write is in namespaces that follow from
 primaries, or with `cluster` everywhere.
@@ -219,6 +219,10 @@ spec:
 {{- $_ := set $written (printf "%s/%s" .group .resource) . -}}
 {{- end -}}
 {{- end -}}
+{{- /* RBAC grants Secrets everywhere where some are generated. */ -}}
+{{- if .rules.secrets -}}
+{{- $_ := set $written "/secrets" (dict "group" "" "resource" "secrets") -}}
+{{- end -}}
 {{- if $written -}}
 {{- $allowed := "!request.namespace.startsWith('kube-')" -}}
 {{- $selector := list -}}
@@ -231,6 +235,14 @@ spec:
 {{- $where = printf "only namespaces that `%s` selects, and none whose name begins with `kube-`" (join "," $selector) -}}
 {{- end -}}
 {{- $label := "reeve.dev/plugin" -}}
+{{- $by := "reeve.dev/generated-by" -}}
+{{- /* What is generated has no label: what has one is the plugin's to sweep. */ -}}
+{{- $generated := "" -}}
+{{- $told := printf "the label %s with its name" $label -}}
+{{- if .rules.secrets -}}
+{{- $generated = printf " || (request.resource.group == '' && request.resource.resource == 'secrets' && has(object.metadata.annotations) && '%s' in object.metadata.annotations && object.metadata.annotations['%s'] == '%s')" $by $by $plugin -}}
+{{- $told = printf "%s, or, of a generated Secret, the annotation %s" $told $by -}}
+{{- end -}}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -261,8 +273,8 @@ spec:
       message: "plugin {{ $plugin }}: its account may write {{ .resource }} in {{ $where }}"
       reason: Forbidden
     {{- end }}
-    - expression: request.operation != 'CREATE' || (has(object.metadata.labels) && '{{ $label }}' in object.metadata.labels && object.metadata.labels['{{ $label }}'] == '{{ $plugin }}')
-      message: "plugin {{ $plugin }}: what its account makes carries the label {{ $label }} with its name"
+    - expression: request.operation != 'CREATE' || (has(object.metadata.labels) && '{{ $label }}' in object.metadata.labels && object.metadata.labels['{{ $label }}'] == '{{ $plugin }}'){{ $generated }}
+      message: "plugin {{ $plugin }}: what its account makes carries {{ $told }}"
       reason: Forbidden
     - expression: request.operation == 'CREATE' || !(has(oldObject.metadata.labels) && '{{ $label }}' in oldObject.metadata.labels) || oldObject.metadata.labels['{{ $label }}'] == '{{ $plugin }}'
       message: "plugin {{ $plugin }}: its account may not change or delete another plugin's objects"
@@ -270,6 +282,14 @@ spec:
     - expression: request.operation != 'UPDATE' || !(has(object.metadata.labels) && '{{ $label }}' in object.metadata.labels) || object.metadata.labels['{{ $label }}'] == '{{ $plugin }}'
       message: "plugin {{ $plugin }}: its account may not give objects the label {{ $label }} of another plugin"
       reason: Forbidden
+    {{- if hasKey $written "/secrets" }}
+    - expression: request.operation == 'CREATE' || !(has(oldObject.metadata.annotations) && '{{ $by }}' in oldObject.metadata.annotations) || oldObject.metadata.annotations['{{ $by }}'] == '{{ $plugin }}'
+      message: "plugin {{ $plugin }}: its account may not change or delete Secrets that were generated for another plugin"
+      reason: Forbidden
+    - expression: request.operation == 'DELETE' || !(has(object.metadata.annotations) && '{{ $by }}' in object.metadata.annotations) || object.metadata.annotations['{{ $by }}'] == '{{ $plugin }}'
+      message: "plugin {{ $plugin }}: its account may not give Secrets the annotation {{ $by }} of another plugin"
+      reason: Forbidden
+    {{- end }}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding

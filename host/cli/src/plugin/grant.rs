@@ -14,7 +14,7 @@ use reeve_api::PluginStatus;
 use reeve_cluster::{Cluster, ResolveError};
 use reeve_core::asks::{self, Asks};
 use reeve_core::grant::{self, Grantee, Served, Subject};
-use reeve_core::manifest::{WriteRule, is_dns_subdomain};
+use reeve_core::manifest::{ActionRule, WriteRule, is_dns_subdomain};
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, Manifest};
 use serde_json::{Value, json};
@@ -263,7 +263,8 @@ fn runs_beyond(status: &PluginStatus, manifest: &Manifest) -> Vec<String> {
     beyond
 }
 
-/// A manifest that also writes what the version that runs does, of kinds that are served.
+/// A manifest that also writes what the version that runs does, of kinds that are served, and
+/// has Secrets generated where that one has.
 async fn with_running(
     cluster: &Cluster,
     manifest: &Manifest,
@@ -286,6 +287,16 @@ async fn with_running(
             scope,
         });
         both.writes.extend(rules);
+    }
+    let secrets = asks::generated(lines);
+    if !secrets.is_empty() {
+        both.actions.push(ActionRule {
+            name: String::new(),
+            description: String::new(),
+            http: Vec::new(),
+            sql: Vec::new(),
+            secrets,
+        });
     }
     Ok(both)
 }

@@ -8,8 +8,8 @@
 use super::Grantee;
 use super::rules::Served;
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Scope};
-use crate::ownership::{PLUGIN_LABEL, plugin_label};
+use crate::manifest::{Manifest, Scope, secret_kind};
+use crate::ownership::{GENERATED_BY_ANNOTATION, PLUGIN_LABEL, plugin_label};
 use crate::selector::Selector;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,8 +23,17 @@ struct Place {
     named: Vec<String>,
 }
 
+/// What the policy has to say of Secrets, where it says anything of them.
+struct Secrets {
+    /// Name of the resource.
+    plural: String,
+    /// Whether the plugin has some generated.
+    generated: bool,
+}
+
 /// The ValidatingAdmissionPolicy and its binding for what a manifest writes in
-/// namespaces that RBAC cannot name; none when RBAC can name them all.
+/// namespaces that RBAC cannot name, generated Secrets included; none when RBAC can name
+/// them all.
 ///
 /// The policy concerns requests of the plugin's account alone. It refuses what the
 /// account writes in the agent's namespace; what it writes in namespaces whose
@@ -34,6 +43,12 @@ struct Place {
 /// objects another plugin's label. A namespace that is selected and has no primary
 /// remains the host's to refuse.
 ///
+/// Generated Secrets have no label, since what has one is the plugin's to sweep and
+/// prune. They have an annotation with its name, and that stands for the label: only of a
+/// plugin that has Secrets generated, and of Secrets alone.
+///
+/// Nothing refuses a `get`, which is not admitted but authorized.
+///
 /// It needs Kubernetes 1.30 or newer, where the kind is stable.
 pub fn admission_policy(
     grantee: &Grantee<'_>,
@@ -42,14 +57,14 @@ pub fn admission_policy(
     tenants: &Selector,
 ) -> Vec<Value> {
     let mut places: BTreeMap<(String, String), Place> = BTreeMap::new();
-    for write in &manifest.writes {
-        let resource = served(&write.kind);
+    for (kind, scope) in manifest.written() {
+        let resource = served(kind);
         if !resource.namespaced {
             continue;
         }
-        let key = (write.kind.group.clone(), resource.plural);
+        let key = (kind.group.clone(), resource.plural);
         let place = places.entry(key).or_default();
-        match &write.scope {
+        match scope {
             Scope::Cluster => place.everywhere = true,
             Scope::Namespaces(names) => place.named.extend(names.iter().cloned()),
             Scope::PrimaryNamespace | Scope::NamespaceNamedLikePrimary => {}
@@ -57,10 +72,10 @@ pub fn admission_policy(
     }
     // Where every namespace is named, RBAC is as narrow as the manifest.
     places.retain(|(group, plural), _| {
-        manifest.writes.iter().any(|write| {
-            !matches!(write.scope, Scope::Namespaces(_))
-                && write.kind.group == *group
-                && served(&write.kind).plural == *plural
+        manifest.written().any(|(kind, scope)| {
+            !matches!(scope, Scope::Namespaces(_))
+                && kind.group == *group
+                && served(kind).plural == *plural
         })
     });
     if places.is_empty() {
@@ -80,7 +95,15 @@ pub fn admission_policy(
             })
         })
         .collect();
-    let validations = validations(grantee, &places, tenants);
+    let mut validations = of_places(grantee, &places, tenants);
+    let secret = secret_kind();
+    let secrets = (secret.group.clone(), served(secret).plural);
+    let secrets = Some(secrets).filter(|secrets| places.contains_key(secrets));
+    let secrets = secrets.map(|(_, plural)| Secrets {
+        plural,
+        generated: manifest.generates_secrets(),
+    });
+    validations.extend(of_marks(grantee, secrets.as_ref()));
     policy_and_binding(grantee, &grantee.role_name(), &rules, &validations)
 }
 
@@ -117,18 +140,23 @@ pub(super) fn policy_and_binding(
     ]
 }
 
-fn validations(
+/// An expression that has to hold, and what is said where it does not.
+fn validation(grantee: &Grantee<'_>, expression: &str, message: &str) -> Value {
+    json!({
+        "expression": expression,
+        "message": format!("plugin {}: {message}", grantee.plugin),
+        "reason": "Forbidden",
+    })
+}
+
+/// Where the account may write.
+fn of_places(
     grantee: &Grantee<'_>,
     places: &BTreeMap<(String, String), Place>,
     tenants: &Selector,
 ) -> Vec<Value> {
-    let validation = |expression: String, message: String| {
-        json!({
-            "expression": expression,
-            "message": format!("plugin {}: {message}", grantee.plugin),
-            "reason": "Forbidden",
-        })
-    };
+    let validation =
+        |expression: String, message: String| validation(grantee, &expression, &message);
     let agent = grantee.namespace;
     let mut validations = vec![validation(
         format!("request.namespace != {}", quoted(agent)),
@@ -165,38 +193,104 @@ fn validations(
             format!("its account may write {plural} in {selected}"),
         ));
     }
-    let label = quoted(PLUGIN_LABEL);
-    let ours = quoted(&plugin_label(grantee.plugin));
-    let labelled = |object: &str| {
-        format!("has({object}.metadata.labels) && {label} in {object}.metadata.labels")
-    };
-    let is_ours = |object: &str| format!("{object}.metadata.labels[{label}] == {ours}");
-    validations.push(validation(
-        format!(
-            "request.operation != 'CREATE' || ({} && {})",
-            labelled("object"),
-            is_ours("object")
-        ),
-        format!("what its account makes carries the label {PLUGIN_LABEL} with its name"),
-    ));
-    validations.push(validation(
-        format!(
-            "request.operation == 'CREATE' || !({}) || {}",
-            labelled("oldObject"),
-            is_ours("oldObject")
-        ),
-        "its account may not change or delete another plugin's objects".to_owned(),
-    ));
-    // A foreign object may be contributed to, and is not thereby another plugin's.
-    validations.push(validation(
-        format!(
-            "request.operation != 'UPDATE' || !({}) || {}",
-            labelled("object"),
-            is_ours("object")
-        ),
-        format!("its account may not give objects the label {PLUGIN_LABEL} of another plugin"),
-    ));
     validations
+}
+
+/// What the account may make, and what of others it may not change, by their marks.
+fn of_marks(grantee: &Grantee<'_>, secrets: Option<&Secrets>) -> Vec<Value> {
+    let validation =
+        |expression: String, message: String| validation(grantee, &expression, &message);
+    let label = Mark {
+        field: "labels",
+        key: quoted(PLUGIN_LABEL),
+        ours: quoted(&plugin_label(grantee.plugin)),
+    };
+    let by = Mark {
+        field: "annotations",
+        key: quoted(GENERATED_BY_ANNOTATION),
+        ours: quoted(grantee.plugin),
+    };
+    let mut made = format!(
+        "request.operation != 'CREATE' || ({})",
+        label.is_ours("object")
+    );
+    let mut told = format!("what its account makes carries the label {PLUGIN_LABEL} with its name");
+    if let Some(Secrets { plural, .. }) = secrets.filter(|secrets| secrets.generated) {
+        made.push_str(&format!(
+            " || (request.resource.group == '' && request.resource.resource == {} && {})",
+            quoted(plural),
+            by.is_ours("object")
+        ));
+        told.push_str(&format!(
+            ", or, of a generated Secret, the annotation {GENERATED_BY_ANNOTATION}"
+        ));
+    }
+    let mut validations = vec![
+        validation(made, told),
+        validation(
+            format!(
+                "request.operation == 'CREATE' || {}",
+                label.is_no_others("oldObject")
+            ),
+            "its account may not change or delete another plugin's objects".to_owned(),
+        ),
+        // A foreign object may be contributed to, and is not thereby another plugin's.
+        validation(
+            format!(
+                "request.operation != 'UPDATE' || {}",
+                label.is_no_others("object")
+            ),
+            format!("its account may not give objects the label {PLUGIN_LABEL} of another plugin"),
+        ),
+    ];
+    if secrets.is_some() {
+        validations.push(validation(
+            format!(
+                "request.operation == 'CREATE' || {}",
+                by.is_no_others("oldObject")
+            ),
+            "its account may not change or delete Secrets that were generated for another plugin"
+                .to_owned(),
+        ));
+        validations.push(validation(
+            format!(
+                "request.operation == 'DELETE' || {}",
+                by.is_no_others("object")
+            ),
+            format!(
+                "its account may not give Secrets the annotation {GENERATED_BY_ANNOTATION} of another plugin"
+            ),
+        ));
+    }
+    validations
+}
+
+/// A label or annotation that has the name of the plugin to which an object belongs.
+/// Texts are literals of CEL.
+struct Mark {
+    field: &'static str,
+    key: String,
+    ours: String,
+}
+
+impl Mark {
+    fn is_there(&self, object: &str) -> String {
+        let Self { field, key, .. } = self;
+        format!("has({object}.metadata.{field}) && {key} in {object}.metadata.{field}")
+    }
+
+    fn names_us(&self, object: &str) -> String {
+        let Self { field, key, ours } = self;
+        format!("{object}.metadata.{field}[{key}] == {ours}")
+    }
+
+    fn is_ours(&self, object: &str) -> String {
+        format!("{} && {}", self.is_there(object), self.names_us(object))
+    }
+
+    fn is_no_others(&self, object: &str) -> String {
+        format!("!({}) || {}", self.is_there(object), self.names_us(object))
+    }
 }
 
 /// Text as a literal of CEL. Names of Kubernetes hold neither quotes nor
@@ -218,6 +312,7 @@ mod tests {
     use super::super::Subject;
     use super::super::rules::tests::{manifest, served};
     use super::*;
+    use crate::manifest::ActionRule;
 
     fn policy(scope: Scope, tenants: &str) -> Vec<Value> {
         let grantee = Grantee {
@@ -272,6 +367,108 @@ mod tests {
                 objects[0]["metadata"]["name"]
             );
         }
+    }
+
+    fn generating(scope: Scope) -> Vec<ActionRule> {
+        vec![ActionRule {
+            name: "database".into(),
+            description: String::new(),
+            http: vec![],
+            sql: vec![],
+            secrets: vec![scope],
+        }]
+    }
+
+    fn expressions(manifest: &Manifest) -> (Vec<String>, Vec<String>) {
+        let grantee = Grantee {
+            plugin: "quotas",
+            namespace: "reeve-system",
+            service_account: "quotas",
+            agent: Subject::ServiceAccount("reeve"),
+        };
+        let objects = admission_policy(&grantee, manifest, served, &Selector::default());
+        let Some(policy) = objects.first() else {
+            return Default::default();
+        };
+        let texts = |pointer: &str, field: &str| {
+            let all = policy.pointer(pointer).and_then(Value::as_array).unwrap();
+            let texts = all.iter().map(|one| match &one[field] {
+                Value::String(text) => text.clone(),
+                other => other[0].as_str().unwrap().to_owned(),
+            });
+            texts.collect::<Vec<_>>()
+        };
+        (
+            texts("/spec/matchConstraints/resourceRules", "resources"),
+            texts("/spec/validations", "expression"),
+        )
+    }
+
+    /// RBAC lets the account write any Secret where it may have one generated.
+    #[test]
+    fn generated_secrets_have_their_places() {
+        let derived = || Scope::NamespaceNamedLikePrimary;
+        let named = |name: &str| Scope::Namespaces(vec![name.into()]);
+        for (writes, generates, expected) in [
+            (named("a"), derived(), &["secrets"][..]),
+            (derived(), derived(), &["resourcequotas", "secrets"]),
+            (derived(), named("a"), &["resourcequotas"]),
+            (named("a"), named("a"), &[]),
+        ] {
+            let mut manifest = manifest(writes);
+            manifest.actions = generating(generates.clone());
+            let (resources, expressions) = expressions(&manifest);
+            assert_eq!(resources, expected);
+            let narrowed = "request.resource.group != '' || request.resource.resource != \
+                'secrets' || (!request.namespace.startsWith('kube-'))";
+            let is_narrowed = expressions.iter().any(|one| one == narrowed);
+            assert_eq!(is_narrowed, generates == derived(), "{expressions:?}");
+        }
+        // A Secret that is written elsewhere may be generated there, too.
+        let mut manifest = manifest(named("kube-a"));
+        manifest.writes[0].kind = secret_kind().clone();
+        manifest.actions = generating(derived());
+        let (resources, expressions) = expressions(&manifest);
+        assert_eq!(resources, ["secrets"]);
+        let narrowed = "request.resource.group != '' || request.resource.resource != 'secrets' \
+            || (request.namespace in ['kube-a'] || (!request.namespace.startsWith('kube-')))";
+        assert!(
+            expressions.iter().any(|one| one == narrowed),
+            "{expressions:?}"
+        );
+    }
+
+    /// They have no label; what nobody has generated has one.
+    #[test]
+    fn a_generated_secret_is_made_by_the_annotation() {
+        let derived = || Scope::NamespaceNamedLikePrimary;
+        let exempt = "|| (request.resource.group == '' && request.resource.resource == 'secrets' \
+            && has(object.metadata.annotations) && 'reeve.dev/generated-by' in \
+            object.metadata.annotations && \
+            object.metadata.annotations['reeve.dev/generated-by'] == 'quotas')";
+        let others = "request.operation == 'CREATE' || !(has(oldObject.metadata.annotations) && \
+            'reeve.dev/generated-by' in oldObject.metadata.annotations) || \
+            oldObject.metadata.annotations['reeve.dev/generated-by'] == 'quotas'";
+        let both = |writes_secrets: bool, generates: bool| {
+            let mut manifest = manifest(derived());
+            if writes_secrets {
+                manifest.writes[0].kind = secret_kind().clone();
+            }
+            if generates {
+                manifest.actions = generating(derived());
+            }
+            let (_, expressions) = expressions(&manifest);
+            let creates = expressions
+                .iter()
+                .find(|one| one.starts_with("request.operation != 'CREATE'"));
+            let exempts = creates.unwrap().ends_with(exempt);
+            let guards = expressions.iter().any(|one| one == others);
+            (exempts, guards)
+        };
+        assert_eq!(both(false, false), (false, false));
+        assert_eq!(both(true, false), (false, true));
+        assert_eq!(both(false, true), (true, true));
+        assert_eq!(both(true, true), (true, true));
     }
 
     #[test]

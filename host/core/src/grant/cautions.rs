@@ -2,6 +2,7 @@
 
 use crate::kind::GroupVersionKind;
 use crate::manifest::{Manifest, Scope};
+use std::collections::BTreeSet;
 
 /// Kinds whose writing gives more than the kind itself: group, kind, and why.
 /// An empty kind stands for every kind of the group.
@@ -72,12 +73,22 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
         if let Some((_, _, why)) = row {
             cautions.push(format!("whoever writes {} {why}", write.kind));
         }
-        if write.kind.is_secret() {
-            cautions.push(format!(
-                "whoever writes Secrets may get and overwrite any of which it knows the name{}: RBAC cannot name what is yet to be made",
-                place(&write.scope)
-            ));
-        }
+    }
+    let secrets = manifest.written().filter(|(kind, _)| kind.is_secret());
+    let places: BTreeSet<String> = secrets.map(|(_, scope)| place(scope)).collect();
+    let everywhere = place(&Scope::Cluster);
+    let places = match places.contains(&everywhere) {
+        true => BTreeSet::from([everywhere]),
+        false => places,
+    };
+    for place in places {
+        let what = match manifest.generates_secrets() {
+            true => "has Secrets generated",
+            false => "writes Secrets",
+        };
+        cautions.push(format!(
+            "whoever {what} may get and overwrite any of which it knows the name{place}: RBAC cannot name what is yet to be made, and a policy can refuse to overwrite them, but not to get them"
+        ));
     }
     let is_config_map = |kind: &GroupVersionKind| kind.group.is_empty() && kind.kind == "ConfigMap";
     let everywhere = manifest.reads.iter().any(|read| {
@@ -115,7 +126,7 @@ fn place(scope: &Scope) -> String {
 mod tests {
     use super::super::rules::tests::manifest;
     use super::*;
-    use crate::manifest::{ReadRule, Role, WriteRule};
+    use crate::manifest::{ActionRule, ReadRule, Role, WriteRule, secret_kind};
     use crate::selector::Selector;
 
     #[test]
@@ -154,6 +165,42 @@ mod tests {
             assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
             if let Some(expected) = expected {
                 assert!(found[0].starts_with(expected), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn generated_secrets_are_no_less_than_written_ones() {
+        let named = || Scope::Namespaces(vec!["a".into()]);
+        let derived = || Scope::NamespaceNamedLikePrimary;
+        for (writes, generates, expected) in [
+            (None, vec![derived()], &["in all namespaces"][..]),
+            (None, vec![named()], &["in a"]),
+            (Some(named()), vec![derived()], &["in all namespaces"]),
+            (Some(derived()), vec![derived()], &["in all namespaces"]),
+            (Some(derived()), vec![named()], &["in all namespaces"]),
+        ] {
+            let mut manifest = manifest(Scope::PrimaryNamespace);
+            manifest.writes.extend(writes.map(|scope| WriteRule {
+                kind: secret_kind().clone(),
+                scope,
+            }));
+            manifest.actions = vec![ActionRule {
+                name: "database".into(),
+                description: String::new(),
+                http: vec![],
+                sql: vec![],
+                secrets: generates,
+            }];
+            let found = cautions(&manifest);
+            let start = "whoever has Secrets generated may get and overwrite any of which it knows the name";
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|place| format!("{start} {place}: "))
+                .collect();
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            for (one, expected) in found.iter().zip(&expected) {
+                assert!(one.starts_with(expected), "{one}");
             }
         }
     }

@@ -1,13 +1,21 @@
 //! Where a plugin may work, and where not whatever it declares.
 
-use super::{Manifest, Scope};
-use crate::kind::ObjectReference;
+use super::{Manifest, Scope, secret_kind};
+use crate::kind::{GroupVersionKind, ObjectReference};
 
 /// With which the names of the namespaces begin that Kubernetes keeps for itself
 /// (kubernetes.io, Namespaces: "avoid creating namespaces with the prefix `kube-`").
 const RESERVED: &str = "kube-";
 
 impl Manifest {
+    /// What the plugin's account writes, and where: objects, and Secrets that are generated
+    /// for actions.
+    pub fn written(&self) -> impl Iterator<Item = (&GroupVersionKind, &Scope)> {
+        let writes = self.writes.iter().map(|rule| (&rule.kind, &rule.scope));
+        let secrets = self.actions.iter().flat_map(|action| &action.secrets);
+        writes.chain(secrets.map(|scope| (secret_kind(), scope)))
+    }
+
     /// The namespace that a plugin would work in because of this primary and may not, given
     /// the agent's own: that, or one that Kubernetes keeps for itself and that is called like
     /// the primary.

@@ -116,11 +116,11 @@ impl<'a> Primary<'a> {
     }
 }
 
-fn account(plugin: &str) -> String {
+pub(crate) fn account(plugin: &str) -> String {
     format!("system:serviceaccount:{NAMESPACE}:{plugin}")
 }
 
-fn refused(result: Result<String>, expected: &str) -> Result<()> {
+pub(crate) fn refused(result: Result<String>, expected: &str) -> Result<()> {
     match result {
         Ok(done) => bail!("not refused: {done}"),
         Err(error) => {

@@ -11,4 +11,5 @@ mod models;
 mod packs;
 mod profiles;
 mod render;
+mod secrets;
 mod stage;
