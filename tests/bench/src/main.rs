@@ -96,5 +96,8 @@ async fn measure(filter: &str) -> Result<ExitCode> {
     if wanted("fleet-upgrade") {
         fleet::upgrade::measure(&mut figures).await?;
     }
+    if wanted("fleet-platform") {
+        fleet::platform::measure(&mut figures).await?;
+    }
     Ok(figures.finish())
 }

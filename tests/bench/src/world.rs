@@ -203,6 +203,7 @@ impl World {
                     let stamped = owner.stamp(object.reference, object.body);
                     Wanted {
                         plugin: plugin.name.to_owned(),
+                        account: plugin.name.to_owned(),
                         reference: stamped.reference,
                         body: stamped.body,
                     }

@@ -61,7 +61,9 @@ impl BareProcess {
         });
         writeln!(input, "{settings}")?;
         for wanted in work.applies.iter() {
-            let line = json!({"plugin": wanted.plugin, "body": wanted.body});
+            let line = json!({
+                "plugin": wanted.plugin, "account": wanted.account, "body": wanted.body,
+            });
             writeln!(input, "{line}")?;
         }
         input.flush().context("a bare loop does not listen")
@@ -102,7 +104,8 @@ pub(crate) async fn serve() -> Result<()> {
         let mut wanted: Value = serde_json::from_str(&line(&mut input)?)?;
         let body = wanted["body"].take();
         let plugin = wanted["plugin"].as_str().context("plugin")?;
-        applies.push(Wanted::new(plugin, body)?);
+        let account = wanted["account"].as_str().context("account")?;
+        applies.push(Wanted::new(plugin, body)?.sent_as(account));
     }
     let work = BareLoop {
         watches: watches?,

@@ -24,6 +24,11 @@ pub(super) struct AgentProcess {
 impl AgentProcess {
     /// Starts one with a folder for compiled components.
     pub(super) fn start(kubeconfig: &Path, cache: &Path) -> Result<Self> {
+        Self::start_with(kubeconfig, cache, &[])
+    }
+
+    /// As [`AgentProcess::start`], with further arguments of `reeve run`.
+    pub(super) fn start_with(kubeconfig: &Path, cache: &Path, further: &[String]) -> Result<Self> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = free.local_addr()?.port();
         drop(free);
@@ -38,6 +43,7 @@ impl AgentProcess {
                 .arg(kubeconfig)
                 .arg("--cache")
                 .arg(cache)
+                .args(further)
                 .envs(ALLOCATOR)
                 .env("RUST_LOG", log),
         )?;
@@ -51,8 +57,18 @@ impl AgentProcess {
     /// Fills a folder with the compiled components of all plugins that are installed.
     pub(super) async fn compile(kubeconfig: &Path, cache: &Path) -> Result<()> {
         let mut agent = Self::start(kubeconfig, cache)?;
-        let started = agent.until("the plugins are loaded", "/startupz", |_| true);
+        agent.started().await
+    }
+
+    /// Waits until all plugins are loaded.
+    pub(super) async fn started(&mut self) -> Result<()> {
+        let started = self.until("the plugins are loaded", "/startupz", |_| true);
         started.await.map(drop)
+    }
+
+    /// Units that are ready, of all plugins.
+    pub(super) async fn ready(&self) -> Result<usize> {
+        Ok(ready(&self.metrics().await?))
     }
 
     /// Waits until so many units are ready, and returns how long that took from its

@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) plugin: String,
+    /// The account as which it is sent, in the agent's namespace.
+    pub(crate) account: String,
     pub(crate) reference: ObjectReference,
     pub(crate) body: Value,
 }
@@ -21,9 +23,18 @@ impl Wanted {
     pub(crate) fn new(plugin: &str, body: Value) -> Result<Self> {
         Ok(Self {
             plugin: plugin.to_owned(),
+            account: plugin.to_owned(),
             reference: reference(&body)?,
             body,
         })
+    }
+
+    /// The same, sent as another account than the one of the plugin's name.
+    pub(crate) fn sent_as(self, account: &str) -> Self {
+        Self {
+            account: account.to_owned(),
+            ..self
+        }
     }
 
     /// Applies it as the agent does: as the plugin's account and manager.
@@ -40,7 +51,7 @@ impl Wanted {
                 force: false,
                 strict: true,
                 dry_run: false,
-                identity: Some(&Identity::service_account(NAMESPACE, &self.plugin)),
+                identity: Some(&Identity::service_account(NAMESPACE, &self.account)),
             })
             .await?;
         Ok(())
