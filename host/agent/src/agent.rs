@@ -10,7 +10,7 @@ use crate::execute::{Claims, Executor, Recent, Shared};
 use crate::findings::Findings;
 use crate::health::Health;
 use crate::journal::Journal;
-use crate::load::{LOADS_AT_ONCE, Loader};
+use crate::load::{Loader, Turns};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::reporter::{Reporter, Reports};
@@ -165,10 +165,11 @@ impl Agent {
             recorder,
             namespace: namespace.clone(),
         };
+        let state = State::new(&metrics);
         let controller = Controller {
             gated,
             loader: Loader {
-                turns: Arc::new(Semaphore::new(LOADS_AT_ONCE)),
+                turns: Turns::new(),
                 artifacts: Artifacts::new(&engine, &secrets, &namespace),
                 signers: Signers::new(signature_keys),
                 engine,
@@ -203,6 +204,7 @@ impl Agent {
                     namespace: namespace.clone(),
                     effects,
                     reports: reports.clone(),
+                    kept: state.kept(),
                 }),
             },
             reports: reports.clone(),
@@ -216,7 +218,7 @@ impl Agent {
             fence,
             metrics: metrics.clone(),
             concurrency: concurrency.max(1),
-            state: State::new(&metrics),
+            state,
         };
         let mut tasks = JoinSet::new();
         // Who the agent is, its loads ask, and commands in messages name it. Not to be

@@ -18,11 +18,16 @@ const MAX_READS: usize = 4_000;
 /// each unit as long as it exists, so that changes find it.
 const MAX_BYTES: usize = 512 * 1024;
 
+/// Lists of these that are neither of one namespace nor of what has one label. Any change of
+/// their kind may be one of theirs, so that each of them is looked at for each.
+const MAX_WIDE: usize = 100;
+
 /// Everything that a call has asked, with the digest of what it was told.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     answers: Answers,
     bytes: usize,
+    wide: usize,
     /// Whether there was more than is kept.
     over: bool,
 }
@@ -34,11 +39,12 @@ impl Asked {
             return;
         }
         let bytes = self.bytes + weight(&read);
-        if self.answers.len() >= MAX_READS || bytes > MAX_BYTES {
+        let wide = self.wide + usize::from(read.is_wide());
+        if self.answers.len() >= MAX_READS || bytes > MAX_BYTES || wide > MAX_WIDE {
             self.over = true;
             return;
         }
-        self.bytes = bytes;
+        (self.bytes, self.wide) = (bytes, wide);
         self.answers.insert(read, told);
     }
 
@@ -53,9 +59,10 @@ impl Asked {
             return Err(Problem::passing(
                 Reason::LimitExceeded,
                 format!(
-                    "reconcile: the plugin asked about more than {MAX_READS} different things, or \
-                     with more than {} KiB of names, selectors and projections; list what is \
-                     read instead of reading it one by one",
+                    "reconcile: the plugin asked about more than {MAX_READS} different things, \
+                     {MAX_WIDE} of them lists of all namespaces and all labels, or with more than \
+                     {} KiB of names, selectors and projections; list what is read instead of \
+                     reading it one by one, and narrow lists",
                     MAX_BYTES / 1024
                 ),
             ));
@@ -131,6 +138,9 @@ mod tests {
         let names = |count: usize, length: usize| {
             (0..count).map(move |number| read(format!("{}{number}", "x".repeat(length))))
         };
+        let labels = |operator: &'static str, count: usize| {
+            (0..count).map(move |number| list(&format!("a{operator}{number}"), &[]))
+        };
         for (asked, kept) in [
             (asked(names(MAX_READS, 8)), Ok(MAX_READS)),
             (asked(names(MAX_READS + 1, 8)), Err(MAX_READS)),
@@ -138,6 +148,9 @@ mod tests {
             // The same again and again is one question.
             (asked((0..100_000).map(|_| read("a".into()))), Ok(1)),
             (asked(names(1, MAX_BYTES)), Err(0)),
+            (asked(labels("!=", MAX_WIDE)), Ok(MAX_WIDE)),
+            (asked(labels("!=", MAX_WIDE + 1)), Err(MAX_WIDE)),
+            (asked(labels("=", MAX_WIDE + 1)), Ok(MAX_WIDE + 1)),
             (asked(names(3, MAX_BYTES / 2 - 100)), Err(2)),
             (asked([list(&format!("a={}", "b".repeat(60)), &[])]), Ok(1)),
             (
@@ -145,7 +158,7 @@ mod tests {
                 Err(0),
             ),
         ] {
-            assert!(asked.bytes <= MAX_BYTES);
+            assert!(asked.bytes <= MAX_BYTES && asked.wide <= MAX_WIDE);
             let all = asked.all().map(|answers| answers.len());
             match kept {
                 Ok(kept) => assert_eq!(all.unwrap(), kept),

@@ -34,7 +34,7 @@ use crate::metrics::{Metrics, RunTimer};
 use crate::plugin::PluginState;
 use crate::problem::Problem;
 use crate::queue::Queue;
-use crate::reads::ReadIndex;
+use crate::reads::{Kept, ReadIndex};
 use crate::removal::Removed;
 use crate::reporter::Reports;
 use crate::rights::Rights;
@@ -165,6 +165,11 @@ impl State {
             queue: Queue::new(metrics.clone()),
             ..Self::default()
         }
+    }
+
+    /// How much of what units read is kept.
+    pub(crate) fn kept(&self) -> Kept {
+        self.reads.kept()
     }
 }
 

@@ -63,14 +63,32 @@ pub struct Package {
 /// When there is no component, more than one, a broken or incomplete one, one that
 /// is too large once unpacked, or a configuration that is no YAML.
 pub fn unpack(name: &str, maps: &[ConfigMap]) -> Result<Package, DeliveryError> {
-    unpack_as_found(name, maps, None)
+    unpack_as(name, maps, &Unpacking::default())
 }
 
-/// As [`unpack`], with what was found out before, and adding to it.
-pub(crate) fn unpack_as_found(
+/// How components are unpacked.
+#[derive(Clone, Debug)]
+pub(crate) struct Unpacking {
+    /// What was found out before, and is added to.
+    pub(crate) findings: Option<Findings>,
+    /// Bytes of a component, where its plugin may have less than any other.
+    pub(crate) most: usize,
+}
+
+impl Default for Unpacking {
+    fn default() -> Self {
+        Self {
+            findings: None,
+            most: MAX_COMPONENT_BYTES,
+        }
+    }
+}
+
+/// As [`unpack`], in this way.
+pub(crate) fn unpack_as(
     name: &str,
     maps: &[ConfigMap],
-    findings: Option<&Findings>,
+    how: &Unpacking,
 ) -> Result<Package, DeliveryError> {
     let find = |name: &str| {
         maps.iter()
@@ -80,7 +98,7 @@ pub(crate) fn unpack_as_found(
         config_map: name.to_owned(),
     })?;
     let ((unpacked, key), from) = match component_of(own) {
-        None => (unpack_component(own, maps, findings)?, own),
+        None => (unpack_component(own, maps, how)?, own),
         Some(other) => {
             let unusable = |problem| DeliveryError::OtherUnusable {
                 config_map: name.to_owned(),
@@ -102,7 +120,7 @@ pub(crate) fn unpack_as_found(
                     "which has no component of its own: name the ConfigMap that has it",
                 ));
             }
-            (unpack_component(found, maps, findings)?, found)
+            (unpack_component(found, maps, how)?, found)
         }
     };
     let config = config_of(own)?;
@@ -204,7 +222,7 @@ fn has_component(config_map: &ConfigMap) -> bool {
 fn unpack_component(
     config_map: &ConfigMap,
     maps: &[ConfigMap],
-    findings: Option<&Findings>,
+    how: &Unpacking,
 ) -> Result<(Unpacked, &'static str), DeliveryError> {
     let name = || name_of(config_map);
     let mut found = [PLAIN, ZSTD, GZIP]
@@ -220,7 +238,7 @@ fn unpack_component(
             });
         }
         let (key, joined) = parts::join(config_map, maps)?;
-        return Ok((opened(&name(), key, &joined, findings)?, parts::PARTS));
+        return Ok((opened(&name(), key, &joined, how)?, parts::PARTS));
     }
     let Some((key, bytes)) = first else {
         let misplaced = [PLAIN, ZSTD, GZIP]
@@ -241,7 +259,7 @@ fn unpack_component(
             second,
         });
     }
-    Ok((opened(&name(), key, bytes, findings)?, key))
+    Ok((opened(&name(), key, bytes, how)?, key))
 }
 
 /// There is no component, and what there is instead.
@@ -265,12 +283,14 @@ fn opened(
     name: &str,
     key: &'static str,
     bytes: &[u8],
-    findings: Option<&Findings>,
+    how: &Unpacking,
 ) -> Result<Unpacked, DeliveryError> {
+    let findings = how.findings.as_ref();
     if let Some(found) = findings.and_then(|findings| findings.unpacked(key, bytes)) {
+        bounded(found.component.len(), name, key, how.most)?;
         return Ok(found);
     }
-    let component = decompress(name, key, bytes)?;
+    let component = decompress(name, key, bytes, how.most)?;
     let unpacked = Unpacked {
         digest: Digest::of(&component),
         component: component.into(),
@@ -281,14 +301,19 @@ fn opened(
     Ok(unpacked)
 }
 
-fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, DeliveryError> {
+fn decompress(
+    name: &str,
+    key: &'static str,
+    bytes: &[u8],
+    most: usize,
+) -> Result<Vec<u8>, DeliveryError> {
     let component = match key {
         ZSTD => {
             let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
-            decoder.and_then(read_bounded)
+            decoder.and_then(|decoder| read_bounded(decoder, most))
         }
-        GZIP => read_bounded(flate2::bufread::MultiGzDecoder::new(bytes)),
-        _ => read_bounded(bytes),
+        GZIP => read_bounded(flate2::bufread::MultiGzDecoder::new(bytes), most),
+        _ => read_bounded(bytes, most),
     }
     .map_err(|error| DeliveryError::Corrupt {
         config_map: name.to_owned(),
@@ -298,7 +323,7 @@ fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, De
             false => error.to_string(),
         },
     })?;
-    bounded(component.len(), name, key)?;
+    bounded(component.len(), name, key, most)?;
     if component.is_empty() {
         return Err(DeliveryError::Empty {
             config_map: name.to_owned(),
@@ -308,11 +333,12 @@ fn decompress(name: &str, key: &'static str, bytes: &[u8]) -> Result<Vec<u8>, De
     Ok(component)
 }
 
-fn bounded(size: usize, name: &str, key: &'static str) -> Result<(), DeliveryError> {
-    if size > MAX_COMPONENT_BYTES {
+fn bounded(size: usize, name: &str, key: &'static str, most: usize) -> Result<(), DeliveryError> {
+    if size > most {
         return Err(DeliveryError::TooLarge {
             config_map: name.to_owned(),
             key,
+            most,
         });
     }
     Ok(())
@@ -366,11 +392,9 @@ pub(crate) fn as_config_map(
 }
 
 /// Reads one byte more than is allowed, so that a bomb costs no more than that.
-fn read_bounded(reader: impl Read) -> std::io::Result<Vec<u8>> {
+fn read_bounded(reader: impl Read, most: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader
-        .take(MAX_COMPONENT_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
+    reader.take(most as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

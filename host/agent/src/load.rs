@@ -6,8 +6,10 @@
 mod answers;
 mod checks;
 mod rights;
+mod turns;
 
 pub(crate) use rights::grant_command;
+pub(crate) use turns::{Turn, Turns};
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};
@@ -52,17 +54,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
-
-/// How many plugins are loaded at once. Each has its component in memory several times
-/// meanwhile, as text and as bytes, and most of a load is waiting for the API server.
-pub(crate) const LOADS_AT_ONCE: usize = 32;
 
 /// What loading needs of the agent.
 #[derive(Clone)]
 pub(crate) struct Loader {
-    /// Whose turn it is: one for each load.
-    pub(crate) turns: Arc<Semaphore>,
+    /// Whose turn it is.
+    pub(crate) turns: Turns,
     pub(crate) engine: Engine,
     pub(crate) cluster: Cluster,
     pub(crate) store: Store,

@@ -30,10 +30,11 @@ use crate::controller::OwnWatches;
 use crate::effects::{EffectFeed, Room};
 use crate::execute::{Claims, Executor, Recent, Shared};
 use crate::journal::Journal;
-use crate::load::{LOADS_AT_ONCE, Loader};
+use crate::load::{Loader, Turns};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::reads::Kept;
 use crate::reporter::Reports;
 use crate::run::{Means, Runner};
 use crate::secrets::Secrets;
@@ -147,7 +148,7 @@ impl Planner {
         let (sources, _) = Sources::new(SourceFeed::Outside, metrics.clone());
         Self {
             loader: Loader {
-                turns: Arc::new(Semaphore::new(LOADS_AT_ONCE)),
+                turns: Turns::new(),
                 artifacts: Artifacts::new(&engine, &secrets, &namespace.as_str().into()),
                 // Whoever plans may look at what does not run yet.
                 signers: Signers::new(Vec::new()),
@@ -184,6 +185,7 @@ impl Planner {
                     namespace: namespace.as_str().into(),
                     effects: EffectFeed::Outside,
                     reports: Reports::default(),
+                    kept: Kept::default(),
                 }),
             },
             own,

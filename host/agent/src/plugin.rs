@@ -137,6 +137,8 @@ pub(crate) struct PluginState {
     pub(crate) was_holding: bool,
     /// Whether the guard knows what was withdrawn before this agent led.
     pub(crate) recalled: Arc<OnceCell<()>>,
+    /// Why nobody tells what is granted, if nobody does.
+    pub(crate) rights_unknown: Option<Problem>,
     /// Conditions as last reported, for their times of transition.
     pub(crate) conditions: Vec<Condition>,
     /// The status as last reported.
@@ -194,6 +196,7 @@ impl PluginState {
             retry: Asking::default(),
             resync: Asking::default(),
             recalled: Arc::default(),
+            rights_unknown: None,
             was_holding: false,
             conditions: Vec::new(),
             reported: None,

@@ -13,6 +13,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Rights {
     answered: Instant,
+    /// When it was known last; a question may end without an answer.
+    told: Instant,
     /// Time until they are asked about although nothing runs.
     pause: Duration,
     /// Whether something ran since the last answer.
@@ -32,6 +34,10 @@ impl Rights {
     /// less than ten requests a second.
     const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
+    /// How long units run although nobody answers. The agent does not stop for a moment of
+    /// an API server's, and who takes a right away need not wait for it to return.
+    const UNTOLD: Duration = Duration::from_secs(120);
+
     /// What an API server takes to serve a kind once its definition is established.
     const MOMENT: Duration = Duration::from_millis(250);
 
@@ -39,6 +45,7 @@ impl Rights {
     pub(crate) fn answered(now: Instant) -> Self {
         Self {
             answered: now,
+            told: now,
             pause: Self::FRESH,
             used: false,
             asking: false,
@@ -51,11 +58,16 @@ impl Rights {
     /// next, which is due at once.
     pub(crate) fn admit(&mut self, unit: &UnitKey, now: Instant) -> bool {
         self.used = true;
-        let fresh = now.duration_since(self.answered) < Self::FRESH;
+        let fresh = now.duration_since(self.answered) < Self::FRESH && !self.is_stale(now);
         if !fresh {
             self.waiting.push(unit.clone());
         }
         fresh
+    }
+
+    /// Whether what is known is so old that nothing may run on it.
+    pub(crate) fn is_stale(&self, now: Instant) -> bool {
+        now.duration_since(self.told) >= Self::UNTOLD
     }
 
     /// When to ask; none while an answer is awaited.
@@ -87,22 +99,35 @@ impl Rights {
         self.asking = true;
     }
 
-    /// Notes that there is an answer, or that there will be none: not to be told is
-    /// not to be refused. Returns the units that waited for it.
+    /// Notes that there is an answer. Returns the units that waited for it.
     pub(crate) fn renew(&mut self, now: Instant) -> Vec<UnitKey> {
+        self.told = now;
+        self.give_up(now)
+    }
+
+    /// Notes that there will be no answer: not to be told is not to be refused, for a while.
+    /// Returns the units that waited for it and go on; later, they wait for the next.
+    pub(crate) fn give_up(&mut self, now: Instant) -> Vec<UnitKey> {
+        let (told, stale) = (self.told, self.is_stale(now));
         let pause = if self.used {
             Self::FRESH
         } else {
             (self.pause * 2).min(Self::LONGEST_PAUSE)
         };
-        let waited = self.end();
+        let mut waited = self.end();
         let hurry = self.hurry.map(|(_, after)| after * 2);
         let hurry = hurry.filter(|after| *after < Self::FRESH);
         *self = Self {
             pause,
             hurry: hurry.map(|after| (now + after, after)),
+            told,
             ..Self::answered(now)
         };
+        if stale {
+            self.waiting = std::mem::take(&mut waited);
+            // As often as if something ran.
+            self.pause = Self::FRESH;
+        }
         waited
     }
 
@@ -138,6 +163,28 @@ mod tests {
         assert_eq!(rights.renew(start + seconds(32)), [unit()]);
         assert!(rights.admit(&unit(), start + seconds(32)));
         assert_eq!(rights.renew(start + seconds(62)), []);
+    }
+
+    #[test]
+    fn without_answers_units_wait_in_the_end() {
+        let start = Instant::now();
+        let mut rights = Rights::answered(start);
+        for after in [31, 62, 93] {
+            let now = start + seconds(after);
+            assert!(!rights.admit(&unit(), now));
+            rights.ask();
+            assert_eq!(rights.give_up(now), [unit()]);
+            assert!(rights.admit(&unit(), now));
+        }
+        // What was admitted before the last question runs on it no longer.
+        assert!(!rights.admit(&unit(), start + seconds(121)));
+        rights.ask();
+        assert_eq!(rights.give_up(start + seconds(124)), []);
+        assert!(rights.is_stale(start + seconds(124)));
+        assert!(rights.due().is_some_and(|due| due <= start + seconds(154)));
+        rights.ask();
+        assert_eq!(rights.renew(start + seconds(154)), [unit()]);
+        assert!(rights.admit(&unit(), start + seconds(154)));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(crate) use guarded::approve_command;
 pub(crate) use recreations::{Recreations, recreations_of};
 pub(crate) use rehearsal::{Place, Rehearsal, Rehearsed};
 pub(crate) use sync::Sync;
+pub(crate) use texts::of_fault;
 
 use crate::active::Active;
 use crate::clock::Clock;
@@ -34,7 +35,7 @@ use crate::load::grant_command;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::reads::Read;
+use crate::reads::{Kept, Read};
 use crate::reporter::Reports;
 use crate::request::Attempt;
 use crate::unanswered::Unanswered;
@@ -77,6 +78,8 @@ pub(crate) struct Means {
     pub(crate) effects: EffectFeed,
     /// Who writes down which Secrets units have.
     pub(crate) reports: Reports,
+    /// How much of what units read is kept.
+    pub(crate) kept: Kept,
 }
 
 impl Deref for Runner {

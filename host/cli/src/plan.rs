@@ -212,7 +212,7 @@ pub(crate) async fn differing(
         if shown >= most {
             break;
         }
-        let unit = opened.plan(primary).await;
+        let unit = Box::pin(opened.plan(primary)).await;
         let settled = unit.planned && unit.changes.is_empty() && unit.effects.is_empty();
         shown += usize::from(!settled);
         units.push(unit);
@@ -239,7 +239,7 @@ async fn plan(
     given: Option<Given>,
     unit: Option<&str>,
 ) -> anyhow::Result<LoadedPlan> {
-    let opened = planner.open(name, given).await;
+    let opened = Box::pin(planner.open(name, given)).await;
     let opened = opened.map_err(|error: PlanError| anyhow::Error::new(error))?;
     let mut primaries = opened.units();
     if let Some(unit) = unit {
@@ -248,7 +248,7 @@ async fn plan(
     }
     let mut units = Vec::new();
     for primary in &primaries {
-        units.push(opened.plan(primary).await);
+        units.push(Box::pin(opened.plan(primary)).await);
     }
     Ok(loaded(&opened, units))
 }

@@ -22,7 +22,14 @@ pub enum ProjectionError {
     /// A field that no guest ever sees.
     #[error("`{0}` is never shown to plugins; remove it")]
     Hidden(String),
+    /// So many that to look them up in every object of a list would take long.
+    #[error("{0} JSON Pointers are more than {MOST}; name what they have in common")]
+    TooMany(usize),
 }
+
+/// JSON Pointers of one projection. A rule names a few; who wants more than this wants the
+/// object.
+const MOST: usize = 256;
 
 /// Metadata that no guest sees: bookkeeping of the API server that changes
 /// without anything having changed.
@@ -33,8 +40,12 @@ impl Projection {
     ///
     /// # Errors
     ///
-    /// When text is no JSON Pointer, or names bookkeeping that no guest sees.
+    /// When text is no JSON Pointer, or names bookkeeping that no guest sees, or there are
+    /// more than 256.
     pub fn new(pointers: Vec<String>) -> Result<Self, ProjectionError> {
+        if pointers.len() > MOST {
+            return Err(ProjectionError::TooMany(pointers.len()));
+        }
         let mut parsed = Vec::with_capacity(pointers.len());
         for pointer in pointers {
             let path = parse_pointer(&pointer)

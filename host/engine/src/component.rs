@@ -22,6 +22,7 @@ use reeve_core::{Digest, Failure, Metadata, Outcome, UnitKey};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
 
@@ -146,7 +147,9 @@ impl Component {
     /// When the guest traps or goes beyond a limit.
     pub async fn metadata(&self, limits: &Limits) -> Result<Called<Metadata>, Fault> {
         let mut call = self.start("metadata", limits, Given::Nothing, None).await?;
-        let answer = call.guest.metadata(&mut call.store).await;
+        let (until, running) = (call.deadline(), &call.running);
+        let answer = running.until(until, call.guest.metadata(&mut call.store));
+        let answer = answer.await;
         call.finish(answer)
     }
 
@@ -163,7 +166,9 @@ impl Component {
         limits: &Limits,
     ) -> Result<Called<Result<RawManifest, ConfigError>>, Fault> {
         let mut call = self.start("describe", limits, Given::Nothing, None).await?;
-        let answer = call.guest.describe(&mut call.store, &config).await;
+        let (until, running) = (call.deadline(), &call.running);
+        let answer = running.until(until, call.guest.describe(&mut call.store, &config));
+        let answer = answer.await;
         call.finish(answer)
     }
 
@@ -190,7 +195,9 @@ impl Component {
                 request.unit.as_ref(),
             )
             .await?;
-        let answer = call.guest.reconcile(&mut call.store, &request).await;
+        let (until, running) = (call.deadline(), &call.running);
+        let answer = running.until(until, call.guest.reconcile(&mut call.store, &request));
+        let answer = answer.await;
         call.finish(answer)
     }
 
@@ -219,7 +226,9 @@ impl Component {
         let given = Given::Outside(outside);
         let unit = actuation.unit.as_ref();
         let mut call = self.start("actuate", limits, given, unit).await?;
-        let answer = call.guest.actuate(&mut call.store, &actuation).await;
+        let (until, running) = (call.deadline(), &call.running);
+        let answer = running.until(until, call.guest.actuate(&mut call.store, &actuation));
+        let answer = answer.await;
         call.finish(answer)
     }
 
@@ -240,7 +249,7 @@ impl Component {
             let state = State::new(function, limits, given.clone(), seed.clone());
             let mut store = new_store(inner.engine.primary(), state);
             let running = ticker.start(&inner.code);
-            match inner.prepared.instantiate(&mut store).await {
+            match instantiate(&inner.prepared, &mut store, &running).await {
                 Ok(guest) => return Ok(Call::new(function, store, guest, running)),
                 Err(error) if error.is::<PoolConcurrencyLimitError>() => {
                     inner.engine.count_overflow();
@@ -255,7 +264,7 @@ impl Component {
         };
         let mut store = new_store(&runtime, state);
         let running = ticker.start(&spare.code);
-        match spare.prepared.instantiate(&mut store).await {
+        match instantiate(&spare.prepared, &mut store, &running).await {
             Ok(guest) => Ok(Call::new(function, store, guest, running)),
             Err(error) => Err(fault(function, &error, store.into_data(), unknown)),
         }
@@ -314,7 +323,7 @@ struct Call {
     store: Store<State>,
     guest: Guest,
     /// Keeps the epochs coming.
-    _running: Running,
+    running: Running,
 }
 
 impl Call {
@@ -323,11 +332,19 @@ impl Call {
             function,
             store,
             guest,
-            _running: running,
+            running,
         }
     }
 
-    fn finish<T>(self, answer: wasmtime::Result<T>) -> Result<Called<T>, Fault> {
+    /// When it has to be over.
+    fn deadline(&self) -> Instant {
+        self.store.data().meter.deadline()
+    }
+
+    /// What came of it; no answer where that has not come in time.
+    fn finish<T>(self, answer: Option<wasmtime::Result<T>>) -> Result<Called<T>, Fault> {
+        let late = || Err(self.store.data().meter.out_of_time().into());
+        let answer = answer.unwrap_or_else(late);
         let mut state = self.store.into_data();
         match answer {
             Ok(value) => {
@@ -346,6 +363,22 @@ impl Call {
                 Err(fault(self.function, &error, state, unknown))
             }
         }
+    }
+}
+
+/// An instance, of which the start may run code of the guest's.
+async fn instantiate(
+    prepared: &Prepared,
+    store: &mut Store<State>,
+    running: &Running,
+) -> wasmtime::Result<Guest> {
+    let until = store.data().meter.deadline();
+    match running
+        .until(until, prepared.instantiate(&mut *store))
+        .await
+    {
+        Some(made) => made,
+        None => Err(store.data().meter.out_of_time().into()),
     }
 }
 
@@ -418,9 +451,9 @@ fn kind(
         // The type is private to wasmtime, so its text has to do. When nothing of
         // the guest is on the stack, it has returned.
         None if root.contains("fuel allocated for hostcalls") => match &*frames {
-            [] => FaultKind::OutputBytes {
-                limit: limits.output_bytes,
-                got: None,
+            [] => FaultKind::Output {
+                bytes: limits.output_bytes,
+                objects: limits.output_objects,
             },
             _ => FaultKind::ArgumentBytes {
                 limit: limits.output_bytes,

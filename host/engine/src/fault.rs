@@ -101,14 +101,26 @@ pub enum FaultKind {
     },
     /// The answer is too large.
     #[error(
-        "the plugin returned {} its output limit of {}; return fewer or smaller objects, or raise the limit",
-        more_than(*got), ByteSize(*limit)
+        "the plugin returned {got} bytes, more than its output limit of {}; return fewer or smaller objects, or raise the limit",
+        ByteSize(*limit)
     )]
     OutputBytes {
         /// The limit.
         limit: u64,
-        /// The size, if the answer was small enough to be measured.
-        got: Option<u64>,
+        /// The size.
+        got: u64,
+    },
+    /// The answer is so large that it was not taken over, and nobody knows what of it is too
+    /// much.
+    #[error(
+        "the plugin returned far more than its output limit of {}, or than its limit of {objects} objects; return fewer or smaller objects, or raise the limit",
+        ByteSize(*bytes)
+    )]
+    Output {
+        /// The limit of bytes.
+        bytes: u64,
+        /// The limit of objects.
+        objects: u64,
     },
     /// The answer has too many objects.
     #[error(
@@ -183,7 +195,9 @@ impl FaultKind {
             Self::WallTime { .. } => Some("wallMilliseconds"),
             Self::Memory { .. } => Some("memoryBytes"),
             Self::Stack { .. } => Some("stackBytes"),
-            Self::OutputBytes { .. } | Self::ArgumentBytes { .. } => Some("outputBytes"),
+            Self::OutputBytes { .. } | Self::Output { .. } | Self::ArgumentBytes { .. } => {
+                Some("outputBytes")
+            }
             Self::OutputObjects { .. } => Some("outputObjects"),
             Self::HostCalls { .. } => Some("hostCalls"),
             Self::HostCallBytes { .. } => Some("hostCallBytes"),
@@ -197,6 +211,18 @@ impl FaultKind {
     }
 }
 
+impl FaultKind {
+    /// The limits that may have to be raised, by their names in `Plugin.spec.limits`; none
+    /// when it was something else.
+    pub fn limits(&self) -> Vec<&'static str> {
+        let mut limits: Vec<&str> = self.limit().into_iter().collect();
+        if matches!(self, Self::Output { .. }) {
+            limits.push("outputObjects");
+        }
+        limits
+    }
+}
+
 /// The functions on the guest's stack when an error left it, innermost first.
 pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
@@ -206,10 +232,21 @@ pub(crate) fn frames(error: &wasmtime::Error) -> Vec<String> {
         .frames()
         .iter()
         .map(|frame| match frame.func_name() {
-            Some(name) => printable(name.to_owned()),
+            Some(name) => shown(name),
             None => format!("function {}", frame.func_index()),
         })
         .collect()
+}
+
+/// A name of the component's, as far as a person would read it.
+pub(crate) fn shown(name: &str) -> String {
+    /// Longer than the path of any function in Rust.
+    const LONGEST: usize = 200;
+    let end = name.floor_char_boundary(LONGEST);
+    match name.get(..end) {
+        Some(start) if end < name.len() => printable(format!("{start}…")),
+        _ => printable(name.to_owned()),
+    }
 }
 
 /// What to do about a trap, which is a fault of the plugin and comes again with the same
@@ -243,13 +280,6 @@ fn at(frames: &[String]) -> String {
         [] => "at an unknown place".to_owned(),
         [only] => format!("in {only}"),
         [inner, outer, ..] => format!("in {inner}, called by {outer}"),
-    }
-}
-
-fn more_than(got: Option<u64>) -> String {
-    match got {
-        Some(got) => format!("{got} bytes, more than"),
-        None => "far more than".to_owned(),
     }
 }
 

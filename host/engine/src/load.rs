@@ -7,6 +7,7 @@ use crate::config::CompileLimits;
 use crate::engine::Engine;
 use crate::generation::{Generation, Prepared};
 use crate::limits::ByteSize;
+use crate::settings;
 use crate::world::{self, Found, WorldProblem};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -71,6 +72,19 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
+    /// Compiled, it is more than an instance may be.
+    #[error(
+        "no instance of the component can be made: {}; it may have {} core instances, memories and \
+         tables, {} entries in a table and {} in a memory: build it with fewer or smaller ones",
+        printable(reason.clone()),
+        settings::PER_COMPONENT,
+        settings::TABLE_ENTRIES,
+        ByteSize(settings::MEMORY_CEILING_BYTES as u64)
+    )]
+    BeyondInstance {
+        /// What it has too much of.
+        reason: String,
+    },
     /// The compiler is still at it.
     #[error(
         "compiling the component takes longer than {} s; make it smaller, or raise the limit",
@@ -121,6 +135,8 @@ pub enum Counted {
     Exports,
     /// Everything that is defined in it and in what is nested in it.
     Definitions,
+    /// Bytes of the name that one of its functions has.
+    NameBytes,
 }
 
 impl fmt::Display for Counted {
@@ -135,6 +151,9 @@ impl fmt::Display for Counted {
             Self::Definitions => {
                 "types, functions, instances and other definitions, those of nested components included; \
                  leave out what it does not need"
+            }
+            Self::NameBytes => {
+                "bytes in the name of a function; build it without names for debugging"
             }
         })
     }
@@ -322,9 +341,7 @@ fn make(
             let artifact = compile(engine, bytes, limits, job)?;
             let code = artifact
                 .load(wasm, engine.cache())
-                .map_err(|error| LoadError::Compile {
-                    reason: format!("{error:#}"),
-                })?;
+                .map_err(|error| unloadable(&error))?;
             if let Some(cache) = engine.cache() {
                 cache.put(key.kept(), &artifact);
             }
@@ -340,6 +357,21 @@ fn make(
         code,
         prepared,
     ))
+}
+
+/// Why there can be no instances of what has been compiled. Its kind is private to wasmtime,
+/// so its text has to do.
+fn unloadable(error: &wasmtime::Error) -> LoadError {
+    const BOUNDS: [&str; 3] = [
+        "exceeds the limit",
+        "exceeds the configured",
+        "pooling allocator",
+    ];
+    let reason = format!("{error:#}");
+    match BOUNDS.iter().any(|words| reason.contains(words)) {
+        true => LoadError::BeyondInstance { reason },
+        false => LoadError::Compile { reason },
+    }
 }
 
 fn compile(

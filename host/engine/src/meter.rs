@@ -5,7 +5,7 @@ use crate::fault::FaultKind;
 use crate::limits::Limits;
 use crate::run_clock::RunClock;
 use crate::settings;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wasmtime::{CallHook, ResourceLimiter};
 
 /// A limit was reached, or something was refused. Travels through wasmtime as the
@@ -78,11 +78,24 @@ impl Meter {
 
     fn check_wall_time(&self) -> Result<(), Breach> {
         if self.started.elapsed() >= self.limits.wall_time {
-            return Err(Breach(FaultKind::WallTime {
-                limit: self.limits.wall_time,
-            }));
+            return Err(self.out_of_time());
         }
         Ok(())
+    }
+
+    /// When the call has to be over.
+    pub(crate) fn deadline(&self) -> Instant {
+        /// Later than any limit; what the clock cannot say is not reached.
+        const FAR: Duration = Duration::from_secs(1 << 30);
+        let end = self.started.checked_add(self.limits.wall_time);
+        end.unwrap_or_else(|| self.started + FAR)
+    }
+
+    /// That it was not.
+    pub(crate) fn out_of_time(&self) -> Breach {
+        Breach(FaultKind::WallTime {
+            limit: self.limits.wall_time,
+        })
     }
 
     /// Counts one call of a host function. The limit is looked at when the call
@@ -124,7 +137,7 @@ impl Meter {
         if self.output_bytes > self.limits.output_bytes {
             return Err(Breach(FaultKind::OutputBytes {
                 limit: self.limits.output_bytes,
-                got: Some(self.output_bytes),
+                got: self.output_bytes,
             }));
         }
         Ok(())
@@ -230,7 +243,6 @@ impl ResourceLimiter for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn meter() -> Meter {
         Meter::new(Limits {
@@ -298,7 +310,7 @@ mod tests {
             &[|meter| Ok(meter.count_output(0, 101)?)],
             &FaultKind::OutputBytes {
                 limit: 100,
-                got: Some(101),
+                got: 101,
             },
         );
     }

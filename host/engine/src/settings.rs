@@ -25,19 +25,19 @@ const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 const MEMORY_GUARD_BYTES: u64 = 32 << 20;
 
 /// What an operator may raise a plugin's memory to.
-const MEMORY_CEILING_BYTES: usize = 1 << 30;
+pub(crate) const MEMORY_CEILING_BYTES: usize = 1 << 30;
 
 /// Entries of one table in the pool. Plugins have one entry for each function
 /// whose address is taken; those made by interpreted languages have some
 /// thousand.
-const TABLE_ENTRIES: usize = 20_000;
+pub(crate) const TABLE_ENTRIES: usize = 20_000;
 
 /// Core modules, memories and tables of one component. The Rust SDK
 /// needs three, one and two; composed components need some times more.
 pub(crate) const PER_COMPONENT: u32 = 20;
 
-/// How deep into the guest's stack the report of a trap looks.
-const BACKTRACE_FRAMES: usize = 16;
+/// How deep into the guest's stack the report of a trap looks: as far as it is shown.
+const BACKTRACE_FRAMES: usize = 2;
 
 /// Memory of a slot that is cleared by writing zeroes when the slot is used
 /// again, rather than given back to the system: the whole of a small guest, so

@@ -4,9 +4,12 @@
 use crate::artifact::Code;
 use crate::idle::{self, Idle, InUse};
 use parking_lot::Mutex;
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, EngineWeak};
@@ -25,8 +28,16 @@ pub(crate) struct Ticker {
 struct Shared {
     engines: Mutex<Vec<EngineWeak>>,
     running: AtomicUsize,
+    /// Calls that wait for something else than their turn.
+    waiting: Mutex<Vec<Weak<Waiting>>>,
     ended: AtomicBool,
     idle: Idle<Code>,
+}
+
+/// A call that waits, and until when it may.
+struct Waiting {
+    until: Instant,
+    waker: Mutex<Waker>,
 }
 
 /// A guest that is running, for as long as this lives.
@@ -40,6 +51,7 @@ impl Ticker {
         let shared = Arc::new(Shared {
             engines: Mutex::new(Vec::new()),
             running: AtomicUsize::new(0),
+            waiting: Mutex::default(),
             ended: AtomicBool::new(false),
             idle: Idle::default(),
         });
@@ -79,6 +91,42 @@ impl Ticker {
             shared: Arc::clone(&self.shared),
             code: Arc::clone(code),
         }
+    }
+}
+
+impl Running {
+    /// Makes a call, or gives it up at the first epoch that ends after `until`: then there is
+    /// no answer. A guest that computes is looked at by others; this is for one that waits in
+    /// a function of the host for what never comes. It is the machine's own time, whatever
+    /// the clock of a runtime says.
+    pub(crate) async fn until<T>(
+        &self,
+        until: Instant,
+        call: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut call = pin!(call);
+        let mut waiting: Option<Arc<Waiting>> = None;
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = call.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            if Instant::now() >= until {
+                return Poll::Ready(None);
+            }
+            match &waiting {
+                Some(waiting) => waiting.waker.lock().clone_from(context.waker()),
+                None => {
+                    let made = Arc::new(Waiting {
+                        until,
+                        waker: Mutex::new(context.waker().clone()),
+                    });
+                    self.shared.waiting.lock().push(Arc::downgrade(&made));
+                    waiting = Some(made);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -123,7 +171,24 @@ impl Shared {
                     engine.increment_epoch();
                 }
             }
+            self.wake();
         }
+    }
+
+    /// Wakes the calls that have waited for as long as they may, and forgets those that are
+    /// over.
+    fn wake(&self) {
+        let now = Instant::now();
+        self.waiting.lock().retain(|waiting| {
+            let Some(waiting) = waiting.upgrade() else {
+                return false;
+            };
+            let is_over = now >= waiting.until;
+            if is_over {
+                waiting.waker.lock().wake_by_ref();
+            }
+            !is_over
+        });
     }
 }
 

@@ -1,10 +1,11 @@
 //! Is this a component of our world? Told before anything is compiled.
 
 use crate::config::CompileLimits;
+use crate::fault::shown;
 use crate::generation::Generation;
 use crate::load::{Counted, LoadError};
 use std::fmt;
-use wasmparser::{Parser, Payload};
+use wasmparser::{CustomSectionReader, KnownCustom, Name, NameMap, Parser, Payload};
 
 /// What bytes are that are no component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,10 @@ const OURS: [&str; 6] = [
     "reeve:plugin/log",
 ];
 
+/// Bytes of the name of a function. A trap names where it happened, and has copies made of
+/// these names; the longest that compilers of Rust and C++ write have a few thousand.
+const NAME_BYTES: u64 = 64 << 10;
+
 /// Tells what bytes are that are no component, from how they start.
 pub(crate) fn identify(bytes: &[u8]) -> Result<(), Found> {
     if Parser::is_component(bytes) {
@@ -157,9 +162,7 @@ pub(crate) fn check(bytes: &[u8], limits: &CompileLimits) -> Result<(), LoadErro
                 for import in section {
                     let name = import.map_err(invalid)?.name.name;
                     if !is_known_import(name) {
-                        problems.push(WorldProblem::UnknownImport {
-                            name: name.to_owned(),
-                        });
+                        problems.push(WorldProblem::UnknownImport { name: shown(name) });
                     }
                 }
             }
@@ -169,6 +172,9 @@ pub(crate) fn check(bytes: &[u8], limits: &CompileLimits) -> Result<(), LoadErro
                 for export in section {
                     exports.push(export.map_err(invalid)?.name.name.to_owned());
                 }
+            }
+            Payload::CustomSection(section) => {
+                at_most(longest_name(&section), NAME_BYTES, Counted::NameBytes)?
             }
             _ => {}
         }
@@ -186,6 +192,27 @@ fn at_most(number: u64, limit: u64, what: Counted) -> Result<(), LoadError> {
         return Err(LoadError::TooMany { what, limit });
     }
     Ok(())
+}
+
+/// The longest name of a function that a section for debugging has; none where it is
+/// another, or damaged, which hurts nobody.
+fn longest_name(section: &CustomSectionReader<'_>) -> u64 {
+    let longest = |names: NameMap<'_>| {
+        let names = names.into_iter().map_while(Result::ok);
+        names.map(|name| name.name.len()).max()
+    };
+    let longest = match section.as_known() {
+        KnownCustom::Name(parts) => parts
+            .into_iter()
+            .map_while(Result::ok)
+            .filter_map(|part| match part {
+                Name::Function(names) => longest(names),
+                _ => None,
+            })
+            .max(),
+        _ => None,
+    };
+    longest.unwrap_or(0) as u64
 }
 
 /// How much a part of a component defines. Sections say how many entries they have
@@ -240,7 +267,9 @@ fn export_problem(exports: Vec<String>) -> Option<WorldProblem> {
         .into_iter()
         .find(|name| is(name, "reeve:plugin/controller-api"));
     Some(match found {
-        Some(found) => WorldProblem::OtherGeneration { found },
+        Some(found) => WorldProblem::OtherGeneration {
+            found: shown(&found),
+        },
         None => WorldProblem::MissingExport {
             name: expected_export(),
         },

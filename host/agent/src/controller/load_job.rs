@@ -8,12 +8,11 @@ use super::{Done, Loaded};
 use crate::active::{Active, LoadKey};
 use crate::approval::{Approval, check_pin};
 use crate::artifacts::Seen;
-use crate::delivery::{self, PART_OF_LABEL, Package};
-use crate::findings::Findings;
+use crate::delivery::{self, MAX_COMPONENT_BYTES, PART_OF_LABEL, Package, Unpacking};
 use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
-use crate::load::{self, Loader, Standing};
+use crate::load::{self, Loader, Standing, Turn};
 use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
@@ -35,7 +34,7 @@ fn is_part(map: &Object) -> bool {
 fn generation(map: &Object) -> Option<String> {
     map.value()["data"]["generation"]
         .as_str()
-        .map(str::to_owned)
+        .map(|generation| generation.trim().to_owned())
 }
 
 /// What a load starts from.
@@ -103,10 +102,11 @@ impl Load {
     /// Takes a package through all gates, which takes as long as compiling and asking
     /// about every unit does.
     pub(super) async fn run(self) -> Done {
-        // Never closed: without a turn is only who outlives the agent.
-        let _turn = self.loader.turns.clone().acquire_owned().await;
+        let _turn = self.loader.turns.load().await;
         let (mut shadow, mut seen) = (None, None);
-        let (newest, result) = self.newest(&mut shadow, &mut seen).await;
+        // Until the load is over.
+        let mut held = None;
+        let (newest, result) = self.newest(&mut shadow, &mut seen, &mut held).await;
         let result = match result {
             Err(problem) => match self.unwanted() {
                 Some(unwanted) => self.leave(unwanted, problem).await,
@@ -132,14 +132,20 @@ impl Load {
         &self,
         shadow: &mut Option<ShadowStatus>,
         seen: &mut Option<Seen>,
+        held: &mut Turn,
     ) -> (Option<Package>, Result<Loaded, Problem>) {
         let plugin = self.plugin.clone();
         let package = match &self.policy.artifact {
             None => match self.read_maps().await {
                 Ok(maps) => {
-                    let findings = self.loader.findings.clone();
-                    let unpack = move || unpack(&plugin, &maps, findings.as_ref());
-                    self.aside(unpack).await
+                    let turn = self.loader.turns.unpack().await;
+                    let how = self.unpacking();
+                    let unpacked = self.aside(move || unpack(&plugin, &maps, &how)).await;
+                    if let Ok(package) = &unpacked {
+                        *held = self.loader.turns.hold(package.component.len()).await;
+                    }
+                    drop(turn);
+                    unpacked
                 }
                 Err(problem) => Err(problem),
             },
@@ -204,8 +210,22 @@ impl Load {
         (Some(package), loaded)
     }
 
+    /// How its component is unpacked.
+    fn unpacking(&self) -> Unpacking {
+        let usual = self.loader.engine.compile_limits();
+        let limits = self.policy.limits.as_ref();
+        let allowed = self.loader.bounds.limits(limits, usual);
+        // What is wrong with the policy is told when it is loaded.
+        let most = allowed.map(|allowed| usize::try_from(allowed.compile.component_bytes));
+        let most = most.ok().and_then(Result::ok);
+        Unpacking {
+            findings: self.loader.findings.clone(),
+            most: most.map_or(MAX_COMPONENT_BYTES, |most| most.min(MAX_COMPONENT_BYTES)),
+        }
+    }
+
     /// The ConfigMaps with all that is in them, which the watch does not keep. Parts of
-    /// other generations may stay for long, and are of no use.
+    /// other generations may stay for long: they are only told of, as the watch has them.
     async fn read_maps(&self) -> Result<Vec<Arc<Object>>, Problem> {
         let mut wanted = BTreeSet::new();
         for map in &self.maps {
@@ -213,15 +233,17 @@ impl Load {
                 wanted.insert(generation(map));
             }
         }
-        let mut reads = Vec::new();
+        let (mut reads, mut others) = (Vec::new(), Vec::new());
         for map in &self.maps {
             if !is_part(map) || wanted.contains(&generation(map)) {
                 reads.push(self.read_map(map).boxed());
+            } else {
+                others.push(map.clone());
             }
         }
         let reads = futures::stream::iter(reads).buffered(READS_AT_ONCE);
         let read: Vec<Option<Arc<Object>>> = reads.try_collect().await?;
-        Ok(read.into_iter().flatten().collect())
+        Ok(read.into_iter().flatten().chain(others).collect())
     }
 
     async fn read_map(&self, map: &Object) -> Result<Option<Arc<Object>>, Problem> {
@@ -485,12 +507,8 @@ impl Load {
     }
 }
 
-fn unpack(
-    plugin: &str,
-    maps: &[Arc<Object>],
-    findings: Option<&Findings>,
-) -> Result<Package, Problem> {
-    delivery::unpack_as_found(plugin, &parse(maps)?, findings)
+fn unpack(plugin: &str, maps: &[Arc<Object>], how: &Unpacking) -> Result<Package, Problem> {
+    delivery::unpack_as(plugin, &parse(maps)?, how)
         .map_err(|error| Problem::lasting(error.reason(), error.to_string()))
 }
 

@@ -222,6 +222,11 @@ impl Controller {
                     let delay = Backoff::CONNECTION.delay(plugin.load_failures, jitter);
                     let delay = match problem.reason {
                         Reason::UpgradeHeld => delay.max(HELD_RECHECK),
+                        // It has had a minute of the only compiler, or what its limits allow of
+                        // a thread, and others wait for these.
+                        Reason::CompileFailed | Reason::MetadataFailed | Reason::DescribeFailed => {
+                            FAILING.delay(plugin.load_failures, jitter)
+                        }
                         _ if plugin.artifact().is_some() && is_of_registry(problem) => {
                             FAILING.delay(plugin.load_failures, jitter)
                         }
@@ -460,13 +465,31 @@ impl Controller {
             .insert(handle.id(), JobFor::Recheck(name.clone()));
     }
 
-    /// Notes that a question about rights has ended, and lets the units run that
-    /// waited for it.
-    pub(super) fn renew_rights(&mut self, name: &Arc<str>) {
+    /// Notes that a question about rights has ended, with an answer or without, and lets the
+    /// units run that waited for it.
+    pub(super) fn renew_rights(&mut self, name: &Arc<str>, is_told: bool) {
         let plugin = self.state.plugins.get_mut(name);
         let rights = plugin.and_then(|plugin| plugin.rights.as_mut());
-        let waited = rights.map(|rights| rights.renew(Instant::now()));
+        let waited = rights.map(|rights| match is_told {
+            true => rights.renew(Instant::now()),
+            false => rights.give_up(Instant::now()),
+        });
         self.resume(waited.unwrap_or_default());
+    }
+
+    /// Notes why nobody tells what is granted, or that somebody does.
+    fn note_untold(&mut self, name: &Arc<str>, problem: Option<Problem>) {
+        let Some(plugin) = self.state.plugins.get_mut(name) else {
+            return;
+        };
+        if plugin.rights_unknown == problem {
+            return;
+        }
+        if let Some(problem) = &problem {
+            tracing::warn!(plugin = %name, message = problem.message, "rights not known");
+        }
+        plugin.rights_unknown = problem;
+        self.mark_stale(name);
     }
 
     /// Queues units again that were taken and did not run.
@@ -492,8 +515,20 @@ impl Controller {
             // runs now was not asked; units that wait go on when that is known.
             return self.start_recheck(name);
         };
+        let refused = |problem: &Problem| {
+            matches!(
+                problem.reason,
+                Reason::Forbidden | Reason::ServiceAccountUnusable
+            )
+        };
         // Whether it was told or not, the question has ended: units wait for it.
-        self.renew_rights(name);
+        self.renew_rights(name, result.as_ref().err().is_none_or(refused));
+        let untold = result
+            .as_ref()
+            .err()
+            .filter(|problem| !refused(problem))
+            .cloned();
+        self.note_untold(name, untold);
         match result {
             Ok(standing) => {
                 if standing.outdated {
@@ -532,14 +567,7 @@ impl Controller {
                 }
             }
             // Not to be told is not to be refused.
-            Err(problem)
-                if !matches!(
-                    problem.reason,
-                    Reason::Forbidden | Reason::ServiceAccountUnusable
-                ) =>
-            {
-                return;
-            }
+            Err(problem) if !refused(&problem) => return,
             Err(problem) => {
                 tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin stopped");
                 self.halt(name);

@@ -209,7 +209,7 @@ impl Controller {
                 self.on_looked(&plugin, Looked::Unknown(problem));
             }
             // Whatever became of the question, units must not wait for ever.
-            (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin),
+            (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin, false),
             // Ended for a term that has begun.
             (Err(_), Some(JobFor::Run(unit))) => {
                 self.state.queue.done(&unit);

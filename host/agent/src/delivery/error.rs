@@ -61,13 +61,16 @@ pub enum DeliveryError {
     },
     /// The component is too large.
     #[error(
-        "ConfigMap {config_map}: {key} holds more than {MAX_COMPONENT_BYTES} bytes after decompression; build it smaller"
+        "ConfigMap {config_map}: {key} holds more than {most} bytes after decompression; build it smaller{}",
+        more(*most)
     )]
     TooLarge {
         /// Name of the ConfigMap.
         config_map: String,
         /// The key.
         key: &'static str,
+        /// What it may have.
+        most: usize,
     },
     /// The ConfigMap itself is not there.
     #[error("ConfigMap {config_map} does not exist")]
@@ -179,6 +182,14 @@ pub enum DeliveryError {
         /// The key.
         key: String,
     },
+}
+
+/// Where a plugin has less than it could, it can have more.
+fn more(most: usize) -> &'static str {
+    match most < MAX_COMPONENT_BYTES {
+        true => ", or raise `spec.limits.componentBytes` of its Plugin",
+        false => "",
+    }
 }
 
 impl DeliveryError {

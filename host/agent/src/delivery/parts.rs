@@ -7,7 +7,9 @@
 //! side by side: only a complete one whose digest is right is used, so that a
 //! version that is half written is no version.
 
-use super::{DeliveryError, GZIP, PLAIN, ZSTD, absent, binary, bounded, name_of, text};
+use super::{
+    DeliveryError, GZIP, MAX_COMPONENT_BYTES, PLAIN, ZSTD, absent, binary, bounded, name_of, text,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_core::Digest;
 use std::collections::BTreeMap;
@@ -159,7 +161,7 @@ pub(super) fn join(
         });
     }
     let size: usize = parts.iter().map(|(_, _, bytes)| bytes.len()).sum();
-    bounded(size, &name, key)?;
+    bounded(size, &name, key, MAX_COMPONENT_BYTES)?;
     let mut joined = Vec::with_capacity(size);
     for (_, _, bytes) in parts {
         joined.extend_from_slice(bytes);
@@ -191,7 +193,7 @@ fn short(digest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MAX_COMPONENT_BYTES, PackOptions, pack, unpack};
+    use super::super::{PackOptions, pack, unpack};
     use super::*;
     use reeve_api::Reason;
 

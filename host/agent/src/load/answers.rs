@@ -3,6 +3,7 @@
 use crate::calls::PluginThreads;
 use crate::config_schema::SchemaError;
 use crate::problem::{Problem, chain};
+use crate::run::of_fault;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_core::Manifest;
@@ -17,11 +18,11 @@ pub(super) async fn call_metadata(
 ) -> Result<reeve_core::Metadata, Problem> {
     let call = {
         let (component, limits) = (component.clone(), limits.clone());
-        async move { component.metadata(&limits).await }
+        Box::pin(async move { component.metadata(&limits).await })
     };
     let called = threads.run(call).await.map_err(|fault| Problem {
         reason: Reason::MetadataFailed,
-        message: fault.to_string(),
+        message: of_fault(&fault),
         retries: fault.retries(),
     })?;
     let metadata = called.value;
@@ -46,11 +47,11 @@ pub(super) async fn call_describe(
     let call = {
         let (component, limits) = (component.clone(), limits.clone());
         let config = config.clone();
-        async move { component.describe(config, &limits).await }
+        Box::pin(async move { component.describe(config, &limits).await })
     };
     let called = threads.run(call).await.map_err(|fault| Problem {
         reason: Reason::DescribeFailed,
-        message: fault.to_string(),
+        message: of_fault(&fault),
         retries: fault.retries(),
     })?;
     called.value.map_err(|error| {
@@ -85,7 +86,9 @@ pub(super) fn config_schema_problem(error: &SchemaError) -> Problem {
 /// What the engine says of a component that was found at this place.
 pub(super) fn load_problem(place: &str, error: &LoadError) -> Problem {
     let reason = match error {
-        LoadError::TooLarge { .. } | LoadError::TooMany { .. } => Reason::TooLarge,
+        LoadError::TooLarge { .. }
+        | LoadError::TooMany { .. }
+        | LoadError::BeyondInstance { .. } => Reason::TooLarge,
         LoadError::NotAComponent { .. } => Reason::NotAComponent,
         LoadError::WrongWorld { .. } => Reason::WrongWorld,
         _ => Reason::CompileFailed,
@@ -109,6 +112,7 @@ fn limit_of(error: &LoadError) -> Option<&'static str> {
             Counted::Imports => "imports",
             Counted::Exports => "exports",
             Counted::Definitions => "definitions",
+            Counted::NameBytes => return None,
         },
         LoadError::CompileTimeout { .. } => "compileMilliseconds",
         LoadError::CompileMemory { .. } => "compileMemoryBytes",

@@ -104,10 +104,10 @@ impl Opened<'_> {
         };
         let call = {
             let (active, view, request) = (active.clone(), recorder.clone(), request.clone());
-            async move {
+            Box::pin(async move {
                 let component = &active.component;
                 component.reconcile(request, view, &active.limits).await
-            }
+            })
         };
         let called = active.threads.run(call).await;
         let answer = answer_of(called).map_err(|problem| RecordError::Host {

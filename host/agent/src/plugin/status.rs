@@ -109,6 +109,18 @@ impl PluginState {
                 let why = self.standing.powerless.clone();
                 set(granted, "False", Reason::Forbidden, why.unwrap_or_default());
             }
+            (None, Some(_)) if self.rights_unknown.is_some() => {
+                let why = self
+                    .rights_unknown
+                    .as_ref()
+                    .map(|problem| problem.message.as_str());
+                let message = format!(
+                    "the API server does not say what is granted: {}; units go on for two minutes \
+                     on what it said last, and then wait",
+                    why.unwrap_or_default()
+                );
+                set(granted, "Unknown", Reason::Unreachable, message);
+            }
             (None, Some(active)) if self.standing.ungranted.is_empty() => {
                 match self.ungranted_outside(active) {
                     None => set(granted, "True", Reason::AllGranted, self.all_granted()),

@@ -112,6 +112,11 @@ impl Lists {
     }
 }
 
+/// Whether a list is looked at for each change of its kind.
+pub(super) fn is_wide(read: &Read) -> bool {
+    place(read).is_some_and(|(_, place)| place == Place::default())
+}
+
 fn place(read: &Read) -> Option<(&GroupVersionKind, Place)> {
     let Read::List {
         kind,

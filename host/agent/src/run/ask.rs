@@ -2,15 +2,15 @@
 
 use super::{Ran, Rehearsal, Runner, texts};
 use crate::active::Active;
-use crate::memo;
+use crate::memo::{self, Remembered};
 use crate::problem::Problem;
 use crate::view::CallView;
 use bytes::Bytes;
 use reeve_api::Reason;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::printable::printable;
-use reeve_core::{Desired, Failure, UnitKey};
-use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request};
+use reeve_core::{Desired, Digest, Failure, UnitKey};
+use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request, Usage};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Runner {
             self.clock.now(),
         ));
         let given = memo::given(&active.key, &seen, &facts);
-        if let Some(answer) = self.memo.recall(unit, &given, |read| view.told(read)) {
+        if let Some(answer) = self.recall_answer(unit, active, &given, &view).await {
             self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());
             ran.unanswered.clone_from(&answer.unanswered);
@@ -48,13 +48,13 @@ impl Runner {
         };
         let call = {
             let (active, view, primary) = (active.clone(), view.clone(), unit.primary.clone());
-            async move {
+            Box::pin(async move {
                 let component = &active.component;
                 let called = component.reconcile(request, view, &active.limits).await?;
                 // Here and not where it is waited for: to look at a large answer takes as long
                 // as to make it, which the plugin's own threads are for.
                 Ok(called.map(|answer| answer.map(|outcome| active.check(outcome, &primary))))
-            }
+            })
         };
         // One that waits for something is asked again when that is there, and not before.
         let called = active.threads.run_judged(call, |answer| match answer {
@@ -65,6 +65,7 @@ impl Runner {
         self.count(unit, &called);
         // What it read before is what wakes it, where this cannot be kept.
         let reads = view.reads();
+        let reads = reads.and_then(|reads| self.kept.check(unit, reads.len()).map(|()| reads));
         if let Ok(reads) = &reads {
             ran.reads = Some(reads.keys().cloned().collect());
         }
@@ -89,6 +90,37 @@ impl Runner {
         let answer = (desired.clone(), ran.unanswered.clone());
         self.memo.remember(unit, given, reads, answer);
         Ok(desired)
+    }
+
+    /// What the plugin would say, if that is known. To find out can be as much work as the
+    /// call was, and is done where calls are made.
+    async fn recall_answer(
+        &self,
+        unit: &UnitKey,
+        active: &Active,
+        given: &Digest,
+        view: &Arc<CallView>,
+    ) -> Option<Arc<Remembered>> {
+        let remembered = self.memo.recall(unit, given)?;
+        if remembered.is_short() {
+            let holds = remembered.holds(|read| view.told(read));
+            return holds.then_some(remembered);
+        }
+        let look = {
+            let (remembered, view) = (remembered.clone(), view.clone());
+            async move {
+                Ok(Called {
+                    value: remembered.holds(|read| view.told(read)),
+                    logs: Vec::new(),
+                    logs_dropped: false,
+                    usage: Usage::default(),
+                })
+            }
+        };
+        let looked = active.threads.run(look).await;
+        looked
+            .is_ok_and(|looked| looked.value)
+            .then_some(remembered)
     }
 
     /// Passes on what a plugin says. What one says that only might run is nobody's
@@ -225,14 +257,9 @@ pub(super) fn fault_problem(fault: &Fault) -> Problem {
         FaultKind::Host { .. } => Reason::Retrying,
         _ => Reason::LimitExceeded,
     };
-    let mut message = fault.to_string();
-    texts::cut(&mut message);
-    if let Some(limit) = fault.kind.limit() {
-        message.push_str(&format!(" (`spec.limits.{limit}` of its Plugin)"));
-    }
     Problem {
         reason,
-        message,
+        message: texts::of_fault(fault),
         retries: fault.retries(),
     }
 }

@@ -5,6 +5,21 @@
 
 use reeve_api::truncate;
 use reeve_core::{Desired, Failure};
+use reeve_engine::Fault;
+
+/// What an operator reads of a call that a guest did not end, with the fields that may have
+/// to be raised for it.
+pub(crate) fn of_fault(fault: &Fault) -> String {
+    let mut text = fault.to_string();
+    cut(&mut text);
+    let limits = fault.kind.limits();
+    if !limits.is_empty() {
+        let fields = limits.iter().map(|limit| format!("`spec.limits.{limit}`"));
+        let fields: Vec<String> = fields.collect();
+        text.push_str(&format!(" ({} of its Plugin)", fields.join(" or ")));
+    }
+    text
+}
 
 /// Cuts a text as conditions are cut, and gives back what is left over of it.
 pub(super) fn cut(text: &mut String) {

@@ -11,7 +11,10 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use wasmtime::component::Linker;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi_http::p2::bindings::http::types::{HostOutgoingRequest as _, Method, Scheme};
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
 };
@@ -21,6 +24,20 @@ const REQUEST_BYTES: usize = 4 << 20;
 
 /// Requests of one call that are under way at once.
 const AT_ONCE: usize = 4;
+
+/// The longest method, scheme, authority, and path with query of a request. Each is kept on
+/// the host, with the request's handle.
+const TEXT_BYTES: usize = 8 << 10;
+
+/// Bytes of the header fields behind one handle.
+const FIELDS_BYTES: usize = 32 << 10;
+
+/// The most that is written to a body at once. Two such pieces wait in the host, whether or
+/// not the request is ever sent.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// The interface that [`bound`] sees to, in the version that is linked.
+const TYPES: &str = "wasi:http/types@0.2.12";
 
 /// Bytes of all responses of one call. They are held for the guest outside of the
 /// memory that it is given.
@@ -42,8 +59,10 @@ struct Hooks {
 
 impl HttpState {
     pub(crate) fn new(outside: Option<Arc<dyn Outside>>, function: &'static str) -> Self {
+        let mut ctx = WasiHttpCtx::new();
+        ctx.set_field_size_limit(FIELDS_BYTES);
         Self {
-            ctx: WasiHttpCtx::new(),
+            ctx,
             hooks: Hooks {
                 outside,
                 function,
@@ -56,7 +75,66 @@ impl HttpState {
 
 /// Links `wasi:http/types` and `wasi:http/outgoing-handler`.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    bound(linker)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+type Asked = Resource<HostOutgoingRequest>;
+type Set = Result<(), ()>;
+
+/// Has what is kept of a request refused where it is longer than any server would take it.
+fn bound(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    fn fits(text: Option<&String>) -> bool {
+        text.is_none_or(|text| text.len() <= TEXT_BYTES)
+    }
+    fn set(
+        store: &mut StoreContextMut<'_, State>,
+        fits: bool,
+        set: impl FnOnce(&mut WasiHttpCtxView<'_>) -> wasmtime::Result<Set>,
+    ) -> wasmtime::Result<(Set,)> {
+        let mut view = store.data_mut().http();
+        Ok((if fits { set(&mut view)? } else { Err(()) },))
+    }
+    let mut types = linker.instance(TYPES)?;
+    types.func_wrap(
+        "[method]outgoing-request.set-method",
+        |mut store, (request, method): (Asked, Method)| {
+            let fits = match &method {
+                Method::Other(text) => fits(Some(text)),
+                _ => true,
+            };
+            set(&mut store, fits, |view| view.set_method(request, method))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-scheme",
+        |mut store, (request, scheme): (Asked, Option<Scheme>)| {
+            let fits = match &scheme {
+                Some(Scheme::Other(text)) => fits(Some(text)),
+                _ => true,
+            };
+            set(&mut store, fits, |view| view.set_scheme(request, scheme))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-authority",
+        |mut store, (request, text): (Asked, Option<String>)| {
+            let fits = fits(text.as_ref());
+            set(&mut store, fits, |view| view.set_authority(request, text))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-path-with-query",
+        |mut store, (request, text): (Asked, Option<String>)| {
+            let fits = fits(text.as_ref());
+            set(&mut store, fits, |view| {
+                view.set_path_with_query(request, text)
+            })
+        },
+    )
 }
 
 impl WasiHttpView for State {
@@ -75,6 +153,10 @@ type Sent = Result<(Response<WasiBody>, Rest), Error>;
 type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl WasiHttpHooks for Hooks {
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+
     fn send_request(
         &mut self,
         request: Request<WasiBody>,

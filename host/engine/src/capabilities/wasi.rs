@@ -31,8 +31,8 @@ use wasmtime_wasi::{
 };
 
 /// Handles that a guest may hold at once. Each is host memory that the guest's
-/// own limit does not cover.
-const MAX_HANDLES: usize = 1_000;
+/// own limit does not cover: less than 100 KiB, so that all of them have 25 MiB.
+const MAX_HANDLES: usize = 256;
 
 /// The most random bytes that a guest may ask for at once.
 const MAX_RANDOM_BYTES: u64 = 64 << 10;

@@ -75,6 +75,7 @@ pub(super) fn answer(answer: &Answer) -> (Vec<u8>, &[u8]) {
                 Counted::Imports => 0,
                 Counted::Exports => 1,
                 Counted::Definitions => 2,
+                Counted::NameBytes => 3,
             };
             (TOO_MANY, numbers(&[what, *limit]))
         }
@@ -136,6 +137,7 @@ fn decode_error(tag: u8, body: &[u8]) -> Option<LoadError> {
                 0 => Counted::Imports,
                 1 => Counted::Exports,
                 2 => Counted::Definitions,
+                3 => Counted::NameBytes,
                 _ => return None,
             };
             LoadError::TooMany { what, limit }

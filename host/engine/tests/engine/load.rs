@@ -114,6 +114,47 @@ async fn features_that_are_pinned_off_are_refused() {
     }
 }
 
+/// With the right export, so that it gets as far as what is in it.
+fn with_module(fields: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component
+             (core module $m {fields})
+             (core instance (instantiate $m))
+             (instance $api)
+             (export "reeve:plugin/controller-api@0.1.0" (instance $api)))"#
+    ))
+}
+
+/// A trap copies them.
+#[tokio::test]
+async fn names_of_functions_have_a_length_that_people_read() {
+    for (length, is_refused) in [(64 << 10, false), ((64 << 10) + 1, true)] {
+        let name = "a".repeat(length);
+        let error = refused(with_module(&format!("(func ${name})"))).await;
+        let expected = "the component has more than 65536 bytes in the name of a function; build \
+                        it without names for debugging";
+        assert_eq!(error.to_string() == expected, is_refused, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_instance_can_have_is_told_as_that() {
+    for (fields, what) in [
+        ("(memory 1)".repeat(21), "21"),
+        ("(table 20001 funcref)".to_owned(), "20001"),
+        ("(table 1 funcref)".repeat(21), "21"),
+    ] {
+        let error = refused(with_module(&fields)).await;
+        assert!(matches!(error, LoadError::BeyondInstance { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(what), "{text}");
+        assert!(
+            text.contains("it may have 20 core instances, memories and tables, 20000 entries in a table and 1 GiB in a memory"),
+            "{text}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn another_world_is_named_item_by_item() {
     let api = "reeve:plugin/controller-api@0.1.0";

@@ -140,7 +140,32 @@ async fn handles_are_limited() {
         panic!("{fault}");
     };
     assert!(trap.contains("resource table has no free keys"), "{trap}");
-    assert!(fault.usage.host_calls <= 1_001, "{:?}", fault.usage);
+    assert!(fault.usage.host_calls <= 257, "{:?}", fault.usage);
+}
+
+/// Of requests that are never sent, the host keeps no more than servers take.
+#[tokio::test]
+async fn what_a_request_keeps_on_the_host_is_limited() {
+    let called = look(json!({ "look": "hoard" }), &Limits::default()).await;
+    let sights = data(&called.unwrap().value.unwrap());
+    // As a scheme none of these is one.
+    assert_eq!(sights["taken"], "8192: 3, 8193: 0, 1048576: 0");
+}
+
+/// In a function of the host, for what never comes: there no epoch ends it.
+#[tokio::test]
+async fn who_waits_for_ever_ends_at_the_wall_time() {
+    let short = Limits {
+        wall_time: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let fault = look(json!({ "look": "stall" }), &short).await.unwrap_err();
+    let expected = FaultKind::WallTime {
+        limit: short.wall_time,
+    };
+    assert_eq!(*fault.kind, expected);
+    assert!(fault.usage.wall >= short.wall_time);
+    assert!(fault.usage.host_calls > 3, "{:?}", fault.usage);
 }
 
 #[tokio::test]

@@ -10,6 +10,8 @@
 //! | `print` | writes lines to standard output and error |
 //! | `litter` | opens handles and never closes them |
 //! | `gamble` | asks for a megabyte of random bytes at once |
+//! | `hoard` | sets a method of a megabyte on a request that it never sends |
+//! | `stall` | writes to the body of a request that it never sends, until there is room |
 //! | `sql` | runs a statement, which answers in `actuate` only |
 
 // The contract's export names are no symbols that a native linker takes.
@@ -29,14 +31,14 @@ mod contract {
     pub(crate) use super::Tourist;
     pub(crate) use exports::reeve::plugin::controller_api::Guest;
     pub(crate) use reeve::plugin::{sql, types};
-    pub(crate) use wasi::{cli, clocks, filesystem, random, sockets};
+    pub(crate) use wasi::{cli, clocks, filesystem, http, random, sockets};
 }
 
 use contract::types::{
     ConfigError, Failure, GroupVersionKind, Manifest, Next, Outcome, PluginMetadata, PrimaryRule,
     Request, Role, Scope, WriteRule,
 };
-use contract::{Guest, cli, clocks, filesystem, random, sockets, sql};
+use contract::{Guest, cli, clocks, filesystem, http, random, sockets, sql};
 use serde_json::{Value, json};
 
 pub(crate) struct Tourist;
@@ -91,6 +93,22 @@ impl Guest for Tourist {
                 let bytes = random::random::get_random_bytes(1 << 20).len();
                 Ok(outcome(&json!({ "bytes": bytes.to_string() })))
             }
+            Some("hoard") => {
+                let mut taken = Vec::new();
+                for length in [8 << 10, (8 << 10) + 1, 1 << 20] {
+                    taken.push(format!("{length}: {}", takes(length)));
+                }
+                Ok(outcome(&json!({ "taken": taken.join(", ") })))
+            }
+            Some("stall") => {
+                let request = request_of_none();
+                let body = request.body().map_err(|()| failed("no body"))?;
+                let stream = body.write().map_err(|()| failed("no stream"))?;
+                loop {
+                    let written = stream.blocking_write_and_flush(&[0; 4096]);
+                    written.map_err(|error| failed(&error.to_string()))?;
+                }
+            }
             Some("sql") => {
                 let statement = sql::Statement {
                     parts: vec![sql::Part::Text("SELECT 1".to_owned())],
@@ -102,6 +120,28 @@ impl Guest for Tourist {
             Some(other) => Err(Failure::Terminal(format!("cannot look at {other}"))),
         }
     }
+}
+
+fn request_of_none() -> http::types::OutgoingRequest {
+    http::types::OutgoingRequest::new(http::types::Fields::new())
+}
+
+/// Of the four texts of a request, how many may be so long.
+fn takes(length: usize) -> usize {
+    let request = request_of_none();
+    let text = "a".repeat(length);
+    let path = format!("/{}", &text[1..]);
+    let taken = [
+        request.set_method(&http::types::Method::Other(text.clone())),
+        request.set_authority(Some(&text)),
+        request.set_path_with_query(Some(&path)),
+        request.set_scheme(Some(&http::types::Scheme::Other(text.clone()))),
+    ];
+    taken.iter().filter(|taken| taken.is_ok()).count()
+}
+
+fn failed(text: &str) -> Failure {
+    Failure::Terminal(text.to_owned())
 }
 
 fn sights() -> Value {

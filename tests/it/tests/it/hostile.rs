@@ -73,11 +73,14 @@ refused! {
     a_hundred_thousand_types: Graft::on_shell().types(100_000)
         => "TooLarge", ["more than 100000 types, functions"];
     nine_hundred_instances: Graft::on_shell().instances("(module)", 900)
-        => "CompileFailed", ["900 ", "exceeds"];
+        => "TooLarge", ["no instance of the component can be made", "900 ", "exceeds"];
     thirty_memories: Graft::on_shell().instances("(module (memory 1))", 30)
-        => "CompileFailed", ["30 ", "exceeds"];
+        => "TooLarge", ["no instance of the component can be made", "30 ", "exceeds"];
     a_table_of_ten_million: Graft::on_shell().with("(module (table 10000000 funcref))")
-        => "CompileFailed", ["table", "10000000"];
+        => "TooLarge", ["no instance of the component can be made", "table", "10000000"];
+    a_name_that_fills_the_memory: Graft::on_shell()
+        .with(&format!("(module (func ${}))", "a".repeat(70_000)))
+        => "TooLarge", ["more than 65536 bytes in the name of a function"];
     shared_memory_for_threads: Graft::on_shell().with("(module (memory 1 1 shared))")
         => "CompileFailed", ["threads must be enabled"];
 }
