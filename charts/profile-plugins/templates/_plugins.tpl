@@ -192,7 +192,10 @@ writes:
 {{- if $capabilities }}{{ $_ := set $spec "capabilities" $capabilities }}{{ end -}}
 {{- $artifact := include "profile-plugins.artifact" . | fromJson -}}
 {{- if $artifact }}{{ $_ := set $spec "artifact" $artifact }}{{ end -}}
-{{- mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) | toJson -}}
+{{- $spec = mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) -}}
+{{- /* Who applies an empty one in the place of another leaves null, which is refused. */ -}}
+{{- if not $spec }}{{ $_ := set $spec "mode" "Auto" }}{{ end -}}
+{{- toJson $spec -}}
 {{- end -}}
 
 {{/* From where its component is pulled, as JSON; nothing where it is delivered. */}}

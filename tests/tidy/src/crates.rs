@@ -98,6 +98,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-outside",
             "reeve-real",
             "reeve-sim",
+            "reeve-ssa",
             "reeve-test-platform",
             "reeve-test-support",
         ],

@@ -304,7 +304,7 @@ mod tests {
             frame(b'?', 0, b""),
             frame(b'I', 1 << 20, b""),
             frame(b'I', 1, b"\xff"),
-            frame(b'N', 16, &numbers(&[3, 1])),
+            frame(b'N', 16, &numbers(&[4, 1])),
             frame(b'N', 8, &numbers(&[1])),
             frame(b'W', 0, b""),
             frame(b'W', 5, &[3, 9, 0, 0, 0]),

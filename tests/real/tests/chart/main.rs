@@ -8,6 +8,7 @@ mod helm;
 mod image;
 mod install;
 mod models;
+mod names;
 mod packs;
 mod profiles;
 mod render;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use reeve_real::{ADMIN, Azurite, eventually};
-use reeve_test_platform::buckets::of_gateways;
+use reeve_test_platform::buckets::{MISNAMED, of_gateways};
 use reeve_test_platform::tenants::every_gate;
 use reeve_test_platform::{Preset, Tenant, World};
 use serde_json::{Value, json};
@@ -29,10 +29,13 @@ fn what_the_controllers_have_made_is_taken_over() -> Result<()> {
     };
     let mut stage = Stage::new(&definitions)?;
     let tenants = every_gate();
+    // The one that cannot be used says so, which is tried elsewhere.
+    let mut buckets = of_gateways(&tenants);
+    buckets.retain(|bucket| bucket.container != MISNAMED.0);
     let (_registry, artifacts) = stage.platform.push_components()?;
     let world = World {
         preset: Preset::Readme,
-        buckets: of_gateways(&tenants),
+        buckets,
         ports: stage.platform.ports(),
         groups: &["support"],
         editors: Vec::new(),
