@@ -60,8 +60,8 @@ impl Asked {
                 Reason::LimitExceeded,
                 format!(
                     "reconcile: the plugin asked about more than {MAX_READS} different things, \
-                     {MAX_WIDE} of them lists of all namespaces and all labels, or with more than \
-                     {} KiB of names, selectors and projections; list what is read instead of \
+                     about more than {MAX_WIDE} lists of all namespaces and labels, or with more \
+                     than {} KiB of names, selectors and projections; list what is read instead of \
                      reading it one by one, and narrow lists",
                     MAX_BYTES / 1024
                 ),

@@ -38,6 +38,15 @@ impl Problem {
 }
 
 impl Problem {
+    /// Whether the API server, or the account itself, has said no: nothing can be done for
+    /// the plugin then. Not to be told is not to be refused.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::Forbidden | Reason::ServiceAccountUnusable
+        )
+    }
+
     /// Whether this is no trouble but the ordinary course of things: something has
     /// to happen first, and goes on by itself when it has.
     pub(crate) fn waits(&self) -> bool {

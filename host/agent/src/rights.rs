@@ -102,12 +102,16 @@ impl Rights {
     /// Notes that there is an answer. Returns the units that waited for it.
     pub(crate) fn renew(&mut self, now: Instant) -> Vec<UnitKey> {
         self.told = now;
-        self.give_up(now)
+        self.end_question(now)
     }
 
     /// Notes that there will be no answer: not to be told is not to be refused, for a while.
     /// Returns the units that waited for it and go on; later, they wait for the next.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<UnitKey> {
+        self.end_question(now)
+    }
+
+    fn end_question(&mut self, now: Instant) -> Vec<UnitKey> {
         let (told, stale) = (self.told, self.is_stale(now));
         let pause = if self.used {
             Self::FRESH

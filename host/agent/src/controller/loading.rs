@@ -515,18 +515,12 @@ impl Controller {
             // runs now was not asked; units that wait go on when that is known.
             return self.start_recheck(name);
         };
-        let refused = |problem: &Problem| {
-            matches!(
-                problem.reason,
-                Reason::Forbidden | Reason::ServiceAccountUnusable
-            )
-        };
         // Whether it was told or not, the question has ended: units wait for it.
-        self.renew_rights(name, result.as_ref().err().is_none_or(refused));
+        self.renew_rights(name, result.as_ref().err().is_none_or(Problem::is_refusal));
         let untold = result
             .as_ref()
             .err()
-            .filter(|problem| !refused(problem))
+            .filter(|problem| !problem.is_refusal())
             .cloned();
         self.note_untold(name, untold);
         match result {
@@ -567,7 +561,7 @@ impl Controller {
                 }
             }
             // Not to be told is not to be refused.
-            Err(problem) if !refused(&problem) => return,
+            Err(problem) if !problem.is_refusal() => return,
             Err(problem) => {
                 tracing::warn!(plugin = %name, reason = %problem.reason, message = problem.message, "plugin stopped");
                 self.halt(name);

@@ -22,8 +22,7 @@ pub(crate) struct Turns {
     room: Arc<Semaphore>,
 }
 
-/// A turn, until it is dropped. None are given back too early: the semaphores are never
-/// closed, so that there is none only where there is no agent any more.
+/// A turn, until it is dropped. The semaphores are never closed, so there always is one.
 pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
 impl Turns {

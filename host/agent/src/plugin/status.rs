@@ -97,12 +97,8 @@ impl PluginState {
             );
             set(ConditionType::Ready, "False", Reason::Suspended, message);
         }
-        let blocked = self.problem.as_ref().filter(|problem| {
-            matches!(
-                problem.reason,
-                Reason::Forbidden | Reason::ServiceAccountUnusable
-            )
-        });
+        let blocked = self.problem.as_ref();
+        let blocked = blocked.filter(|problem| problem.is_refusal());
         match (blocked, &self.active) {
             (Some(problem), _) => set(granted, "False", problem.reason, problem.message.clone()),
             (None, Some(_)) if self.standing.powerless.is_some() => {
