@@ -52,9 +52,12 @@ impl Schema {
             return;
         }
         object.retain(|name, item| {
+            // Of a custom resource the struct is only what its fields are checked
+            // against, and a field that it does not have is wrong whatever its value.
+            let wrong = !self.is_native() && map.type_of(name).is_none();
             let absent =
                 item.is_null() || (!map.zero.contains_key(name) && self.is_absent(map, name, item));
-            !absent
+            wrong || !absent
         });
         for (name, zero) in &map.zero {
             if !object.contains_key(name) {
@@ -149,6 +152,22 @@ mod tests {
                 }],
                 "volumes": [{"name": "v", "emptyDir": {}}],
             }}),
+        );
+    }
+
+    #[test]
+    fn metadata_inside_of_a_custom_resource_keeps_what_is_wrong_in_it() {
+        let schema = Schema::from_crd(&json!({"type": "object", "properties": {
+            "template": {"type": "object", "x-kubernetes-embedded-resource": true},
+        }}))
+        .unwrap();
+        let mut object = json!({"template": {"metadata": {
+            "wrong": null, "labels": null, "name": "a",
+        }}});
+        schema.normalize(&mut object);
+        assert_eq!(
+            object["template"]["metadata"],
+            json!({"wrong": null, "name": "a"})
         );
     }
 }
