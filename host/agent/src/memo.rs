@@ -55,8 +55,10 @@ pub(crate) struct Remembered {
 pub(crate) type Answers = HashMap<Read, Digest>;
 
 impl Remembered {
-    /// Reads that are looked up again in less time than it takes to wake a thread for it.
+    /// Reads, and bytes of what they are told, that are looked up again in less time than it
+    /// takes to wake a thread for it.
     const FEW: usize = 32;
+    const SMALL: usize = 64 * 1024;
 
     /// Whether everything that was read is as it was. `answer` says what a read would be told
     /// now. It takes as long as it took the guest to be told: lists are made again.
@@ -64,10 +66,12 @@ impl Remembered {
         self.reads.iter().all(|(read, told)| answer(read) == *told)
     }
 
-    /// Whether that takes no time.
-    pub(crate) fn is_short(&self) -> bool {
+    /// Whether that takes no time. `bytes` says how large what a read is about is.
+    pub(crate) fn is_short(&self, bytes: impl FnMut(&Read) -> usize) -> bool {
         let is_list = |read: &Read| matches!(read, Read::List { .. });
-        self.reads.len() <= Self::FEW && !self.reads.keys().any(is_list)
+        self.reads.len() <= Self::FEW
+            && !self.reads.keys().any(is_list)
+            && self.reads.keys().map(bytes).sum::<usize>() <= Self::SMALL
     }
 }
 

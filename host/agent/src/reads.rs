@@ -4,18 +4,16 @@
 //! read, also of what it looked for in vain, and this index turns a change into
 //! the units that it touches and no others.
 
+mod kept;
 mod lists;
 
-use crate::problem::Problem;
 use foldhash::{HashMap, HashSet};
+pub(crate) use kept::Kept;
 use lists::Lists;
-use parking_lot::Mutex;
-use reeve_api::Reason;
 use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// One question that a call asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,53 +81,6 @@ pub(crate) struct ReadIndex {
     kept: Kept,
 }
 
-/// How much the units of each plugin have read, all together. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Kept(Arc<Mutex<HashMap<Arc<str>, usize>>>);
-
-impl Kept {
-    /// What is kept of all units of a plugin: some hundred bytes for each. Ten thousand
-    /// units with a score each have that much.
-    const MOST: usize = 200_000;
-
-    /// What a unit may always have read.
-    const FEW: usize = 20;
-
-    /// Whether what a unit has read can be kept, too.
-    ///
-    /// # Errors
-    ///
-    /// When the plugin's units have read too much together, of which this one has a part.
-    pub(crate) fn check(&self, unit: &UnitKey, reads: usize) -> Result<(), Problem> {
-        let kept = self.0.lock().get(&unit.plugin).copied().unwrap_or_default();
-        if kept + reads <= Self::MOST || reads <= Self::FEW {
-            return Ok(());
-        }
-        Err(Problem::passing(
-            Reason::LimitExceeded,
-            format!(
-                "reconcile: the units of the plugin asked about more than {} things together, and \
-                 this one about {reads}; list what is read instead of reading it one by one",
-                Self::MOST
-            ),
-        ))
-    }
-
-    fn add(&self, plugin: &Arc<str>, reads: usize) {
-        *self.0.lock().entry(plugin.clone()).or_default() += reads;
-    }
-
-    fn remove(&self, plugin: &Arc<str>, reads: usize) {
-        let mut kept = self.0.lock();
-        if let Some(count) = kept.get_mut(plugin) {
-            *count = count.saturating_sub(reads);
-            if *count == 0 {
-                kept.remove(plugin);
-            }
-        }
-    }
-}
-
 impl ReadIndex {
     /// What all of it comes to.
     pub(crate) fn kept(&self) -> Kept {
@@ -172,7 +123,7 @@ impl ReadIndex {
                 Read::Clock => {}
             }
         }
-        self.kept.add(&unit.plugin, reads.len());
+        self.kept.set(unit, &reads);
         self.of_unit.insert(unit.clone(), reads);
         new
     }
@@ -180,7 +131,7 @@ impl ReadIndex {
     /// Forgets a unit.
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
         let reads = self.of_unit.remove(unit).unwrap_or_default();
-        self.kept.remove(&unit.plugin, reads.len());
+        self.kept.remove(unit);
         for read in reads {
             match read {
                 Read::Object(reference, _) => {
@@ -231,10 +182,8 @@ impl ReadIndex {
         let mut touched = Vec::new();
         if let Some(units) = self.objects.get(reference) {
             for (unit, projections) in units {
-                if projections
-                    .iter()
-                    .any(|projection| differs(projection, old, new))
-                {
+                let mut projections = projections.iter();
+                if projections.any(|projection| differs(projection, old, new)) {
                     touched.push(unit.clone());
                 }
             }
@@ -248,7 +197,7 @@ impl ReadIndex {
 
 fn differs(projection: &Projection, old: Option<Side<'_>>, new: Option<Side<'_>>) -> bool {
     match (old, new) {
-        (Some(old), Some(new)) => projection.apply(old.value) != projection.apply(new.value),
+        (Some(old), Some(new)) => projection.differs(old.value, new.value),
         (None, None) => false,
         _ => true,
     }
@@ -398,34 +347,6 @@ mod tests {
         index.remove(&mine);
         index.remove(&others);
         assert!(index.sources.is_empty());
-    }
-
-    #[test]
-    fn what_all_units_of_a_plugin_read_has_a_bound() {
-        let mut index = ReadIndex::default();
-        let kept = index.kept();
-        let reads = |count: usize| -> HashSet<Read> {
-            let names = (0..count).map(|number| reference(&number.to_string()));
-            names
-                .map(|name| Read::Object(name, Projection::default()))
-                .collect()
-        };
-        let number = |number: usize| UnitKey::new("p", reference(&number.to_string()));
-        let all = Kept::MOST / 1000;
-        for unit in 0..all {
-            kept.check(&number(unit), 1000).unwrap();
-            index.set(&number(unit), reads(1000));
-        }
-        let (next, other) = (number(all), UnitKey::new("q", reference("a")));
-        assert!(kept.check(&next, 21).is_err());
-        kept.check(&next, 20).unwrap();
-        kept.check(&other, 1000).unwrap();
-        index.remove(&number(0));
-        kept.check(&next, 1000).unwrap();
-        for unit in 1..all {
-            index.set(&number(unit), HashSet::default());
-        }
-        assert!(kept.0.lock().is_empty());
     }
 
     #[test]

@@ -106,6 +106,22 @@ impl CallView {
         }
     }
 
+    /// How large the object or the document is that a read is about: not less than what is
+    /// told of it. Of lists nothing is known.
+    pub(crate) fn bytes(&self, read: &Read) -> usize {
+        match read {
+            Read::Object(object, _) => match self.lookup(object) {
+                Ok(Some(found)) => found.json().len(),
+                _ => 0,
+            },
+            Read::Source(name) => match self.sources.document(name) {
+                Ok(document) => document.body.len(),
+                Err(_) => 0,
+            },
+            Read::List { .. } | Read::Clock | Read::SourceAge(_) => 0,
+        }
+    }
+
     fn record(&self, read: Read, told: Digest) {
         self.reads.lock().note(read, told);
     }

@@ -102,6 +102,32 @@ impl Projection {
         keys.map(|key| key.len() + size_of::<String>()).sum()
     }
 
+    /// Whether a guest sees anything else of one object than of the other: whether
+    /// [`Projection::apply`] gives something else. Nothing is copied for it.
+    pub fn differs(&self, one: &Value, other: &Value) -> bool {
+        if self.pointers.is_empty() {
+            return differs_without_bookkeeping(one, other);
+        }
+        let field = |path: &[&str]| step_in(one, path) != step_in(other, path);
+        let always: [&[&str]; 5] = [
+            &["apiVersion"],
+            &["kind"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "uid"],
+        ];
+        always.into_iter().any(field)
+            || self.pointers.iter().any(|path| {
+                let (one, other) = (step_in(one, path), step_in(other, path));
+                match (one, other) {
+                    ((_, Some(one)), (_, Some(other))) if *path == ["metadata"] => {
+                        fields_differ(one, other, &HIDDEN)
+                    }
+                    _ => one != other,
+                }
+            })
+    }
+
     /// What a guest sees of this object.
     ///
     /// `apiVersion`, `kind` and the name, namespace and uid are always there.
@@ -167,6 +193,37 @@ fn without_bookkeeping(object: &Value) -> Value {
     Value::Object(seen)
 }
 
+fn differs_without_bookkeeping(one: &Value, other: &Value) -> bool {
+    const BOOKKEEPING: [&str; 4] = [HIDDEN[0], HIDDEN[1], HIDDEN[2], "generation"];
+    let metadata = |object: &Value| object.get("metadata").is_some();
+    if !metadata(one) || !metadata(other) {
+        return without_bookkeeping(one) != without_bookkeeping(other);
+    }
+    fields_differ(one, other, &["status", "metadata"])
+        || fields_differ(&one["metadata"], &other["metadata"], &BOOKKEEPING)
+}
+
+/// Whether two values differ; fields of these names do not count.
+fn fields_differ(one: &Value, other: &Value, ignored: &[&str]) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+        return one != other;
+    };
+    let counts = |key: &&String| !ignored.contains(&key.as_str());
+    let is_same = |key: &String| one.get(key) == other.get(key);
+    !one.keys().filter(counts).all(is_same) || !other.keys().filter(counts).all(is_same)
+}
+
+/// What [`copy`] would copy of this path, and how deep that is.
+fn step_in<'v>(mut value: &'v Value, path: &[impl AsRef<str>]) -> (usize, Option<&'v Value>) {
+    for (depth, key) in path.iter().enumerate() {
+        match value.get(key.as_ref()) {
+            Some(inner) if inner.is_object() => value = inner,
+            found => return (depth, found),
+        }
+    }
+    (path.len(), Some(value))
+}
+
 /// RFC 6901, without the pointer to the whole document.
 fn parse_pointer(text: &str) -> Option<Vec<String>> {
     let path = text.strip_prefix('/')?;
@@ -200,6 +257,7 @@ fn copy(from: &Value, to: &mut Value, path: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn object() -> Value {
@@ -313,6 +371,72 @@ mod tests {
                 Projection::new(vec![pointer.to_owned()]).is_err(),
                 "{pointer}"
             );
+        }
+    }
+
+    fn texts() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            Just(json!("a")),
+            Just(json!([1])),
+            Just(json!([2]))
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            let key = prop::sample::select(vec!["a", "b", "labels"]);
+            prop::collection::btree_map(key, inner, 0..3)
+                .prop_map(|fields| fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+        })
+    }
+
+    fn any_object() -> impl Strategy<Value = Value> {
+        let keys = vec![
+            "name",
+            "uid",
+            "labels",
+            "generation",
+            "resourceVersion",
+            "managedFields",
+        ];
+        let metadata = prop::collection::btree_map(prop::sample::select(keys), texts(), 0..4);
+        let keys = prop::sample::select(vec!["apiVersion", "spec", "status", "data"]);
+        let fields = prop::collection::btree_map(keys, texts(), 0..4);
+        (metadata, fields).prop_map(|(metadata, fields)| {
+            let mut object = json!({ "metadata": metadata });
+            for (field, value) in fields {
+                object[field] = value;
+            }
+            object
+        })
+    }
+
+    proptest! {
+        /// To compare is to compare what would be shown.
+        #[test]
+        fn objects_differ_as_what_is_shown_of_them_does(
+            (one, other) in (any_object(), any_object()),
+            same in 0_u8..3,
+            pointers in prop::collection::vec(prop::sample::select(vec![
+                "/metadata", "/metadata/labels", "/metadata/labels/a", "/spec", "/spec/a", "/spec/a/b",
+                "/status/a", "/data",
+            ]), 0..4),
+        ) {
+            let pointers = pointers.into_iter().map(str::to_owned).collect();
+            let projection = Projection::new(pointers).unwrap();
+            let mut other = other;
+            // Those that have nothing in common are no test of what is the same.
+            if same > 0 {
+                let status = other.get("status").cloned();
+                let generation = other["metadata"].get("generation").cloned();
+                other = one.clone();
+                if let Some(status) = status {
+                    other["status"] = status;
+                }
+                if let Some(generation) = generation {
+                    other["metadata"]["generation"] = generation;
+                }
+            }
+            let shown = projection.apply(&one) != projection.apply(&other);
+            prop_assert_eq!(projection.differs(&one, &other), shown);
         }
     }
 }

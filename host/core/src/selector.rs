@@ -4,10 +4,16 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
+/// Bytes of a label selector. It is sent in the address of a request, for which servers
+/// and what stands before them allow some eight thousand; and its parts take many times
+/// their text in memory.
+pub(crate) const MAX_BYTES: usize = 4_096;
+
 /// A parsed label selector: all of its requirements must hold.
 ///
 /// The grammar is that of `kubectl -l`: `a=b`, `a==b`, `a!=b`, `a in (x, y)`,
-/// `a notin (x, y)`, `a`, `!a`, joined by commas. The empty selector selects all.
+/// `a notin (x, y)`, `a`, `!a`, joined by commas. The empty selector selects all. Text of
+/// more than 4,096 bytes is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -60,6 +66,27 @@ impl Selector {
     /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
+    }
+
+    /// Bytes that it takes in memory, roughly. Of short requirements that is many times
+    /// their text.
+    pub fn weight(&self) -> usize {
+        // Each text is a block of the allocator's, with what that needs for itself.
+        let block = |text: &String| 16 + text.len();
+        let weights = self
+            .requirements
+            .iter()
+            .map(|Requirement { key, operator }| {
+                let values = match operator {
+                    Operator::In(values) | Operator::NotIn(values) => &values[..],
+                    Operator::Exists | Operator::DoesNotExist => &[],
+                };
+                let values = values
+                    .iter()
+                    .map(|value| size_of::<String>() + block(value));
+                size_of::<Requirement>() + block(key) + values.sum::<usize>()
+            });
+        weights.sum()
     }
 
     /// Whether an object with these labels is selected.
@@ -128,6 +155,13 @@ impl FromStr for Selector {
             selector: text.to_owned(),
             problem,
         };
+        if text.len() > MAX_BYTES {
+            let shown = text.chars().take(40).collect::<String>();
+            return Err(SelectorError {
+                selector: format!("{shown}…"),
+                problem: format!("{} bytes are more than {MAX_BYTES}", text.len()),
+            });
+        }
         let mut requirements = Vec::new();
         if trimmed(text).is_empty() {
             return Ok(Self { requirements });
@@ -324,5 +358,22 @@ mod tests {
         ] {
             assert!(text.parse::<Selector>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn text_has_a_length_and_requirements_have_weight() {
+        let many = |text: &str, count: usize| vec![text; count].join(",");
+        let longest: Selector = many("a", MAX_BYTES / 2).parse().unwrap();
+        assert!(longest.weight() > MAX_BYTES * 20, "{}", longest.weight());
+        let empty_values = format!("a in ({})", ",".repeat(1_000));
+        let values: Selector = empty_values.parse().unwrap();
+        assert!(values.weight() > 1_000 * 24);
+        assert_eq!(Selector::default().weight(), 0);
+        let error = many("é", MAX_BYTES).parse::<Selector>().unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.ends_with("more than 4096") && text.len() < 200,
+            "{text}"
+        );
     }
 }

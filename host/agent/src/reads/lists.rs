@@ -4,10 +4,15 @@
 //! each unit's label. So that a change costs those that it concerns, lists wait under the
 //! namespace and one of the labels that they demand, and units that asked the same
 //! question under that question.
+//!
+//! Many lists may wait at one place all the same, if that is what a plugin wants: all that
+//! have not one label, each of another value. Then its units are woken by any change there,
+//! which costs the plugin and nobody else.
 
 use super::{Read, Side, list_differs};
 use foldhash::{HashMap, HashSet};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
+use std::sync::Arc;
 
 /// Where a list is looked for: whatever it can match is in this namespace, and has this
 /// label.
@@ -19,18 +24,89 @@ struct Place {
     label: Option<(String, String)>,
 }
 
-/// Who asked a question.
-type Askers = HashMap<Read, HashSet<UnitKey>>;
+/// Lists of one place that are told apart, of one plugin.
+const TOLD_APART: usize = 100;
+
+/// What waits at one place.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Who asked a question, by plugin.
+    askers: HashMap<Read, HashMap<Arc<str>, HashSet<UnitKey>>>,
+    /// How many of these questions a plugin asked.
+    told_apart: HashMap<Arc<str>, usize>,
+    /// Units that asked others, and how many: what those are is not looked at.
+    others: HashMap<UnitKey, usize>,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.askers.is_empty() && self.others.is_empty()
+    }
+
+    fn add(&mut self, unit: &UnitKey, read: &Read) {
+        let plugin = &unit.plugin;
+        let asked = self.askers.get_mut(read);
+        if let Some(units) = asked.and_then(|plugins| plugins.get_mut(plugin)) {
+            units.insert(unit.clone());
+            return;
+        }
+        let told_apart = self.told_apart.entry(plugin.clone()).or_default();
+        if *told_apart >= TOLD_APART {
+            *self.others.entry(unit.clone()).or_default() += 1;
+            return;
+        }
+        *told_apart += 1;
+        let plugins = self.askers.entry(read.clone()).or_default();
+        let units = plugins.entry(plugin.clone()).or_default();
+        units.insert(unit.clone());
+    }
+
+    fn remove(&mut self, unit: &UnitKey, read: &Read) {
+        let plugin = &unit.plugin;
+        let plugins = self.askers.get_mut(read);
+        let units = plugins.and_then(|plugins| plugins.get_mut(plugin));
+        if let Some(units) = units
+            && units.remove(unit)
+        {
+            if units.is_empty() {
+                self.forget_question(plugin, read);
+            }
+            return;
+        }
+        if let Some(others) = self.others.get_mut(unit) {
+            *others -= 1;
+            if *others == 0 {
+                self.others.remove(unit);
+            }
+        }
+    }
+
+    /// Forgets a question of a plugin that no unit of it asks any more.
+    fn forget_question(&mut self, plugin: &Arc<str>, read: &Read) {
+        if let Some(plugins) = self.askers.get_mut(read) {
+            plugins.remove(plugin);
+            if plugins.is_empty() {
+                self.askers.remove(read);
+            }
+        }
+        if let Some(told_apart) = self.told_apart.get_mut(plugin) {
+            *told_apart -= 1;
+            if *told_apart == 0 {
+                self.told_apart.remove(plugin);
+            }
+        }
+    }
+}
 
 /// Lists, and who has read them.
 #[derive(Debug, Default)]
-pub(super) struct Lists(HashMap<GroupVersionKind, HashMap<Place, Askers>>);
+pub(super) struct Lists(HashMap<GroupVersionKind, HashMap<Place, Waiting>>);
 
 impl Lists {
     /// How many different ones there are.
     pub(super) fn len(&self) -> usize {
         let places = self.0.values().flat_map(HashMap::values);
-        places.map(HashMap::len).sum()
+        places.map(|place| place.askers.len()).sum()
     }
 
     #[cfg(test)]
@@ -49,8 +125,7 @@ impl Lists {
             return;
         };
         let places = self.0.entry(kind.clone()).or_default();
-        let askers = places.entry(place).or_default();
-        askers.entry(read.clone()).or_default().insert(unit.clone());
+        places.entry(place).or_default().add(unit, read);
     }
 
     /// Forgets that a unit has read a list.
@@ -61,14 +136,9 @@ impl Lists {
         let Some(places) = self.0.get_mut(kind) else {
             return;
         };
-        if let Some(askers) = places.get_mut(&place) {
-            if let Some(units) = askers.get_mut(read) {
-                units.remove(unit);
-                if units.is_empty() {
-                    askers.remove(read);
-                }
-            }
-            if askers.is_empty() {
+        if let Some(waiting) = places.get_mut(&place) {
+            waiting.remove(unit, read);
+            if waiting.is_empty() {
                 places.remove(&place);
             }
         }
@@ -77,7 +147,7 @@ impl Lists {
         }
     }
 
-    /// Adds the units for which this change makes another list.
+    /// Adds the units for which this change makes another list, or may make one.
     pub(super) fn touched(
         &self,
         reference: &ObjectReference,
@@ -101,12 +171,15 @@ impl Lists {
         for namespace in namespaces {
             for label in &labels {
                 let (namespace, label) = (namespace.clone(), label.clone());
-                let askers = places.get(&Place { namespace, label });
-                for (read, units) in askers.into_iter().flatten() {
+                let Some(waiting) = places.get(&Place { namespace, label }) else {
+                    continue;
+                };
+                for (read, plugins) in &waiting.askers {
                     if list_differs(read, reference, old, new) {
-                        touched.extend(units.iter().cloned());
+                        touched.extend(plugins.values().flatten().cloned());
                     }
                 }
+                touched.extend(waiting.others.keys().cloned());
             }
         }
     }
@@ -227,5 +300,53 @@ mod tests {
             }
             prop_assert!(lists.is_empty());
         }
+    }
+
+    fn list_without(value: usize) -> Read {
+        Read::List {
+            kind: kind(),
+            namespace: Some("a".to_owned()),
+            selector: format!("x!={value}").parse().unwrap(),
+            projection: None,
+        }
+    }
+
+    /// One plugin asks more of a place than is told apart: its units hear of all that
+    /// changes there, and those of another one of what they asked about.
+    #[test]
+    fn who_asks_too_much_of_a_place_is_told_of_all_of_it() {
+        let mut lists = Lists::default();
+        let other = UnitKey::new("q", ObjectReference::new(kind(), None, "q"));
+        for number in 0..2 * TOLD_APART {
+            lists.add(&unit(number), &list_without(number));
+            lists.add(&unit(number), &list_without(number + 1));
+        }
+        lists.add(&other, &list_without(TOLD_APART + 5));
+        let object = json!({"metadata": {"labels": {"x": "1"}}});
+        let touched = |lists: &Lists, namespace: &str| {
+            let mut touched = Vec::new();
+            let reference = ObjectReference::new(kind(), Some(namespace.to_owned()), "o");
+            let new = Side { value: &object };
+            lists.touched(&reference, None, Some(new), &mut touched);
+            touched.sort();
+            touched.dedup();
+            touched
+        };
+        let all = touched(&lists, "a");
+        assert!(all.contains(&other));
+        assert_eq!(all.len(), 2 * TOLD_APART + 1);
+        assert!(touched(&lists, "b").is_empty());
+        assert!(lists.len() <= TOLD_APART + 1, "{}", lists.len());
+        for number in 0..2 * TOLD_APART {
+            lists.remove(&unit(number), &list_without(number + 1));
+            lists.remove(&unit(number), &list_without(number));
+        }
+        assert_eq!(touched(&lists, "a"), std::slice::from_ref(&other));
+        // There is room again for what is told apart.
+        lists.add(&unit(0), &list_without(1));
+        assert_eq!(touched(&lists, "a"), std::slice::from_ref(&other));
+        lists.remove(&unit(0), &list_without(1));
+        lists.remove(&other, &list_without(TOLD_APART + 5));
+        assert!(lists.is_empty());
     }
 }

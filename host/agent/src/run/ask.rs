@@ -13,6 +13,7 @@ use reeve_core::{Desired, Digest, Failure, UnitKey};
 use reeve_engine::{Called, Fact, Fault, FaultKind, Level, LogLine, Request, Usage};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl Runner {
     /// Asks the plugin, or remembers what it would say.
@@ -65,7 +66,10 @@ impl Runner {
         self.count(unit, &called);
         // What it read before is what wakes it, where this cannot be kept.
         let reads = view.reads();
-        let reads = reads.and_then(|reads| self.kept.check(unit, reads.len()).map(|()| reads));
+        let reads = reads.and_then(|reads| {
+            let kept = self.kept.check(unit, reads.keys());
+            kept.map(|()| reads)
+        });
         if let Ok(reads) = &reads {
             ran.reads = Some(reads.keys().cloned().collect());
         }
@@ -93,7 +97,7 @@ impl Runner {
     }
 
     /// What the plugin would say, if that is known. To find out can be as much work as the
-    /// call was, and is done where calls are made.
+    /// call was, and is done where calls are made, in the time that a call may take.
     async fn recall_answer(
         &self,
         unit: &UnitKey,
@@ -102,15 +106,26 @@ impl Runner {
         view: &Arc<CallView>,
     ) -> Option<Arc<Remembered>> {
         let remembered = self.memo.recall(unit, given)?;
-        if remembered.is_short() {
+        if remembered.is_short(|read| view.bytes(read)) {
             let holds = remembered.holds(|read| view.told(read));
             return holds.then_some(remembered);
         }
         let look = {
             let (remembered, view) = (remembered.clone(), view.clone());
+            let most = active.limits.wall_time;
             async move {
+                let started = Instant::now();
+                let mut holds = true;
+                for (read, told) in &remembered.reads {
+                    holds = view.told(read) == *told && started.elapsed() < most;
+                    if !holds {
+                        break;
+                    }
+                    // So that it ends when nobody waits for it any more.
+                    tokio::task::yield_now().await;
+                }
                 Ok(Called {
-                    value: remembered.holds(|read| view.told(read)),
+                    value: holds,
                     logs: Vec::new(),
                     logs_dropped: false,
                     usage: Usage::default(),

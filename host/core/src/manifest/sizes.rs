@@ -1,6 +1,7 @@
 //! How much a manifest may ask for.
 
 use super::{ActionRule, ManifestError, RawRead, Scope, WriteRule};
+use crate::selector::MAX_BYTES;
 
 /// Entries of `reads`, of `writes`, and names or namespaces in one entry. More than anybody
 /// writes by hand; whoever needs more means a scope.
@@ -9,10 +10,6 @@ const MAX_ENTRIES: usize = 100;
 /// Namespaces and names of all entries together. Each is a rule to ask the API server
 /// about, several times over, and a watch that it has to serve.
 const MAX_PLACES: usize = 1_000;
-
-/// Bytes of a label selector. It is sent in the address of a request, for which servers
-/// and what stands before them allow some eight thousand.
-const MAX_SELECTOR: usize = 4_096;
 
 fn at_most(
     field: impl Into<String>,
@@ -81,7 +78,7 @@ pub(super) fn check(
 
 /// Checks the length of a label selector.
 pub(super) fn check_selector(field: &str, text: &str) -> Result<(), ManifestError> {
-    at_most(field, text.len(), "bytes", MAX_SELECTOR)
+    at_most(field, text.len(), "bytes", MAX_BYTES)
 }
 
 #[cfg(test)]
