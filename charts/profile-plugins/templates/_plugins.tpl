@@ -193,8 +193,6 @@ writes:
 {{- $artifact := include "profile-plugins.artifact" . | fromJson -}}
 {{- if $artifact }}{{ $_ := set $spec "artifact" $artifact }}{{ end -}}
 {{- $spec = mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) -}}
-{{- /* Who applies an empty one in the place of another leaves null, which is refused. */ -}}
-{{- if not $spec }}{{ $_ := set $spec "mode" "Auto" }}{{ end -}}
 {{- toJson $spec -}}
 {{- end -}}
 

@@ -9,15 +9,28 @@ use reeve_core::{Asks, Digest, Manifest};
 /// What a new version may ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Approval {
-    /// What the last version that ran asked for; none when none ever did.
+    /// What the version asked for that ran last, for all units; none when none ever did.
     pub(crate) asks: Option<Vec<String>>,
+    /// What the version asks for that some units run, if there is one.
+    pub(crate) canary: Option<Vec<String>>,
     /// The token by which a person approved.
     pub(crate) token: Option<String>,
 }
 
 impl Approval {
-    /// What asks for no more than before goes on; more is for a person to approve, of
-    /// this version alone. The first version is approved by what it is granted.
+    /// Of a version that has run, and that a person wants again.
+    pub(crate) fn given() -> Self {
+        Self {
+            asks: None,
+            canary: None,
+            token: None,
+        }
+    }
+
+    /// What asks for no more than one that runs goes on; more is for a person to approve,
+    /// of this version alone, also where it is only more than either of two: what may read
+    /// a secret and what may send something out do not make one that may do both. The
+    /// first version is approved by what it is granted.
     pub(crate) fn check(
         &self,
         plugin: &str,
@@ -29,8 +42,10 @@ impl Approval {
             return Ok(());
         };
         let more = asks.beyond(before);
+        let is_canary = |asked: &Vec<String>| asks.beyond(asked).is_empty();
+        let is_within = more.is_empty() || self.canary.as_ref().is_some_and(is_canary);
         let token = asks.token(&version.component, &version.config);
-        if more.is_empty() || self.token.as_deref().map(str::trim) == Some(&token) {
+        if is_within || self.token.as_deref().map(str::trim) == Some(&token) {
             return Ok(());
         }
         Err(Problem::lasting(
@@ -39,7 +54,7 @@ impl Approval {
                 "the new version asks for more than the one before: ",
                 &more,
                 &format!(
-                    ". `reeve plugin approve {plugin} --namespace {namespace}` lets it, which annotates the Plugin {APPROVE_ASKS_ANNOTATION}={token}"
+                    ". `reeve plugin approve {plugin} --namespace {namespace} --dry-run` shows all of it; without --dry-run the command lets it, which annotates the Plugin {APPROVE_ASKS_ANNOTATION}={token}"
                 ),
             ),
         ))
@@ -77,13 +92,94 @@ pub(crate) fn check_not_here(manifest: &Manifest, namespace: &str) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use reeve_api::{
-        APPROVE_ASKS_ANNOTATION, APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION,
-        APPROVE_UPGRADE_ANNOTATION, FORGET_EFFECTS_ANNOTATION, RECONCILE_ANNOTATION,
-        RELEASE_ANNOTATION, RETRY_ANNOTATION, ROLL_BACK_ANNOTATION, SUSPEND_ANNOTATION,
-        SYNC_ANNOTATION,
+        APPROVE_DELETION_ANNOTATION, APPROVE_PLAN_ANNOTATION, APPROVE_UPGRADE_ANNOTATION,
+        FORGET_EFFECTS_ANNOTATION, RECONCILE_ANNOTATION, RELEASE_ANNOTATION, RETRY_ANNOTATION,
+        ROLL_BACK_ANNOTATION, SUSPEND_ANNOTATION, SYNC_ANNOTATION,
     };
+    use reeve_core::GroupVersionKind;
+    use reeve_core::manifest::{RawManifest, RawPrimary, RawRead, Scope, WriteRule};
     use reeve_core::ownership::PEOPLE_OWNED;
+
+    /// What a manifest asks for that reads and writes objects of these kinds.
+    fn asks(reads: &[&str], writes: &[&str]) -> Asks {
+        let kind = |kind: &&str| GroupVersionKind::new("", "v1", *kind);
+        let reads = reads.iter().map(kind).map(|kind| RawRead {
+            kind,
+            scope: Scope::Cluster,
+            selector: String::new(),
+            names: Vec::new(),
+        });
+        let writes = writes.iter().map(kind).map(|kind| WriteRule {
+            kind,
+            scope: Scope::Cluster,
+        });
+        let manifest = Manifest::try_from(RawManifest {
+            primary: Some(RawPrimary {
+                kind: GroupVersionKind::new("kubeflow.org", "v1", "Profile"),
+                selector: String::new(),
+                projection: Vec::new(),
+            }),
+            reads: reads.collect(),
+            writes: writes.collect(),
+            sources: Vec::new(),
+            actions: Vec::new(),
+        });
+        Asks::of(&manifest.unwrap())
+    }
+
+    fn version() -> VersionId {
+        VersionId {
+            component: Digest::of(b"component"),
+            config: Digest::of(b"{}"),
+        }
+    }
+
+    #[test]
+    fn a_version_may_ask_for_as_much_as_one_of_two_and_not_as_both() {
+        let (stable, canary) = (asks(&["Pod"], &["ConfigMap"]), asks(&["Node"], &[]));
+        let approval = Approval {
+            asks: Some(stable.lines()),
+            canary: Some(canary.lines()),
+            token: None,
+        };
+        let check = |asks: &Asks| approval.check("p", "ns", version(), asks);
+        for within in [&stable, &canary, &asks(&["Pod"], &[]), &asks(&[], &[])] {
+            check(within).unwrap();
+        }
+        for beyond in [asks(&["Pod", "Node"], &[]), asks(&["Node"], &["ConfigMap"])] {
+            let problem = check(&beyond).unwrap_err();
+            assert_eq!(problem.reason, Reason::ApprovalRequired);
+            assert!(problem.message.contains("read Node"), "{problem}");
+            let approved = Approval {
+                token: Some(beyond.token(&version().component, &version().config)),
+                ..approval.clone()
+            };
+            approved.check("p", "ns", version(), &beyond).unwrap();
+        }
+    }
+
+    /// However long the list is, what changes something is told.
+    #[test]
+    fn what_writes_comes_first() {
+        let reads: Vec<String> = (0..90)
+            .map(|n| format!("Aaaaaaaaaaaaaaaaaaaaaa{n}"))
+            .collect();
+        let reads: Vec<&str> = reads.iter().map(String::as_str).collect();
+        let asks = asks(&reads, &["Secret"]);
+        let approval = Approval {
+            asks: Some(Vec::new()),
+            ..Approval::given()
+        };
+        let problem = approval.check("p", "ns", version(), &asks).unwrap_err();
+        let (before, after) = (": write Secret; ", "--dry-run` shows all of it");
+        let message = &problem.message;
+        assert!(
+            message.contains(before) && message.contains(after),
+            "{message}"
+        );
+    }
 
     /// What people tell the agent by, no plugin may set.
     #[test]

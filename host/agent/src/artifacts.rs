@@ -1,13 +1,15 @@
 //! Plugins that are artifacts in OCI registries: what is pulled, and what is known when
 //! a registry is away.
 //!
-//! What was pulled last is known under the name by which it was asked for, here and in
-//! the artifact cache, from one start to the next. A registry that does not answer,
+//! What was pulled last is known under the name by which it was asked for, from one start
+//! to the next: the component itself is in the artifact cache and, only where there is
+//! none, in memory. A registry that does not answer,
 //! refuses or has lost it costs the plugin nothing but the news: the load goes on with
 //! what is known, and says so. What a registry does give and is no plugin, or not what
 //! its digest says, is a new version that cannot be loaded.
 
 use crate::delivery::{MAX_COMPONENT_BYTES, Package, Proof};
+use crate::load::{Purpose, Turn, Turns};
 use crate::problem::{Problem, chain};
 use crate::secrets::Secrets;
 use bytes::Bytes;
@@ -48,6 +50,32 @@ pub(crate) struct Pulled {
     pub(crate) proofs: Vec<Proof>,
 }
 
+/// What is known of what was pulled last.
+#[derive(Clone, Debug)]
+struct Known {
+    image: String,
+    manifest: Digest,
+    proofs: Vec<Proof>,
+    /// The component, where the cache does not keep it.
+    component: Option<Bytes>,
+}
+
+impl Known {
+    fn of(pulled: &Pulled, cached: bool) -> Self {
+        Self {
+            image: pulled.image.clone(),
+            manifest: pulled.manifest,
+            proofs: pulled.proofs.clone(),
+            component: (!cached).then(|| pulled.component.clone()),
+        }
+    }
+
+    fn is(&self, pulled: &Pulled) -> bool {
+        (&self.image, self.manifest, &self.proofs)
+            == (&pulled.image, pulled.manifest, &pulled.proofs)
+    }
+}
+
 /// What is there of an artifact.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -74,7 +102,7 @@ pub(crate) struct Artifacts {
     engine: Engine,
     secrets: Secrets,
     namespace: Arc<str>,
-    known: Arc<Mutex<HashMap<Arc<str>, Arc<Pulled>>>>,
+    known: Arc<Mutex<HashMap<Arc<str>, Arc<Known>>>>,
 }
 
 impl Artifacts {
@@ -89,7 +117,7 @@ impl Artifacts {
 
     /// The artifact of a plugin, with the signatures of it where they are wanted; or
     /// what is known of it, with the reason why it is not known whether that is the
-    /// newest.
+    /// newest. With the room that it has; none where it is in memory for good.
     ///
     /// # Errors
     ///
@@ -99,33 +127,48 @@ impl Artifacts {
         plugin: &Arc<str>,
         source: &ArtifactSource,
         signed: bool,
-    ) -> Result<(Arc<Pulled>, Option<Problem>), Problem> {
+        turns: &Turns,
+    ) -> Result<(Pulled, Turn, Option<Problem>), Problem> {
         let reference = reference(source)?;
-        let known = self.known(plugin, &source.image).await;
+        let known = self.known(plugin, &source.image, turns).await;
         if let (Some(known), Wanted::Digest(wanted)) = (&known, reference.wanted())
             && known.manifest == wanted
             && !(signed && known.proofs.is_empty())
+            && let Some((pulled, room)) = self.whole(plugin, known, turns).await
         {
-            return Ok((known.clone(), None));
+            return Ok((pulled, room, None));
         }
-        match self.ask(&reference, source, known.as_deref(), signed).await {
-            Ok(pulled) => {
-                let pulled = Arc::new(pulled);
-                if known.as_ref() != Some(&pulled) {
+        let known = known.as_deref();
+        let asked = self.ask(plugin, &reference, source, known, signed, turns);
+        match asked.await {
+            Ok((pulled, room)) => {
+                if !known.is_some_and(|known| known.is(&pulled)) {
                     self.remember(plugin, &pulled).await;
                 }
-                Ok((pulled, None))
+                Ok((pulled, room, None))
             }
-            Err(problem) => match known.filter(|_| says_nothing(&problem)) {
-                Some(known) => Ok((known, Some(problem))),
-                None => Err(problem),
-            },
+            Err(problem) => {
+                let known = known.filter(|_| says_nothing(&problem));
+                let whole = match known {
+                    Some(known) => self.whole(plugin, known, turns).await,
+                    None => None,
+                };
+                match whole {
+                    Some((pulled, room)) => Ok((pulled, room, Some(problem))),
+                    None => Err(problem),
+                }
+            }
         }
     }
 
     /// Whether a tag still names what it named when it was last pulled.
-    pub(crate) async fn look(&self, plugin: &Arc<str>, source: &ArtifactSource) -> Looked {
-        let Some(known) = self.known(plugin, &source.image).await else {
+    pub(crate) async fn look(
+        &self,
+        plugin: &Arc<str>,
+        source: &ArtifactSource,
+        turns: &Turns,
+    ) -> Looked {
+        let Some(known) = self.known(plugin, &source.image, turns).await else {
             return Looked::Other;
         };
         let looked = async {
@@ -149,19 +192,30 @@ impl Artifacts {
 
     async fn ask(
         &self,
+        plugin: &Arc<str>,
         reference: &ImageReference,
         source: &ArtifactSource,
-        known: Option<&Pulled>,
+        known: Option<&Known>,
         signed: bool,
-    ) -> Result<Pulled, Problem> {
+        turns: &Turns,
+    ) -> Result<(Pulled, Turn), Problem> {
         let registry = self.registry(reference, source).await?;
         let manifest = self.manifest(&registry, reference).await?;
         let same = known.filter(|known| known.manifest == manifest.digest);
-        let component = match same {
-            Some(same) => same.component.clone(),
+        let whole = match same {
+            Some(same) => self.whole(plugin, same, turns).await,
+            None => None,
+        };
+        let (component, room) = match whole {
+            Some((whole, room)) => (whole.component, room),
             None => {
-                let found = registry.component(&manifest, MAX_COMPONENT_BYTES as u64);
-                found.await.map_err(|error| problem_of(&error))?
+                let most = MAX_COMPONENT_BYTES as u64;
+                let size = registry.component_size(&manifest, most);
+                let size = size.map_err(|error| problem_of(&error))?;
+                let size = usize::try_from(size).unwrap_or(MAX_COMPONENT_BYTES);
+                let room = turns.room(Purpose::Pulled, size).await;
+                let found = registry.component(&manifest, most).await;
+                (found.map_err(|error| problem_of(&error))?, room)
             }
         };
         let proofs = match signed {
@@ -177,12 +231,13 @@ impl Artifacts {
             }
             false => same.map(|same| same.proofs.clone()).unwrap_or_default(),
         };
-        Ok(Pulled {
+        let pulled = Pulled {
             image: source.image.clone(),
             manifest: manifest.digest,
             component,
             proofs,
-        })
+        };
+        Ok((pulled, room))
     }
 
     async fn manifest(
@@ -243,26 +298,61 @@ impl Artifacts {
             .map_err(|error| denied(format!("Secret {namespace}/{name}: {error}")))
     }
 
-    async fn known(&self, plugin: &Arc<str>, image: &str) -> Option<Arc<Pulled>> {
+    async fn known(&self, plugin: &Arc<str>, image: &str, turns: &Turns) -> Option<Arc<Known>> {
         let known = self.known.lock().get(plugin).cloned();
         if let Some(known) = known.filter(|known| known.image == image) {
             return Some(known);
         }
-        let (engine, key) = (self.engine.clone(), key(&self.namespace, plugin));
-        let found = tokio::task::spawn_blocking(move || engine.kept(key)).await;
-        let found = Pulled::read(&Bytes::from(found.ok().flatten()?))?;
-        let found = Some(Arc::new(found)).filter(|found| found.image == image)?;
+        let (found, _room) = self.cached(plugin, turns).await?;
+        let found = Arc::new(Known::of(&found, true));
+        let found = Some(found).filter(|found| found.image == image)?;
         self.known.lock().insert(plugin.clone(), found.clone());
         Some(found)
     }
 
-    async fn remember(&self, plugin: &Arc<str>, pulled: &Arc<Pulled>) {
-        self.known.lock().insert(plugin.clone(), pulled.clone());
+    /// All of what was pulled last, if it is still there.
+    async fn whole(
+        &self,
+        plugin: &Arc<str>,
+        known: &Known,
+        turns: &Turns,
+    ) -> Option<(Pulled, Turn)> {
+        if let Some(component) = &known.component {
+            let pulled = Pulled {
+                image: known.image.clone(),
+                manifest: known.manifest,
+                component: component.clone(),
+                proofs: known.proofs.clone(),
+            };
+            return Some((pulled, None));
+        }
+        let cached = self.cached(plugin, turns).await;
+        cached.filter(|(cached, _)| known.is(cached))
+    }
+
+    async fn cached(&self, plugin: &Arc<str>, turns: &Turns) -> Option<(Pulled, Turn)> {
+        if !self.engine.has_cache() {
+            return None;
+        }
+        // How large it is nobody knows before.
+        let room = turns.room(Purpose::Pulled, MAX_COMPONENT_BYTES).await;
         let (engine, key) = (self.engine.clone(), key(&self.namespace, plugin));
-        let pulled = pulled.clone();
-        let kept = move || engine.keep(key, &pulled.head(), &pulled.component);
+        let found = tokio::task::spawn_blocking(move || engine.kept(key)).await;
+        let found = Pulled::read(&Bytes::from(found.ok().flatten()?))?;
+        let room = Turns::fit(room, found.component.len());
+        Some((found, room))
+    }
+
+    async fn remember(&self, plugin: &Arc<str>, pulled: &Pulled) {
+        let (engine, key) = (self.engine.clone(), key(&self.namespace, plugin));
+        let kept = {
+            let pulled = pulled.clone();
+            move || engine.keep(key, &pulled.head(), &pulled.component)
+        };
         // Not to be kept is a line in the log.
-        let _ = tokio::task::spawn_blocking(kept).await;
+        let kept = tokio::task::spawn_blocking(kept).await.unwrap_or(false);
+        let known = Arc::new(Known::of(pulled, kept));
+        self.known.lock().insert(plugin.clone(), known);
     }
 }
 

@@ -9,7 +9,7 @@ mod rights;
 mod turns;
 
 pub(crate) use rights::grant_command;
-pub(crate) use turns::{Turn, Turns};
+pub(crate) use turns::{Purpose, Turn, Turns, holding};
 
 use crate::active::{Active, LoadKey, WatchPlan, Watches};
 use crate::approval::{Approval, check_not_here};

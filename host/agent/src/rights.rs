@@ -13,8 +13,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Rights {
     answered: Instant,
-    /// When it was known last; a question may end without an answer.
-    told: Instant,
+    /// When the first question ended without an answer, of those since the last answer.
+    untold: Option<Instant>,
     /// Time until they are asked about although nothing runs.
     pause: Duration,
     /// Whether something ran since the last answer.
@@ -34,8 +34,9 @@ impl Rights {
     /// less than ten requests a second.
     const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
-    /// How long units run although nobody answers. The agent does not stop for a moment of
-    /// an API server's, and who takes a right away need not wait for it to return.
+    /// How long units run on the last answer although nobody gives another. The agent does
+    /// not stop for a moment of an API server's, and who takes a right away need not wait
+    /// for it to return.
     const UNTOLD: Duration = Duration::from_secs(120);
 
     /// What an API server takes to serve a kind once its definition is established.
@@ -45,7 +46,7 @@ impl Rights {
     pub(crate) fn answered(now: Instant) -> Self {
         Self {
             answered: now,
-            told: now,
+            untold: None,
             pause: Self::FRESH,
             used: false,
             asking: false,
@@ -65,9 +66,11 @@ impl Rights {
         fresh
     }
 
-    /// Whether what is known is so old that nothing may run on it.
+    /// Whether nobody has answered for so long that nothing may run on what is known. That
+    /// begins with a question: what nobody asked about is not unknown.
     pub(crate) fn is_stale(&self, now: Instant) -> bool {
-        now.duration_since(self.told) >= Self::UNTOLD
+        let untold = self.untold.map(|since| now.duration_since(since));
+        untold.is_some_and(|untold| untold >= Self::UNTOLD)
     }
 
     /// When to ask; none while an answer is awaited.
@@ -101,18 +104,19 @@ impl Rights {
 
     /// Notes that there is an answer. Returns the units that waited for it.
     pub(crate) fn renew(&mut self, now: Instant) -> Vec<UnitKey> {
-        self.told = now;
+        self.untold = None;
         self.end_question(now)
     }
 
     /// Notes that there will be no answer: not to be told is not to be refused, for a while.
     /// Returns the units that waited for it and go on; later, they wait for the next.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<UnitKey> {
+        self.untold.get_or_insert(now);
         self.end_question(now)
     }
 
     fn end_question(&mut self, now: Instant) -> Vec<UnitKey> {
-        let (told, stale) = (self.told, self.is_stale(now));
+        let (untold, stale) = (self.untold, self.is_stale(now));
         let pause = if self.used {
             Self::FRESH
         } else {
@@ -124,7 +128,7 @@ impl Rights {
         *self = Self {
             pause,
             hurry: hurry.map(|after| (now + after, after)),
-            told,
+            untold,
             ..Self::answered(now)
         };
         if stale {
@@ -173,7 +177,8 @@ mod tests {
     fn without_answers_units_wait_in_the_end() {
         let start = Instant::now();
         let mut rights = Rights::answered(start);
-        for after in [31, 62, 93] {
+        // Nobody had anything to do for a while, and so nobody asked.
+        for after in [531, 562, 593, 624] {
             let now = start + seconds(after);
             assert!(!rights.admit(&unit(), now));
             rights.ask();
@@ -181,14 +186,15 @@ mod tests {
             assert!(rights.admit(&unit(), now));
         }
         // What was admitted before the last question runs on it no longer.
-        assert!(!rights.admit(&unit(), start + seconds(121)));
+        assert!(rights.admit(&unit(), start + seconds(650)));
+        assert!(!rights.admit(&unit(), start + seconds(651)));
         rights.ask();
-        assert_eq!(rights.give_up(start + seconds(124)), []);
-        assert!(rights.is_stale(start + seconds(124)));
-        assert!(rights.due().is_some_and(|due| due <= start + seconds(154)));
+        assert_eq!(rights.give_up(start + seconds(655)), []);
+        assert!(rights.is_stale(start + seconds(655)));
+        assert!(rights.due().is_some_and(|due| due <= start + seconds(685)));
         rights.ask();
-        assert_eq!(rights.renew(start + seconds(154)), [unit()]);
-        assert!(rights.admit(&unit(), start + seconds(154)));
+        assert_eq!(rights.renew(start + seconds(685)), [unit()]);
+        assert!(rights.admit(&unit(), start + seconds(685)));
     }
 
     #[test]

@@ -42,6 +42,10 @@ pub struct CanaryStatus {
     /// When they got it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    /// What it asks for, one thing a line, while some units have it. A version that asks
+    /// for no more than this one, or than the one before it, needs no approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<String>,
     /// Why it was returned.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

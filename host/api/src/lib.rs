@@ -33,9 +33,10 @@ pub use unit::{
 pub use upgrade::{ShadowMode, ShadowStatus, UpgradePolicy};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt as _;
+use serde_json::json;
 
 /// API group of all our kinds.
 pub const GROUP: &str = "reeve.dev";
@@ -91,12 +92,28 @@ pub const RELEASE_ANNOTATION: &str = "reeve.dev/release";
 
 /// The CustomResourceDefinitions of Reeve, ready to be applied.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![Plugin::crd(), Unit::crd(), JournalEntry::crd()];
+    let mut plugin = Plugin::crd();
+    with_default_spec(&mut plugin);
+    let mut crds = vec![plugin, Unit::crd(), JournalEntry::crd()];
     let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);
     let schemas =
         versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     schemas.for_each(without_unsigned);
     crds
+}
+
+/// Lets a spec that says nothing be as good as an empty one. To apply an empty object in the
+/// place of one that had fields leaves null (server-side apply takes away the fields, and
+/// then what held them), which is refused where there is no default.
+fn with_default_spec(crd: &mut CustomResourceDefinition) {
+    for version in &mut crd.spec.versions {
+        let schema = version.schema.as_mut();
+        let schema = schema.and_then(|schema| schema.open_api_v3_schema.as_mut());
+        let properties = schema.and_then(|schema| schema.properties.as_mut());
+        if let Some(spec) = properties.and_then(|all| all.get_mut("spec")) {
+            spec.default = Some(JSON(json!({})));
+        }
+    }
 }
 
 /// Takes the formats of unsigned numbers out of a schema. Kubernetes knows none of them,

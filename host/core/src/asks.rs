@@ -58,6 +58,14 @@ impl Ask {
         }
     }
 
+    /// Its place among others: the more it can do, the earlier.
+    fn rank(&self) -> usize {
+        let verb = self.what.split(' ').next();
+        let verbs = ["write", "generate", "use", "send", "fetch"];
+        let place = verbs.iter().position(|known| Some(*known) == verb);
+        place.unwrap_or(verbs.len())
+    }
+
     /// The line for people.
     fn line(&self) -> String {
         let restrictions: Vec<_> = self.restrictions.iter().map(Option::as_ref).collect();
@@ -156,16 +164,18 @@ impl Asks {
         lines.into_iter().collect()
     }
 
-    /// The lines that others, [`Self::lines`] of another manifest, do not cover.
+    /// The lines that others, [`Self::lines`] of another manifest, do not cover. First
+    /// what changes anything, then what sends anything out, then what is only looked at:
+    /// where not all are shown, it is the last that are left out.
     pub fn beyond(&self, others: &[String]) -> Vec<String> {
         let others = others.iter().map(String::as_str).collect();
-        let more: BTreeSet<String> = self
+        let more: BTreeSet<(usize, String)> = self
             .0
             .iter()
             .filter(|ask| !ask.is_covered(&others))
-            .map(Ask::line)
+            .map(|ask| (ask.rank(), ask.line()))
             .collect();
-        more.into_iter().collect()
+        more.into_iter().map(|(_, line)| line).collect()
     }
 
     /// What stands in an approval for exactly these, asked for by this component under this
@@ -418,8 +428,8 @@ mod tests {
                 &action,
                 &[
                     "generate Secrets in the namespace named like the primary",
-                    "send requests to https://a.example/",
                     "use database main",
+                    "send requests to https://a.example/",
                 ],
             ),
         ];

@@ -225,11 +225,10 @@ impl Engine {
     /// `head` is taken to be the same, and is not written again.
     ///
     /// Blocks. Without a cache nothing is kept; nor when it cannot be written or is
-    /// full, which is a line in the log.
-    pub fn keep(&self, key: Digest, head: &[u8], body: &[u8]) {
-        if let Some(cache) = &self.inner.cache {
-            cache.keep(key, head, body);
-        }
+    /// full, which is a line in the log. Returns whether it is kept.
+    pub fn keep(&self, key: Digest, head: &[u8], body: &[u8]) -> bool {
+        let cache = self.inner.cache.as_ref();
+        cache.is_some_and(|cache| cache.keep(key, head, body))
     }
 
     /// What was kept under a key: head and body in one, authenticated by this

@@ -162,6 +162,15 @@ impl Registry {
         Ok(Manifest { digest, bytes })
     }
 
+    /// How many bytes the component has that a manifest of this repository describes.
+    ///
+    /// # Errors
+    ///
+    /// When the manifest describes something else, or more than `limit`.
+    pub fn component_size(&self, manifest: &Manifest, limit: u64) -> Result<u64, RegistryError> {
+        Ok(self.described(manifest, limit)?.size)
+    }
+
     /// The component that a manifest of this repository describes, of no more than
     /// `limit` bytes.
     ///
@@ -169,12 +178,16 @@ impl Registry {
     ///
     /// When the manifest describes something else, or its layer cannot be had.
     pub async fn component(&self, manifest: &Manifest, limit: u64) -> Result<Bytes, RegistryError> {
-        let found = component(&manifest.bytes, limit);
-        let found = found.map_err(|problem| RegistryError::Manifest {
+        let found = self.described(manifest, limit)?;
+        self.blob(found.digest, found.size).await
+    }
+
+    /// What a manifest of this repository describes.
+    fn described(&self, manifest: &Manifest, limit: u64) -> Result<Component, RegistryError> {
+        component(&manifest.bytes, limit).map_err(|problem| RegistryError::Manifest {
             image: self.name.clone(),
             problem,
-        })?;
-        self.blob(found.digest, found.size).await
+        })
     }
 
     /// A blob of which digest and size are known.

@@ -31,10 +31,12 @@ use tokio::time::Instant;
 pub(crate) struct Canary {
     /// What runs for the others, and for all if this comes to nothing.
     pub(crate) stable: Arc<Active>,
-    /// What is kept when it has stood its time.
-    package: Package,
+    /// What is kept when it has stood its time, if anything is.
+    package: Option<Package>,
     version: VersionId,
     token: String,
+    /// What it asks for.
+    asks: Vec<String>,
     /// The highest rank of those that got it.
     highest: u64,
     units: usize,
@@ -52,7 +54,8 @@ pub(crate) struct Canary {
 /// A version that is to run for some units first.
 #[derive(Debug)]
 pub(crate) struct NewCanary {
-    pub(super) package: Package,
+    /// What is to be kept, if anything is.
+    pub(super) package: Option<Package>,
     /// The version before it, where it had to be loaded anew as well.
     pub(super) stable: Option<Arc<Active>>,
 }
@@ -70,6 +73,10 @@ impl Canary {
     fn status(&self, phase: &str, message: String) -> CanaryStatus {
         let version = self.version.to_status();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let asks = match phase == PROGRESSING {
+            true => self.asks.clone(),
+            false => Vec::new(),
+        };
         CanaryStatus {
             digest: version.digest,
             config_digest: version.config_digest,
@@ -78,6 +85,7 @@ impl Canary {
             failing: count(self.failing.len()),
             highest: format!("{:016x}", self.highest),
             started_at: Some(Time(self.started)),
+            asks,
             message,
         }
     }
@@ -112,16 +120,18 @@ impl PluginState {
         self.canary.as_ref().map(|canary| canary.version)
     }
 
-    /// What is asked for by this version, and by the one that the other units go on with:
-    /// after a restart, either runs without being approved anew.
+    /// What is asked for by this version, or by the one that most units go on with.
     pub(super) fn asked(&self, active: &Active) -> Vec<String> {
-        let mut lines = Asks::of(&active.manifest).lines();
-        if let Some(canary) = &self.canary {
-            lines.extend(Asks::of(&canary.stable.manifest).lines());
-            lines.sort_unstable();
-            lines.dedup();
-        }
-        lines
+        let canary = self.canary.as_ref();
+        let stable = canary.map_or(active, |canary| &canary.stable);
+        Asks::of(&stable.manifest).lines()
+    }
+
+    /// What the version asks for that some units run, or ran before a restart: either of
+    /// the two goes on without being approved anew.
+    pub(super) fn canary_asks(&self) -> Option<Vec<String>> {
+        let status = self.canary_status()?;
+        (status.phase == PROGRESSING).then_some(status.asks)
     }
 
     /// The token of a version that was returned, and why.
@@ -200,7 +210,7 @@ impl PluginState {
         let token = version.token();
         if let Some(canary) = self.canary.as_mut().filter(|one| one.version == version) {
             canary.stable = new.stable.unwrap_or_else(|| canary.stable.clone());
-            canary.package = new.package;
+            canary.package = new.package.or_else(|| canary.package.take());
             return true;
         }
         let stable = new.stable.or_else(|| self.stable().cloned());
@@ -237,6 +247,7 @@ impl PluginState {
             package: new.package,
             version,
             token,
+            asks: Asks::of(&active.manifest).lines(),
             highest,
             units,
             started,
@@ -370,7 +381,13 @@ impl Controller {
         if !cached && plugin.previous.version == Some(VersionId::running(&canary.stable)) {
             plugin.previous.compiled = Some(Artifact::of(&canary.stable));
         }
-        self.keep(name, canary.package);
+        match canary.package {
+            Some(package) => self.keep(name, package),
+            None if cached => {
+                tracing::warn!(plugin = %name, digest = %canary.version.component, "not kept for the next start: there was no room for it while some units had it first");
+            }
+            None => {}
+        }
         self.activate(name, &active);
         self.tell_of_canary(
             name,

@@ -53,16 +53,21 @@ impl Controller {
                 self.reports.repeat_unit(&name);
             }
         }
-        // A plugin may read what the agent itself watches.
+        // A plugin may read what the agent itself watches. Who has read it is looked up once
+        // for all of them.
         let routes = self.state.routes.get(&change.watch).cloned();
+        let mut is_read = false;
         for (plugin, route) in routes.into_iter().flatten() {
             match route {
                 Route::Primary => self.on_primary(&plugin, &change),
                 Route::Owned => self.on_owned(&plugin, &change),
                 Route::Contributed => self.on_contributed(&plugin, &change),
-                Route::Read => self.on_read(&change),
+                Route::Read => is_read = true,
                 Route::Class => self.run_unready(&plugin, false),
             }
+        }
+        if is_read {
+            self.on_read(&change);
         }
     }
 
@@ -306,14 +311,14 @@ impl Controller {
             && let Some(status) = object.status.clone()
         {
             let first = plugin.reported.is_none();
-            let asks = plugin.asks.clone();
+            let asks = (plugin.asks.clone(), plugin.canary_asks());
             plugin.restore(status);
             if first {
                 plugin.renew_guard();
                 plugin.be_quiet();
             }
             // Another replica found that a person had approved.
-            approved_elsewhere = plugin.asks != asks;
+            approved_elsewhere = (plugin.asks.clone(), plugin.canary_asks()) != asks;
         }
         let mode = plugin.mode();
         plugin.policy = Some(policy);

@@ -12,7 +12,7 @@ use crate::delivery::{self, MAX_COMPONENT_BYTES, PART_OF_LABEL, Package, Unpacki
 use crate::gates::{CanaryRules, Gates, Upgrade, check_policy};
 use crate::kept;
 use crate::left::Place;
-use crate::load::{self, Loader, Standing, Turn};
+use crate::load::{self, Loader, Purpose, Standing, Turn, Turns, holding};
 use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
@@ -104,15 +104,13 @@ impl Load {
     pub(super) async fn run(self) -> Done {
         let _turn = self.loader.turns.load().await;
         let (mut shadow, mut seen) = (None, None);
-        // Until the load is over.
-        let mut held = None;
-        let (newest, result) = self.newest(&mut shadow, &mut seen, &mut held).await;
+        let (newest, result) = self.newest(&mut shadow, &mut seen).await;
         let result = match result {
             Err(problem) => match self.unwanted() {
                 Some(unwanted) => self.leave(unwanted, problem).await,
-                None => match self.regained(newest.as_ref(), &problem) {
+                None => match self.regained(newest, &problem) {
                     Some(regained) => self.go_forward(regained, problem).await,
-                    None => self.go_back(newest.as_ref(), problem).await,
+                    None => self.go_back(newest, problem).await,
                 },
             },
             loaded => loaded,
@@ -120,7 +118,7 @@ impl Load {
         .map_err(|problem| self.told(problem));
         Done::Load {
             plugin: self.plugin,
-            newest: newest.map(|package| package.digest),
+            newest: newest.map(|version| version.component),
             seen: seen.map(Box::new),
             shadow: shadow.map(Box::new),
             result,
@@ -132,82 +130,130 @@ impl Load {
         &self,
         shadow: &mut Option<ShadowStatus>,
         seen: &mut Option<Seen>,
-        held: &mut Turn,
-    ) -> (Option<Package>, Result<Loaded, Problem>) {
-        let plugin = self.plugin.clone();
+    ) -> (Option<VersionId>, Result<Loaded, Problem>) {
         let package = match &self.policy.artifact {
-            None => match self.read_maps().await {
-                Ok(maps) => {
-                    let turn = self.loader.turns.unpack().await;
-                    let how = self.unpacking();
-                    let unpacked = self.aside(move || unpack(&plugin, &maps, &how)).await;
-                    if let Ok(package) = &unpacked {
-                        *held = self.loader.turns.hold(package.component.len()).await;
-                    }
-                    drop(turn);
-                    unpacked
-                }
-                Err(problem) => Err(problem),
-            },
+            None => self.delivered().await,
             Some(source) => self.pull(source, seen).await,
         };
-        let package = match package {
-            Ok(package) => package,
-            Err(problem) => return (None, Err(problem)),
-        };
-        let version = VersionId::of(&package);
-        if self.words.is_rolled_back(version) {
-            let result = self.roll_back(version).await;
-            return (Some(package), result);
+        match package {
+            Ok((package, room)) => {
+                let version = VersionId::of(&package);
+                let result = self.load_newest(version, package, room, shadow).await;
+                (Some(version), result)
+            }
+            Err(problem) => (None, Err(problem)),
         }
-        let artifact = Artifact::Delivered(package.clone());
+    }
+
+    /// What the ConfigMaps have, and the room that it has until it is compiled.
+    async fn delivered(&self) -> Result<(Package, Turn), Problem> {
+        let turns = &self.loader.turns;
+        // One ConfigMap is no larger than a megabyte; its parts are, all together.
+        let in_parts = self.maps.iter().any(|map| is_part(map));
+        let early = match in_parts {
+            true => turns.unpack().await,
+            false => None,
+        };
+        let maps = self.read_maps().await?;
+        let turn = match in_parts {
+            true => early,
+            false => turns.unpack().await,
+        };
+        let (plugin, how) = (self.plugin.clone(), self.unpacking());
+        // The turn goes along: a load that is given up goes on unpacking.
+        let unpacked = self.aside(move || Ok((unpack(&plugin, &maps, &how)?, turn)));
+        let (package, turn) = unpacked.await?;
+        let room = turns.room(Purpose::Delivered, package.component.len());
+        let room = room.await;
+        drop(turn);
+        Ok((package, room))
+    }
+
+    /// A package that is there until it can be kept, whatever that takes; none where there
+    /// is no room for it or nothing is kept.
+    fn to_keep(&self, package: &Package) -> Option<Package> {
+        if !self.loader.engine.has_cache() {
+            return None;
+        }
+        let turns = &self.loader.turns;
+        let component = turns.try_hold(Purpose::ToKeep, &package.component)?;
+        Some(Package {
+            component,
+            ..package.clone()
+        })
+    }
+
+    /// What the ConfigMaps or the registry have, once more, if it is still this version:
+    /// for one that had no room to wait until it is kept.
+    async fn once_more(&self, version: VersionId) -> Option<Package> {
+        if !self.loader.engine.has_cache() {
+            return None;
+        }
+        let found = match &self.policy.artifact {
+            None => self.delivered().await,
+            Some(source) => self.pull(source, &mut None).await,
+        };
+        let (package, room) = found.ok()?;
+        let package = Some(package).filter(|package| VersionId::of(package) == version)?;
+        Some(Package {
+            component: holding(package.component, room),
+            ..package
+        })
+    }
+
+    /// Takes the newest version through all gates. Its bytes are dropped when it is
+    /// compiled.
+    async fn load_newest(
+        &self,
+        version: VersionId,
+        package: Package,
+        room: Turn,
+        shadow: &mut Option<ShadowStatus>,
+    ) -> Result<Loaded, Problem> {
+        if self.words.is_rolled_back(version) {
+            drop((package, room));
+            return self.roll_back(version).await;
+        }
+        let to_keep = self.to_keep(&package);
+        let artifact = Artifact::Delivered(Package {
+            component: holding(package.component, room),
+            ..package
+        });
         // Without a version that goes on meanwhile, a mistake that only concerns the next
         // one is told with that.
         let policy = match self.running {
             Some(_) => check_policy(&self.policy),
             None => Ok(()),
         };
-        if let Err(problem) = policy.and_then(|()| check_pin(&artifact, &self.policy)) {
-            return (Some(package), Err(problem));
-        }
+        policy.and_then(|()| check_pin(&artifact, &self.policy))?;
         // Keys that were changed count for what runs as well.
         let signers = &self.loader.signers;
-        let artifact = match signers.verify(&self.plugin, artifact, &self.policy).await {
-            Ok((artifact, _)) => artifact,
-            Err(problem) => return (Some(package), Err(problem)),
-        };
+        let (artifact, _) = signers.verify(&self.plugin, artifact, &self.policy).await?;
         if self.current == Some(load::key(&artifact, &self.policy, &self.contributes)) {
-            return (Some(package), Ok(Loaded::Unchanged));
+            return Ok(Loaded::Unchanged);
         }
         if let Some(first) = self.first(version).await {
-            return (Some(package), Ok(first));
+            return Ok(first);
         }
-        if let Err(problem) = self.check_returned(version) {
-            return (Some(package), Err(problem));
+        self.check_returned(version)?;
+        let (active, standing) = self.load(artifact, &self.approval).await?;
+        self.gated(&active, version, shadow).await?;
+        if self.is_for_some(&active, version) {
+            let stable = self.reload_stable().await?;
+            let new = NewCanary {
+                package: to_keep,
+                stable,
+            };
+            return Ok(Loaded::Canary(active, standing, Box::new(new)));
         }
-        let loaded = match self.load(artifact, &self.approval).await {
-            Ok((active, standing)) => self
-                .gated(&active, version, shadow)
-                .await
-                .map(|()| (active, standing)),
-            Err(problem) => Err(problem),
+        let to_keep = match to_keep {
+            Some(package) => Some(package),
+            None => self.once_more(version).await,
         };
-        let loaded = match loaded {
-            Ok((active, standing)) if self.is_for_some(&active, version) => {
-                let result = self.reload_stable().await.map(|stable| {
-                    let package = package.clone();
-                    let new = NewCanary { package, stable };
-                    Loaded::Canary(active, standing, Box::new(new))
-                });
-                return (Some(package), result);
-            }
-            loaded => loaded,
-        };
-        if loaded.is_ok() {
-            self.keep(package.clone()).await;
+        if let Some(package) = to_keep {
+            self.keep(package).await;
         }
-        let loaded = loaded.map(|(active, standing)| Loaded::New(active, standing));
-        (Some(package), loaded)
+        Ok(Loaded::New(active, standing))
     }
 
     /// How its component is unpacked.
@@ -269,11 +315,16 @@ impl Load {
         &self,
         source: &ArtifactSource,
         seen: &mut Option<Seen>,
-    ) -> Result<Package, Problem> {
+    ) -> Result<(Package, Turn), Problem> {
         let plugin = self.plugin.clone();
         let signed = self.loader.signers.demand(&self.policy);
-        let pulled = self.loader.artifacts.pull(&plugin, source, signed).await;
-        let (pulled, stale) = pulled.inspect_err(|_| {
+        let turns = &self.loader.turns;
+        let pulled = self
+            .loader
+            .artifacts
+            .pull(&plugin, source, signed, turns)
+            .await;
+        let (pulled, room, stale) = pulled.inspect_err(|_| {
             *seen = Some(Seen {
                 status: None,
                 stale: None,
@@ -289,7 +340,7 @@ impl Load {
             let config = delivery::unpack_config(&plugin, &maps);
             let config =
                 config.map_err(|error| Problem::lasting(error.reason(), error.to_string()))?;
-            Ok(pulled.package(config))
+            Ok((pulled.package(config), room))
         })
         .await
     }
@@ -364,10 +415,7 @@ impl Load {
         if same && self.current.is_some() {
             return Ok(None);
         }
-        let approval = Approval {
-            asks: None,
-            token: None,
-        };
+        let approval = Approval::given();
         let policy = PluginSpec {
             // It is for the newest version.
             digest: None,
@@ -420,7 +468,7 @@ impl Load {
     /// comes of it, the problem of the newest version stays.
     async fn go_back(
         &self,
-        newest: Option<&Package>,
+        newest: Option<VersionId>,
         mut problem: Problem,
     ) -> Result<Loaded, Problem> {
         // An API server that is away says nothing about the newest version.
@@ -428,7 +476,7 @@ impl Load {
         // What runs is not given up for an older version.
         let stays = says_nothing || self.running.is_some();
         let good = self.last_good.filter(|_| !stays);
-        let Some(good) = good.filter(|good| newest.map(VersionId::of) != Some(*good)) else {
+        let Some(good) = good.filter(|good| newest != Some(*good)) else {
             return Err(problem);
         };
         let loaded = match self.kept(good).await {
@@ -489,7 +537,17 @@ impl Load {
     async fn kept(&self, wanted: VersionId) -> Result<Package, kept::Lost> {
         let engine = self.loader.engine.clone();
         let (namespace, plugin) = (self.loader.namespace.clone(), self.plugin.clone());
-        let find = move || kept::kept(&engine, &namespace, &plugin, wanted);
+        // How large it is nobody knows before.
+        let room = self.loader.turns.room(Purpose::Again, MAX_COMPONENT_BYTES);
+        let room = room.await;
+        let find = move || {
+            let package = kept::kept(&engine, &namespace, &plugin, wanted)?;
+            let room = Turns::fit(room, package.component.len());
+            Ok(Package {
+                component: holding(package.component, room),
+                ..package
+            })
+        };
         let found = self.loader.threads.aside(find).await;
         found.unwrap_or(Err(kept::Lost::NotThere))
     }

@@ -94,6 +94,7 @@ impl Controller {
         let component_of = plugin.component_of.clone();
         let approval = Approval {
             asks: plugin.asks.clone(),
+            canary: plugin.canary_asks(),
             token: plugin.approved_asks.clone(),
         };
         let policy = plugin
@@ -200,7 +201,7 @@ impl Controller {
                 let package = new.package.clone();
                 begun = plugin.begin_canary(&active, *new, self.clock.now());
                 // Nobody to try it on: it has taken over.
-                keep = (!begun).then_some(package);
+                keep = package.filter(|_| !begun);
                 (Some((active, standing)), None)
             }
             Ok(Loaded::InPlaceOfNewest(active, standing, problem)) => {
@@ -256,6 +257,7 @@ impl Controller {
             }
             let rights = Rights::answered(Instant::now());
             let waited = plugin.rights.replace(rights).map(|mut old| old.end());
+            plugin.rights_unknown = None;
             self.resume(waited.unwrap_or_default());
             self.activate(name, &active);
         }
@@ -447,6 +449,7 @@ impl Controller {
         let places = plugin.places.clone();
         let Some((active, rights)) = plugin.active.clone().zip(plugin.rights.as_mut()) else {
             let waited = plugin.rights.take().map(|mut rights| rights.end());
+            plugin.rights_unknown = None;
             return self.resume(waited.unwrap_or_default());
         };
         rights.ask();
@@ -478,7 +481,7 @@ impl Controller {
     }
 
     /// Notes why nobody tells what is granted, or that somebody does.
-    fn note_untold(&mut self, name: &Arc<str>, problem: Option<Problem>) {
+    pub(super) fn note_untold(&mut self, name: &Arc<str>, problem: Option<Problem>) {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };

@@ -88,8 +88,9 @@ impl Controller {
         }
         for (plugin, source) in looks {
             let (artifacts, name) = (self.loader.artifacts.clone(), plugin.clone());
+            let turns = self.loader.turns.clone();
             let handle = self.state.jobs.spawn(async move {
-                let looked = artifacts.look(&name, &source).await;
+                let looked = artifacts.look(&name, &source, &turns).await;
                 let plugin = name;
                 Done::Look { plugin, looked }
             });

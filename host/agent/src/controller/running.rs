@@ -209,7 +209,14 @@ impl Controller {
                 self.on_looked(&plugin, Looked::Unknown(problem));
             }
             // Whatever became of the question, units must not wait for ever.
-            (Err(_), Some(JobFor::Recheck(plugin))) => self.renew_rights(&plugin, false),
+            (Err(error), Some(JobFor::Recheck(plugin))) => {
+                self.renew_rights(&plugin, false);
+                if error.is_panic() {
+                    let message = "the agent itself failed while it asked; this is a bug of reeve, see its log";
+                    let problem = Problem::passing(Reason::Unreachable, message);
+                    self.note_untold(&plugin, Some(problem));
+                }
+            }
             // Ended for a term that has begun.
             (Err(_), Some(JobFor::Run(unit))) => {
                 self.state.queue.done(&unit);

@@ -270,8 +270,9 @@ impl Planner {
         let config =
             config.map_err(|error| failed(Problem::lasting(error.reason(), error.to_string())))?;
         let plugin = plugin.into();
-        let pulled = self.loader.artifacts.pull(&plugin, source, false);
-        let (pulled, _) = pulled.await.map_err(failed)?;
+        let (artifacts, turns) = (&self.loader.artifacts, &self.loader.turns);
+        let pulled = artifacts.pull(&plugin, source, false, turns);
+        let (pulled, ..) = pulled.await.map_err(failed)?;
         Ok(pulled.package(config))
     }
 

@@ -252,15 +252,27 @@ fn runs_beyond(status: &PluginStatus, manifest: &Manifest) -> Vec<String> {
     // There just while one runs, also where that is suspended, or sees nothing, and so is
     // not ready.
     let runs = status.digest.is_some();
-    let asks = status.asks.as_deref().filter(|_| runs).unwrap_or_default();
-    let beyond = asks::lines_beyond(asks, &Asks::of(manifest).lines());
-    let mut beyond: Vec<String> = beyond.into_iter().map(str::to_owned).collect();
-    // What that one asks for is told nowhere.
-    let canary = status.canary.as_ref();
-    if runs && canary.is_some_and(|canary| canary.phase == "Progressing") {
-        beyond.push("what the version asks for that still runs for most units".to_owned());
+    if !runs {
+        return Vec::new();
     }
-    beyond
+    let asks = asked_by_running(status);
+    let beyond = asks::lines_beyond(&asks, &Asks::of(manifest).lines());
+    beyond.into_iter().map(str::to_owned).collect()
+}
+
+/// What is asked for by what runs: two versions, while some units have a newer one.
+fn asked_by_running(status: &PluginStatus) -> Vec<String> {
+    let canary = status.canary.iter().flat_map(|canary| &canary.asks);
+    let mut lines: Vec<String> = status
+        .asks
+        .iter()
+        .flatten()
+        .chain(canary)
+        .cloned()
+        .collect();
+    lines.sort();
+    lines.dedup();
+    lines
 }
 
 /// A manifest that also writes what the version that runs does, of kinds that are served, and
@@ -271,7 +283,7 @@ async fn with_running(
     status: &PluginStatus,
 ) -> anyhow::Result<Manifest> {
     let mut both = manifest.clone();
-    let lines = status.asks.as_deref().unwrap_or_default();
+    let lines = asked_by_running(status);
     let kinds = status.writes.iter().map(|written| {
         GroupVersionKind::from_fields(&written.api_version, &written.kind)
             .with_context(|| format!("{} is no API version", written.api_version))
@@ -281,14 +293,14 @@ async fn with_running(
             Err(ResolveError::NotServed { .. }) => continue,
             resolved => resolved?,
         };
-        let rules = asks::written(lines, &kind).into_iter();
+        let rules = asks::written(&lines, &kind).into_iter();
         let rules = rules.map(|scope| WriteRule {
             kind: kind.clone(),
             scope,
         });
         both.writes.extend(rules);
     }
-    let secrets = asks::generated(lines);
+    let secrets = asks::generated(&lines);
     if !secrets.is_empty() {
         both.actions.push(ActionRule {
             name: String::new(),

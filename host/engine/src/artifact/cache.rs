@@ -191,8 +191,9 @@ impl Cache {
     }
 
     /// Keeps bytes under a key, in the place of what was kept there. Nothing is
-    /// written when what is kept is whole and begins with this head.
-    pub(crate) fn keep(&self, key: Digest, head: &[u8], body: &[u8]) {
+    /// written when what is kept is whole and begins with this head. Returns whether it
+    /// is kept now.
+    pub(crate) fn keep(&self, key: Digest, head: &[u8], body: &[u8]) -> bool {
         let name = kept_name(key);
         let kept = self.read(&name).and_then(|entry| {
             let kept = entry.as_deref().and_then(|e| self.verified(&name, e));
@@ -204,7 +205,9 @@ impl Cache {
         });
         if let Err(error) = kept {
             tracing::warn!(%error, name, "cannot keep a plugin for the next start");
+            return false;
         }
+        true
     }
 
     /// What is kept under a key, if it is just as it was when it was kept.

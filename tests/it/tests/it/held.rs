@@ -37,7 +37,7 @@ async fn held(world: &World) -> Option<String> {
     }
     for text in [
         "asks for more than the one before: write ConfigMap. ",
-        "`reeve plugin approve chameleon --namespace reeve-system`",
+        "`reeve plugin approve chameleon --namespace reeve-system --dry-run`",
     ] {
         assert!(
             loaded.message.contains(text),

@@ -53,6 +53,7 @@ fn definitions_come_and_go_under_objects_that_stay() -> Result<()> {
     let older = chart_with(&stage, &definitions.older)?;
     installed_by_an_older_chart(&mut stage, &definitions, &older)?;
     newer_ones_change_no_object(&mut stage, &definitions)?;
+    a_policy_may_lose_its_last_field(&stage)?;
     a_release_goes_back_without_them(&mut stage, &definitions)?;
     older_ones_hide_what_is_new_until_it_is_written(&stage, &definitions)?;
     what_cannot_be_written_waits(&stage, &definitions)?;
@@ -122,6 +123,29 @@ fn newer_ones_change_no_object(stage: &mut Stage, definitions: &Definitions) -> 
     stage.start_agent()?;
     works(stage, "8")?;
     before.but_made_anew().are(&Objects::of(stage)?)
+}
+
+/// Of an empty object that is applied where there was one with fields, server-side apply
+/// leaves null.
+fn a_policy_may_lose_its_last_field(stage: &Stage) -> Result<()> {
+    let with = |spec: Value| {
+        json!({
+            "apiVersion": "reeve.dev/v1alpha1", "kind": "Plugin",
+            "metadata": {"name": "emptied", "namespace": ELSEWHERE}, "spec": spec,
+        })
+    };
+    for spec in [json!({"mode": "PlanOnly"}), json!({}), json!(null)] {
+        stage.kubectl_with(&APPLY, &with(spec.clone()).to_string())?;
+        let found = stage.get("plugin", ELSEWHERE, "emptied")?;
+        let found = found.with_context(|| format!("no Plugin after {spec}"))?;
+        let kept = found["spec"].as_object().map(Map::len);
+        ensure!(
+            kept == spec.as_object().map(Map::len).or(Some(0)),
+            "{spec}: {found}"
+        );
+    }
+    stage.kubectl(&["delete", "plugin", "emptied", "--namespace", ELSEWHERE])?;
+    Ok(())
 }
 
 /// The older release under the newer definitions, which its chart does not take back: what

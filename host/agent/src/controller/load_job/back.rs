@@ -6,7 +6,6 @@
 use super::{Load, Loaded, Previous};
 use crate::active::Active;
 use crate::approval::Approval;
-use crate::delivery::Package;
 use crate::kept;
 use crate::load::Standing;
 use crate::problem::Problem;
@@ -50,7 +49,7 @@ impl Load {
     /// one, which is another, does not load.
     pub(super) fn regained(
         &self,
-        newest: Option<&Package>,
+        newest: Option<VersionId>,
         problem: &Problem,
     ) -> Option<VersionId> {
         // What says nothing about the newest version may be over in a moment, and what a
@@ -60,7 +59,7 @@ impl Load {
             Reason::Unreachable | Reason::Syncing | Reason::RolledBack | Reason::RollbackFailed
         );
         let running = self.running.as_ref().filter(|_| tells)?;
-        let (left, newest) = (self.left.version?, VersionId::of(newest?));
+        let (left, newest) = (self.left.version?, newest?);
         let other = left != VersionId::running(running) && left != newest;
         (other && !self.words.is_rolled_back(left)).then_some(left)
     }
@@ -178,11 +177,7 @@ impl Load {
         };
         // It has run with all that it asks for, and who may annotate the Plugin may
         // approve of that.
-        let approval = Approval {
-            asks: None,
-            token: None,
-        };
-        let loaded = self.load(artifact, &approval).await?;
+        let loaded = self.load(artifact, &Approval::given()).await?;
         if let Some(package) = package {
             self.keep(package).await;
         }
