@@ -8,6 +8,7 @@ mod actions;
 mod checks;
 mod error;
 mod hook_names;
+mod secret_texts;
 
 pub use error::{DesiredError, Entry};
 
@@ -44,7 +45,8 @@ pub struct Desired {
 pub struct DesiredObject {
     /// Its kind, namespace and name.
     pub reference: ObjectReference,
-    /// Its body, as the guest wrote it; a hook without a name has got one.
+    /// Its body, as the guest wrote it; a hook without a name has got one, and texts of a
+    /// Secret are encoded.
     pub body: Value,
 }
 
@@ -80,6 +82,7 @@ impl Desired {
                 })?;
             names.name(&mut body);
             let reference = reference_of(Entry::object(index), &body)?;
+            secret_texts::encode(&reference, &mut body);
             check_metadata(Entry::object(index), &reference, &body)?;
             check_scope(
                 Entry::object(index),

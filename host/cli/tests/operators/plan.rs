@@ -276,7 +276,7 @@ async fn values_of_secrets_are_not_shown() {
     for output in ["", " -o json", " --verbose"] {
         let said = desk.reeve(&format!("plan chameleon{output}")).await;
         assert_eq!((said.code, said.err.as_str()), (Some(2), ""), "{said:?}");
-        assert!(said.out.contains("stringData.password"), "{}", said.out);
+        assert!(said.out.contains("data.password"), "{}", said.out);
         assert!(said.out.contains("hidden"), "{}", said.out);
         assert!(!said.out.contains("correct-horse"), "{}", said.out);
     }
