@@ -135,14 +135,15 @@ impl Artifacts {
             && known.manifest == wanted
             && !(signed && known.proofs.is_empty())
             && let Some((pulled, room)) = self.whole(plugin, known, turns).await
+            && known.is(&pulled)
         {
             return Ok((pulled, room, None));
         }
         let known = known.as_deref();
         let asked = self.ask(plugin, &reference, source, known, signed, turns);
         match asked.await {
-            Ok((pulled, room)) => {
-                if !known.is_some_and(|known| known.is(&pulled)) {
+            Ok((pulled, room, is_new)) => {
+                if is_new || !known.is_some_and(|known| known.is(&pulled)) {
                     self.remember(plugin, &pulled).await;
                 }
                 Ok((pulled, room, None))
@@ -159,6 +160,17 @@ impl Artifacts {
                 }
             }
         }
+    }
+
+    /// What was pulled last, if it is still there; nobody is asked.
+    pub(crate) async fn pulled(
+        &self,
+        plugin: &Arc<str>,
+        source: &ArtifactSource,
+        turns: &Turns,
+    ) -> Option<(Pulled, Turn)> {
+        let known = self.known(plugin, &source.image, turns).await?;
+        self.whole(plugin, &known, turns).await
     }
 
     /// Whether a tag still names what it named when it was last pulled.
@@ -190,6 +202,7 @@ impl Artifacts {
         self.known.lock().remove(plugin);
     }
 
+    /// Returns with it whether it was not here before.
     async fn ask(
         &self,
         plugin: &Arc<str>,
@@ -198,7 +211,7 @@ impl Artifacts {
         known: Option<&Known>,
         signed: bool,
         turns: &Turns,
-    ) -> Result<(Pulled, Turn), Problem> {
+    ) -> Result<(Pulled, Turn, bool), Problem> {
         let registry = self.registry(reference, source).await?;
         let manifest = self.manifest(&registry, reference).await?;
         let same = known.filter(|known| known.manifest == manifest.digest);
@@ -206,6 +219,8 @@ impl Artifacts {
             Some(same) => self.whole(plugin, same, turns).await,
             None => None,
         };
+        let whole = whole.filter(|(whole, _)| whole.manifest == manifest.digest);
+        let is_new = whole.is_none();
         let (component, room) = match whole {
             Some((whole, room)) => (whole.component, room),
             None => {
@@ -237,7 +252,7 @@ impl Artifacts {
             component,
             proofs,
         };
-        Ok((pulled, room))
+        Ok((pulled, room, is_new))
     }
 
     async fn manifest(
@@ -310,7 +325,8 @@ impl Artifacts {
         Some(found)
     }
 
-    /// All of what was pulled last, if it is still there.
+    /// All of what was pulled last under this name, if it is still there. Where a load was
+    /// given up while it was kept, that is newer than what is known.
     async fn whole(
         &self,
         plugin: &Arc<str>,
@@ -327,7 +343,12 @@ impl Artifacts {
             return Some((pulled, None));
         }
         let cached = self.cached(plugin, turns).await;
-        cached.filter(|(cached, _)| known.is(cached))
+        let (cached, room) = cached.filter(|(cached, _)| cached.image == known.image)?;
+        if !known.is(&cached) {
+            let known = Arc::new(Known::of(&cached, true));
+            self.known.lock().insert(plugin.clone(), known);
+        }
+        Some((cached, room))
     }
 
     async fn cached(&self, plugin: &Arc<str>, turns: &Turns) -> Option<(Pulled, Turn)> {
@@ -335,7 +356,7 @@ impl Artifacts {
             return None;
         }
         // How large it is nobody knows before.
-        let room = turns.room(Purpose::Pulled, MAX_COMPONENT_BYTES).await;
+        let room = turns.room(Purpose::Cached, MAX_COMPONENT_BYTES).await;
         let (engine, key) = (self.engine.clone(), key(&self.namespace, plugin));
         let found = tokio::task::spawn_blocking(move || engine.kept(key)).await;
         let found = Pulled::read(&Bytes::from(found.ok().flatten()?))?;

@@ -101,7 +101,8 @@ fn parse(entry: &Bytes) -> Option<Package> {
         proofs: proofs.map(Proof::read_all).unwrap_or_default(),
         digest: Digest::of(component),
         component: entry.slice_ref(component),
-        config: entry.slice_ref(config),
+        // It stays as long as the plugin runs, and the component does not.
+        config: Bytes::copy_from_slice(config),
         place: "the version kept in the cache".to_owned(),
     })
 }

@@ -426,13 +426,16 @@ mod tests {
             // Those that have nothing in common are no test of what is the same.
             if same > 0 {
                 let status = other.get("status").cloned();
-                let generation = other["metadata"].get("generation").cloned();
+                let bookkeeping: Vec<_> = ["generation", "resourceVersion", "managedFields"]
+                    .into_iter()
+                    .filter_map(|field| Some((field, other["metadata"].get(field)?.clone())))
+                    .collect();
                 other = one.clone();
                 if let Some(status) = status {
                     other["status"] = status;
                 }
-                if let Some(generation) = generation {
-                    other["metadata"]["generation"] = generation;
+                for (field, value) in bookkeeping {
+                    other["metadata"][field] = value;
                 }
             }
             let shown = projection.apply(&one) != projection.apply(&other);

@@ -134,6 +134,12 @@ impl PluginState {
         (status.phase == PROGRESSING).then_some(status.asks)
     }
 
+    /// Forgets that some units ran a version: another one runs for all.
+    pub(super) fn forget_progress(&mut self) {
+        self.canary_status
+            .take_if(|status| status.phase == PROGRESSING);
+    }
+
     /// The token of a version that was returned, and why.
     pub(super) fn returned(&self) -> Option<(String, String)> {
         let status = self.canary_status.as_ref()?;
@@ -256,6 +262,7 @@ impl PluginState {
             heard: HashSet::new(),
             failing: BTreeMap::new(),
         });
+        self.forget_progress();
         self.set_canary_end(now);
         true
     }

@@ -15,6 +15,7 @@ use crate::left::Place;
 use crate::load::{self, Loader, Purpose, Standing, Turn, Turns, holding};
 use crate::problem::{Problem, chain};
 use crate::version::{Artifact, VersionId};
+use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use reeve_api::{ArtifactSource, PluginSpec, Reason, ShadowStatus};
@@ -102,7 +103,8 @@ impl Load {
     /// Takes a package through all gates, which takes as long as compiling and asking
     /// about every unit does.
     pub(super) async fn run(self) -> Done {
-        let _turn = self.loader.turns.load().await;
+        let in_registry = self.policy.artifact.is_some();
+        let _turn = self.loader.turns.load(in_registry).await;
         let (mut shadow, mut seen) = (None, None);
         let (newest, result) = self.newest(&mut shadow, &mut seen).await;
         let result = match result {
@@ -149,19 +151,19 @@ impl Load {
     async fn delivered(&self) -> Result<(Package, Turn), Problem> {
         let turns = &self.loader.turns;
         // One ConfigMap is no larger than a megabyte; its parts are, all together.
-        let in_parts = self.maps.iter().any(|map| is_part(map));
-        let early = match in_parts {
-            true => turns.unpack().await,
+        let parts = match self.maps.iter().any(|map| is_part(map)) {
+            true => turns.parts().await,
             false => None,
         };
         let maps = self.read_maps().await?;
-        let turn = match in_parts {
-            true => early,
-            false => turns.unpack().await,
-        };
+        let turn = turns.unpack().await;
         let (plugin, how) = (self.plugin.clone(), self.unpacking());
-        // The turn goes along: a load that is given up goes on unpacking.
-        let unpacked = self.aside(move || Ok((unpack(&plugin, &maps, &how)?, turn)));
+        // The turns go along: a load that is given up goes on unpacking.
+        let unpacked = self.aside(move || {
+            let package = unpack(&plugin, &maps, &how)?;
+            drop((maps, parts));
+            Ok((package, turn))
+        });
         let (package, turn) = unpacked.await?;
         let room = turns.room(Purpose::Delivered, package.component.len());
         let room = room.await;
@@ -183,18 +185,27 @@ impl Load {
         })
     }
 
-    /// What the ConfigMaps or the registry have, once more, if it is still this version:
-    /// for one that had no room to wait until it is kept.
-    async fn once_more(&self, version: VersionId) -> Option<Package> {
+    /// What the ConfigMaps have, or was pulled, once more, if it is still this version: for
+    /// one that had no room to wait until it is kept.
+    async fn once_more(&self, version: VersionId, config: &Bytes) -> Option<Package> {
         if !self.loader.engine.has_cache() {
             return None;
         }
+        let Loader {
+            artifacts, turns, ..
+        } = &self.loader;
         let found = match &self.policy.artifact {
-            None => self.delivered().await,
-            Some(source) => self.pull(source, &mut None).await,
+            None => self.delivered().await.ok(),
+            Some(source) => {
+                let pulled = artifacts.pulled(&self.plugin, source, turns).await;
+                pulled.map(|(pulled, room)| (pulled.package(config.clone()), room))
+            }
         };
-        let (package, room) = found.ok()?;
-        let package = Some(package).filter(|package| VersionId::of(package) == version)?;
+        let found = found.filter(|(package, _)| VersionId::of(package) == version);
+        let Some((package, room)) = found else {
+            tracing::warn!(plugin = %self.plugin, digest = %version.component, "not kept for the next start: there was no room for it while its gates were looked at, and it cannot be read once more");
+            return None;
+        };
         Some(Package {
             component: holding(package.component, room),
             ..package
@@ -248,7 +259,7 @@ impl Load {
         }
         let to_keep = match to_keep {
             Some(package) => Some(package),
-            None => self.once_more(version).await,
+            None => self.once_more(version, &active.config).await,
         };
         if let Some(package) = to_keep {
             self.keep(package).await;

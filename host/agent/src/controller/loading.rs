@@ -179,6 +179,7 @@ impl Controller {
             plugin.shadow.clone_from(&shadow);
         }
         let mut goes_on = matches!(result, Ok(Loaded::First(..)));
+        let is_first = goes_on;
         let in_place_of_newest = matches!(result, Ok(Loaded::InPlaceOfNewest(..)));
         let upgrades = matches!(result, Ok(Loaded::New(..) | Loaded::Canary(..)));
         let newest_runs = matches!(
@@ -201,6 +202,10 @@ impl Controller {
                 let package = new.package.clone();
                 begun = plugin.begin_canary(&active, *new, self.clock.now());
                 // Nobody to try it on: it has taken over.
+                if !begun && cached && package.is_none() {
+                    let digest = active.component.digest();
+                    tracing::warn!(plugin = %name, %digest, "not kept for the next start: there was no room for it while its gates were looked at");
+                }
                 keep = package.filter(|_| !begun);
                 (Some((active, standing)), None)
             }
@@ -241,6 +246,10 @@ impl Controller {
             plugin.outdated = false;
             if !begun {
                 plugin.canary = None;
+                // One that ran before a restart may come next.
+                if !is_first {
+                    plugin.forget_progress();
+                }
                 plugin.take_over(VersionId::running(&active), in_place_of_newest, cached);
             }
             // After a restart what ran last comes first; and what a newest version was held

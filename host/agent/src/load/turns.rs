@@ -3,15 +3,20 @@
 //! Components are as large as their authors like, up to a bound, and are in memory from
 //! when they are unpacked or pulled until they are compiled. What they take has room in the
 //! meantime, and gives it back when their bytes are dropped. Each way on which they come has
-//! room of its own: a slow registry keeps nobody waiting who delivers by a ConfigMap.
+//! room and turns of its own: a slow registry keeps nobody waiting who delivers by a
+//! ConfigMap, or has in the cache what was pulled before.
 
 use crate::delivery::MAX_COMPONENT_BYTES;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Plugins that are loaded at once. Most of a load is waiting for the API server.
+/// Plugins that are loaded at once, of those in ConfigMaps and of those in registries. Most
+/// of a load is waiting for the API server.
 const LOADS: usize = 32;
+
+/// Components of which the parts are read at once.
+const PARTS: usize = 2;
 
 /// Components that are unpacked at once: nobody knows before how large one is.
 const UNPACKING: usize = 2;
@@ -27,6 +32,8 @@ pub(crate) enum Purpose {
     Delivered,
     /// The same, as registries have them.
     Pulled,
+    /// The same, as the cache has what was pulled: two of the largest.
+    Cached,
     /// To be loaded again, as the cache has them: two of the largest.
     Again,
     /// To be kept in the cache once the gates are passed, which takes as long as the plugin
@@ -37,10 +44,12 @@ pub(crate) enum Purpose {
 /// Turns of loads. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
-    loads: Arc<Semaphore>,
+    delivered: Arc<Semaphore>,
+    pulled: Arc<Semaphore>,
+    parts: Arc<Semaphore>,
     unpacking: Arc<Semaphore>,
     /// In KiB.
-    rooms: [Arc<Semaphore>; 4],
+    rooms: [Arc<Semaphore>; 5],
 }
 
 /// A turn, until it is dropped. The semaphores are never closed, so there always is one.
@@ -50,15 +59,26 @@ impl Turns {
     pub(crate) fn new() -> Self {
         let turns = |count| Arc::new(Semaphore::new(count));
         Self {
-            loads: turns(LOADS),
+            delivered: turns(LOADS),
+            pulled: turns(LOADS),
+            parts: turns(PARTS),
             unpacking: turns(UNPACKING),
-            rooms: [4, 4, 2, 4].map(|components| turns(components * LARGEST)),
+            rooms: [4, 4, 2, 2, 4].map(|components| turns(components * LARGEST)),
         }
     }
 
-    /// Waits until a plugin may be loaded.
-    pub(crate) async fn load(&self) -> Turn {
-        self.loads.clone().acquire_owned().await.ok()
+    /// Waits until a plugin may be loaded, which is in a registry or is not.
+    pub(crate) async fn load(&self, in_registry: bool) -> Turn {
+        let loads = match in_registry {
+            true => &self.pulled,
+            false => &self.delivered,
+        };
+        loads.clone().acquire_owned().await.ok()
+    }
+
+    /// Waits until the parts of a component may be read.
+    pub(crate) async fn parts(&self) -> Turn {
+        self.parts.clone().acquire_owned().await.ok()
     }
 
     /// Waits until a component may be unpacked.

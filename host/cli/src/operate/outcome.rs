@@ -80,7 +80,8 @@ pub(super) async fn wait(
                     output::tell(format_args!("{name}: {problem}"));
                 }
                 output::complain(format_args!(
-                    "plugin {name} is not well; `reeve get units {name} -o wide` says more"
+                    "plugin {name} is not well; `reeve get plugins -o wide` and `reeve get units \
+                     {name} -o wide` say more"
                 ));
                 return Ok(ExitCode::FAILURE);
             }

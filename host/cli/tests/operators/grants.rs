@@ -162,7 +162,8 @@ async fn a_long_list_leaves_room_for_the_command() {
     for (reason, expected) in [
         (
             "ApprovalRequired",
-            " more. `reeve plugin approve chameleon --namespace reeve-system` lets it, which annotates",
+            " more. `reeve plugin approve chameleon --namespace reeve-system --dry-run` shows all of it; \
+             without --dry-run the command lets it, which annotates",
         ),
         (
             "Forbidden",
@@ -187,7 +188,10 @@ async fn a_long_list_leaves_room_for_the_command() {
         if reason == "ApprovalRequired" {
             let events = core_reference("Event", "reeve-system", "");
             let events = json!(desk.world.list(&events).await).to_string();
-            assert!(events.contains("lets it, which annotates"), "{events}");
+            assert!(
+                events.contains("the command lets it, which annotates"),
+                "{events}"
+            );
             desk.world.approve("chameleon").await;
         }
     }

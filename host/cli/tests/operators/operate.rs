@@ -230,7 +230,7 @@ async fn what_failed_can_be_tried_again() {
         );
         assert_eq!(
             said.err,
-            "error: plugin chameleon is not well; `reeve get units chameleon -o wide` says more\n"
+            "error: plugin chameleon is not well; `reeve get plugins -o wide` and `reeve get units chameleon -o wide` say more\n"
         );
     }
     desk.world.settle().await;

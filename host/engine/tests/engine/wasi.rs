@@ -150,6 +150,19 @@ async fn what_a_request_keeps_on_the_host_is_limited() {
     let sights = data(&called.unwrap().value.unwrap());
     // As a scheme none of these is one.
     assert_eq!(sights["taken"], "8192: 3, 8193: 0, 1048576: 0");
+    let piece: usize = sights["piece"].as_str().unwrap().parse().unwrap();
+    assert!((1..=16 << 10).contains(&piece), "{piece}");
+    // Header fields count with their names, and more of them end the call.
+    let stuffed = async |fields: usize| {
+        let config = json!({ "look": "stuff", "fields": fields });
+        look(config, &Limits::default()).await
+    };
+    stuffed(28).await.unwrap();
+    let text = stuffed(32).await.unwrap_err().to_string();
+    assert!(
+        text.contains("total size of fields exceeds limit"),
+        "{text}"
+    );
 }
 
 /// In a function of the host, for what never comes: there no epoch ends it.

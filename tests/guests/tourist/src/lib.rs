@@ -10,7 +10,8 @@
 //! | `print` | writes lines to standard output and error |
 //! | `litter` | opens handles and never closes them |
 //! | `gamble` | asks for a megabyte of random bytes at once |
-//! | `hoard` | sets a method of a megabyte on a request that it never sends |
+//! | `hoard` | puts as much as it may into a request that it never sends |
+//! | `stuff` | adds `fields` header fields of a KiB to a handle |
 //! | `stall` | writes to the body of a request that it never sends, until there is room |
 //! | `sql` | runs a statement, which answers in `actuate` only |
 
@@ -98,7 +99,23 @@ impl Guest for Tourist {
                 for length in [8 << 10, (8 << 10) + 1, 1 << 20] {
                     taken.push(format!("{length}: {}", takes(length)));
                 }
-                Ok(outcome(&json!({ "taken": taken.join(", ") })))
+                let request = request_of_none();
+                let body = request.body().map_err(|()| failed("no body"))?;
+                let stream = body.write().map_err(|()| failed("no stream"))?;
+                let piece = stream.check_write().unwrap_or(0);
+                Ok(outcome(&json!({
+                    "taken": taken.join(", "),
+                    "piece": piece.to_string(),
+                })))
+            }
+            Some("stuff") => {
+                let fields = config["fields"].as_u64().unwrap_or(0);
+                let request = http::types::Fields::new();
+                for _ in 0..fields {
+                    let added = request.append("a", &[b'a'; 1 << 10]);
+                    added.map_err(|error| failed(&format!("{error:?}")))?;
+                }
+                Ok(outcome(&json!({ "fields": fields.to_string() })))
             }
             Some("stall") => {
                 let request = request_of_none();

@@ -314,6 +314,38 @@ async fn restart(folder: &Path, first: Value) {
     is_at(&world, "Passed", "Running").await;
 }
 
+/// Without a cache the new one runs for all after a restart. It is no canary then, and what
+/// it was approved for ends with it.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_some_units_ran_approves_nothing_later() {
+    let mut world = fleet(World::new().await).await;
+    set_policy(&world, json!({"units": "30%", "seconds": 1000})).await;
+    let wider = |version: &str| {
+        let mut config = config(version);
+        config["reads"] = json!(["ConfigMap.v1", "Service.v1"]);
+        config
+    };
+    send(&world, wider("longer")).await;
+    world.approve("chameleon").await;
+    world.settle().await;
+    is_at(&world, "Progressing", "Canary").await;
+    let asks = status(&world).await["canary"]["asks"].to_string();
+    assert!(asks.contains("read Service"), "{asks}");
+    world.stop().await;
+    world.start();
+    world.settle().await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "Running", "{loaded:?}");
+    assert_eq!(status(&world).await.get("canary"), None);
+    set_policy(&world, Value::Null).await;
+    send(&world, config("narrow again")).await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "Running", "{loaded:?}");
+    send(&world, wider("something else")).await;
+    let loaded = world.plugin_condition("chameleon", "Loaded").await;
+    assert_eq!(loaded.reason, "ApprovalRequired", "{loaded:?}");
+}
+
 /// To let a version do what it was held for is not to let it do that everywhere at once.
 #[tokio::test(start_paused = true)]
 async fn a_version_that_was_approved_runs_for_some_first_all_the_same() {
