@@ -155,6 +155,11 @@ impl Controller {
             plugin.forget_syncs();
             let written = written(&name).unwrap_or_default();
             plugin.resume_syncs(&written);
+            // What was still to be recorded of them was given up with the term. What was
+            // recorded is found, and stays as it is.
+            for unit in plugin.units.values_mut() {
+                unit.events.clear();
+            }
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let mut keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
             keep.extend(match plugin.active {

@@ -276,3 +276,32 @@ async fn who_leads_again_knows_the_whole_journal() {
     assert_eq!(one.footprint().await.unwrap().journal, entries);
     assert!(entries >= 3, "{entries}");
 }
+
+/// An event that could not be written before the lease was lost is not lost with it.
+#[tokio::test(start_paused = true)]
+async fn who_leads_again_tells_what_was_not_recorded() {
+    let (world, one, two) = world().await;
+    two.stop().await;
+    let fault = format!("internal-error: user={AGENT}, resource=events");
+    world.server.set_faults(vec![fault.parse().unwrap()]);
+    let bad = [("quotas.statcan.gc.ca/gpu", "lots")];
+    world.tenant("bob", &bad).await;
+    while quota(&world, "bob").await.is_none() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let events = async || {
+        let all = world.list(&core_reference("Event", "default", "")).await;
+        let about = all.into_iter();
+        let about = about.filter(|event| event["involvedObject"]["name"] == "bob");
+        about.count()
+    };
+    assert_eq!(events().await, 0);
+    world.server.faults().set_outage(Outage::Refused);
+    sleep(Duration::from_secs(40)).await;
+    assert!(!one.status().borrow().leading);
+    world.server.set_faults(Vec::new());
+    world.server.faults().set_outage(Outage::None);
+    leads(&one).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(events().await, 1);
+}
