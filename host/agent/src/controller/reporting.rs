@@ -39,6 +39,14 @@ impl Controller {
             && self.state.loads == 0
             && self.state.releases.is_empty()
             && self.changes.is_empty()
+            && !self.awaits_loads()
+    }
+
+    /// Whether a plugin is about to be loaded: as soon as all is known, or as soon as this
+    /// loop hears that it is, which may be after it has heard that it leads.
+    fn awaits_loads(&self) -> bool {
+        let mut plugins = self.state.plugins.values();
+        plugins.any(|plugin| plugin.wants_load)
     }
 
     pub(super) fn report_when_idle(&mut self) {
@@ -106,7 +114,8 @@ impl Controller {
     }
 
     fn publish(&mut self) {
-        self.state.started |= self.synced() && self.state.loads == 0 && self.changes.is_empty();
+        let loaded = self.state.loads == 0 && self.changes.is_empty() && !self.awaits_loads();
+        self.state.started |= self.synced() && loaded;
         let mut plugins: Vec<PluginReport> = self
             .state
             .plugins

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reeve_agent::{Agent, Clock, Role, VirtualClock};
-use reeve_it::{AGENT, World, core_reference, plugin, profile_reference};
+use reeve_it::{AGENT, World, core_reference, plugin, plugin_reference, profile_reference};
 use reeve_sim::Outage;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -173,6 +173,42 @@ async fn a_leader_that_leaves_hands_over_at_once() {
     let one = world.replica("one again");
     sleep(LEASE * 2).await;
     follows(&one, "two");
+}
+
+/// Whoever gets the lease while it is still about to load what was loaded before has
+/// nothing to say of it: that it is being loaded would be over before somebody reads it, and
+/// since when all is well would be lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_starts_and_leads_says_nothing_anew() {
+    let world = World::new().await;
+    world
+        .install("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
+    world.tenant("alice", &[]).await;
+    let mut agent = world.replica("first");
+    leads(&agent).await;
+    let plugin = plugin_reference("quotas");
+    let said = loop {
+        sleep(Duration::from_millis(500)).await;
+        let said = world.get(&plugin).await;
+        let ready = said
+            .as_ref()
+            .map(|said| said["status"]["units"]["ready"] == 1);
+        if ready == Some(true) {
+            break said;
+        }
+    };
+    // What it leads by is there last of all that it lists, so that it hears of several things
+    // at once, in an order that is left to chance.
+    let late = "latency: delay=50ms, verb=list, resource=units";
+    world.server.set_faults(vec![late.parse().unwrap()]);
+    for identity in 0..25 {
+        agent.shutdown(Duration::from_secs(5)).await;
+        agent = world.replica(&identity.to_string());
+        leads(&agent).await;
+        sleep(Duration::from_millis(250)).await;
+        assert_eq!(world.get(&plugin).await, said, "{identity}");
+    }
 }
 
 /// A write that has no answer when its leader stops may still arrive: nobody leads before
