@@ -21,12 +21,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
-/// After a call of a plugin that fails soon after another: an instance that is thrown away is
-/// memory that all processors have to forget, and a trap a signal of the kernel's besides.
-/// Beside guests that do nothing else honest ones would notice.
+/// After a call of a plugin that fails soon after another its threads rest for as long as the
+/// call took, and at least for this long: an instance that is thrown away is memory that all
+/// processors have to forget, a trap is a signal of the kernel's besides, and memory that is
+/// filled for nothing is taken from the processors' caches. Beside guests that do nothing else
+/// honest ones would notice. So such a plugin has half of its threads' time at most.
 const REST: Duration = Duration::from_millis(1);
 
-/// Failures that are further apart than this are left alone: at this rate nobody notices them.
+/// No rest is longer, however long the call took: few calls that end at their time limit are
+/// noticed by nobody, and other units of the plugin wait meanwhile.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// Of failures, a call that begins later than this after another is left alone: at this rate
+/// nobody notices them.
 const APART: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.
@@ -191,9 +198,10 @@ impl PluginThreads {
     }
 
     /// Runs a call of a guest on one of the threads, once one is free. Where a call fails, by a
-    /// fault of the guest's or by an answer that is a failure, and another has in the last five
-    /// milliseconds, the plugin's threads rest for one. A runtime's paused clock stays where it
-    /// is meanwhile. The guest ends when the future is dropped.
+    /// fault of the guest's or by an answer that is a failure, and another had less than five
+    /// milliseconds before it began, the plugin's threads rest for as long as it took: for one
+    /// millisecond at least and a hundred at most. A runtime's paused clock stays where it is
+    /// meanwhile. The guest ends when the future is dropped.
     ///
     /// # Errors
     ///
@@ -332,13 +340,20 @@ impl Turn {
                 return Next::Nothing;
             };
             drop(state);
+            let begun = Instant::now();
             let failed = call() == Ended::Failed;
             let now = Instant::now();
             let mut state = self.lane.state.lock();
             if failed {
-                let before = state.failed.replace(now);
-                if before.is_some_and(|before| now.duration_since(before) < APART) {
-                    state.rests = Some(now + REST);
+                // A rest does not set them apart.
+                let rested = state.rests;
+                let before = state.failed.replace(now).max(rested);
+                // Nothing, where they overlap.
+                let between = before.map(|before| begun.duration_since(before));
+                if between.is_some_and(|between| between < APART) {
+                    let rest = now.duration_since(begun).clamp(REST, LONGEST_REST);
+                    // Another of its threads may have to rest for longer.
+                    state.rests = state.rests.max(Some(now + rest));
                 }
             }
             drop(state);
@@ -521,6 +536,35 @@ mod tests {
         );
         good.run(async { called(1) }).await.unwrap();
         assert!(!rests(&good).await);
+    }
+
+    /// However fast others of its calls are.
+    #[tokio::test]
+    async fn who_fails_slowly_rests_as_long() {
+        // Where the machine stands still for so long that failures are apart, at least that time
+        // has passed.
+        const SLOW: Duration = Duration::from_millis(4);
+        const { assert!(SLOW.as_nanos() < APART.as_nanos()) };
+        let plugin = GuestThreads::new(4, 1).of_plugin();
+        let begun = Instant::now();
+        // At the first nobody knows that another follows, and after the last nobody waits.
+        for _ in 0..4 {
+            let fail = async {
+                thread::sleep(SLOW);
+                called(0)
+            };
+            plugin.run_judged(fail, |_| true).await.unwrap();
+            plugin.run(async { called(1) }).await.unwrap();
+        }
+        assert!(begun.elapsed() >= SLOW * 7, "{:?}", begun.elapsed());
+        // What takes long and is answered is no failure.
+        let before = plugin.lane.state.lock().rests;
+        let slow = async {
+            thread::sleep(SLOW);
+            called(1)
+        };
+        plugin.run(slow).await.unwrap();
+        assert_eq!(plugin.lane.state.lock().rests, before);
     }
 
     /// What is nobody's fault begins nothing, and neither does one failure, nor any number of
