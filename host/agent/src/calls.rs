@@ -8,6 +8,7 @@
 
 use parking_lot::Mutex;
 use reeve_engine::{Called, Fault, FaultKind};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,18 +23,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 const TURN: Duration = Duration::from_millis(5);
 
 /// After a call of a plugin that fails soon after another its threads rest for as long as the
-/// call took, and at least for this long: an instance that is thrown away is memory that all
-/// processors have to forget, a trap is a signal of the kernel's besides, and memory that is
-/// filled for nothing is taken from the processors' caches. Beside guests that do nothing else
-/// honest ones would notice. So such a plugin has half of its threads' time at most.
+/// call computed, and at least for this long: an instance that is thrown away is memory that
+/// all processors have to forget, a trap is a signal of the kernel's besides, and memory that
+/// is filled for nothing is taken from the processors' caches. Beside guests that do nothing
+/// else honest ones would notice. So such calls have half of the threads' time, unless each
+/// computes for longer than the longest rest.
 const REST: Duration = Duration::from_millis(1);
 
-/// No rest is longer, however long the call took: few calls that end at their time limit are
-/// noticed by nobody, and other units of the plugin wait meanwhile.
+/// No rest is longer, however long the call computed: few calls that end at their time limit
+/// are noticed by nobody, and other units of the plugin wait meanwhile.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// Of failures, a call that begins later than this after another is left alone: at this rate
-/// nobody notices them.
+/// A call that fails is left alone when it began later than this after another that failed,
+/// and computed for less than that was ago: at this rate nobody notices them.
 const APART: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.
@@ -199,9 +201,9 @@ impl PluginThreads {
 
     /// Runs a call of a guest on one of the threads, once one is free. Where a call fails, by a
     /// fault of the guest's or by an answer that is a failure, and another had less than five
-    /// milliseconds before it began, the plugin's threads rest for as long as it took: for one
-    /// millisecond at least and a hundred at most. A runtime's paused clock stays where it is
-    /// meanwhile. The guest ends when the future is dropped.
+    /// milliseconds before it began, or less than it computed, the plugin's threads rest for as
+    /// long as it computed: for one millisecond at least and a hundred at most. A runtime's
+    /// paused clock stays where it is meanwhile. The guest ends when the future is dropped.
     ///
     /// # Errors
     ///
@@ -306,6 +308,21 @@ fn start(runtime: Handle, all: Arc<Semaphore>, place: Option<OwnedSemaphorePermi
     }));
 }
 
+/// For how long this thread has used a processor. What others do to it meanwhile, and what it
+/// waits for, is not in it.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
+}
+
+/// For how long a plugin rests after a failure that took so long of a processor, and began so
+/// long after the one before and after what that one rested.
+fn rest_after(between: Duration, used: Duration) -> Option<Duration> {
+    let follows = between < APART.max(used);
+    follows.then(|| used.clamp(REST, LONGEST_REST))
+}
+
 impl Lane {
     /// Adds a call. Returns a turn for one more thread, if the lane may have it.
     fn put(self: &Arc<Self>, call: Call) -> Option<Turn> {
@@ -340,9 +357,9 @@ impl Turn {
                 return Next::Nothing;
             };
             drop(state);
-            let begun = Instant::now();
+            let (begun, used) = (Instant::now(), computed());
             let failed = call() == Ended::Failed;
-            let now = Instant::now();
+            let (now, used) = (Instant::now(), computed().saturating_sub(used));
             let mut state = self.lane.state.lock();
             if failed {
                 // A rest does not set them apart.
@@ -350,8 +367,7 @@ impl Turn {
                 let before = state.failed.replace(now).max(rested);
                 // Nothing, where they overlap.
                 let between = before.map(|before| begun.duration_since(before));
-                if between.is_some_and(|between| between < APART) {
-                    let rest = now.duration_since(begun).clamp(REST, LONGEST_REST);
+                if let Some(rest) = between.and_then(|between| rest_after(between, used)) {
                     // Another of its threads may have to rest for longer.
                     state.rests = state.rests.max(Some(now + rest));
                 }
@@ -538,6 +554,21 @@ mod tests {
         assert!(!rests(&good).await);
     }
 
+    #[test]
+    fn failures_that_take_long_are_not_set_apart_by_a_little() {
+        let rests = |between, used| {
+            let rest = rest_after(Duration::from_millis(between), Duration::from_millis(used));
+            rest.map(|rest| rest.as_millis())
+        };
+        assert_eq!(rests(0, 0), Some(1));
+        assert_eq!(rests(4, 0), Some(1));
+        assert_eq!(rests(5, 0), None);
+        assert_eq!(rests(5, 6), Some(6));
+        assert_eq!(rests(6, 6), None);
+        assert_eq!(rests(90, 100), Some(100));
+        assert_eq!(rests(999, 1000), Some(100));
+    }
+
     /// However fast others of its calls are.
     #[tokio::test]
     async fn who_fails_slowly_rests_as_long() {
@@ -550,7 +581,8 @@ mod tests {
         // At the first nobody knows that another follows, and after the last nobody waits.
         for _ in 0..4 {
             let fail = async {
-                thread::sleep(SLOW);
+                let begun = computed();
+                while computed() - begun < SLOW {}
                 called(0)
             };
             plugin.run_judged(fail, |_| true).await.unwrap();
