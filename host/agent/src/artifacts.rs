@@ -215,6 +215,21 @@ impl Artifacts {
         let registry = self.registry(reference, source).await?;
         let manifest = self.manifest(&registry, reference).await?;
         let same = known.filter(|known| known.manifest == manifest.digest);
+        // Before there is any room for it: whoever takes some is not to wait for a registry
+        // with it, but for its bytes.
+        let proofs = match signed {
+            true => {
+                let found = registry.signatures(&manifest.digest).await;
+                let found = found.map_err(|error| problem_of(&error))?;
+                let proof = |signed: reeve_outside::registry::SignedImage| Proof::Manifest {
+                    manifest: manifest.bytes.clone(),
+                    payload: signed.payload,
+                    signature: signed.signature,
+                };
+                found.into_iter().map(proof).collect()
+            }
+            false => same.map(|same| same.proofs.clone()).unwrap_or_default(),
+        };
         let whole = match same {
             Some(same) => self.whole(plugin, same, turns).await,
             None => None,
@@ -232,19 +247,6 @@ impl Artifacts {
                 let found = registry.component(&manifest, most).await;
                 (found.map_err(|error| problem_of(&error))?, room)
             }
-        };
-        let proofs = match signed {
-            true => {
-                let found = registry.signatures(&manifest.digest).await;
-                let found = found.map_err(|error| problem_of(&error))?;
-                let proof = |signed: reeve_outside::registry::SignedImage| Proof::Manifest {
-                    manifest: manifest.bytes.clone(),
-                    payload: signed.payload,
-                    signature: signed.signature,
-                };
-                found.into_iter().map(proof).collect()
-            }
-            false => same.map(|same| same.proofs.clone()).unwrap_or_default(),
         };
         let pulled = Pulled {
             image: source.image.clone(),

@@ -68,6 +68,7 @@ impl Controller {
     }
 
     fn record(&mut self, plugin: &Arc<str>, mut event: Event) {
+        let leads = self.leads();
         let snapshot = self.runner.store.snapshot();
         let namespace = Some(&*self.loader.namespace);
         let found = snapshot.get_in(self.own.plugins.spec(), namespace, plugin);
@@ -79,6 +80,10 @@ impl Controller {
             state.untold = Some(event);
             return;
         };
+        // Whoever leads tells it, and what nobody hears takes no room.
+        if !leads {
+            return;
+        }
         if !state.event_limit.admit(Instant::now()) {
             tracing::warn!(%plugin, reason = event.reason, message = event.message, "event not recorded, there were too many");
             return;

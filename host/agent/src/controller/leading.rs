@@ -158,7 +158,12 @@ impl Controller {
             // What was still to be recorded of them was given up with the term. What was
             // recorded is found, and stays as it is.
             for unit in plugin.units.values_mut() {
-                unit.events.clear();
+                unit.told_before.append(&mut unit.events);
+            }
+            // It runs for all, without a cache, since the version before was not at hand here:
+            // whatever another replica has said of it.
+            if plugin.active.is_some() && plugin.loading.is_none() && !plugin.wants_load {
+                plugin.forget_progress_elsewhere();
             }
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let mut keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();

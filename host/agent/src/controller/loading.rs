@@ -281,6 +281,8 @@ impl Controller {
                 self.roll_back_canary(name, problem);
             }
             self.queue_awaiting(name);
+        } else if !goes_on {
+            self.queue_awaiting(name);
         }
         let shadow = shadow.filter(|_| upgrades);
         self.tell_of_upgrade(name, known.as_ref(), problem.as_ref(), shadow.as_ref());

@@ -42,11 +42,12 @@ impl Controller {
             && !self.awaits_loads()
     }
 
-    /// Whether a plugin is about to be loaded: as soon as all is known, or as soon as this
-    /// loop hears that it is, which may be after it has heard that it leads.
+    /// Whether a plugin is about to be loaded, now that all is known: as soon as this loop
+    /// hears of that, which may be after it has heard that it leads. Before, nothing is about
+    /// to happen.
     fn awaits_loads(&self) -> bool {
         let mut plugins = self.state.plugins.values();
-        plugins.any(|plugin| plugin.wants_load)
+        self.synced() && plugins.any(|plugin| plugin.wants_load)
     }
 
     pub(super) fn report_when_idle(&mut self) {

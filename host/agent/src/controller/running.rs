@@ -460,11 +460,13 @@ impl Controller {
         ran.events
             .extend(state.fight.as_ref().map(|fight| fight_event(fight)));
         if let Some(uid) = &ran.primary_uid {
+            let before = std::mem::take(&mut state.told_before);
             for event in &ran.events {
                 if state.events.contains(event) {
                     continue;
                 }
-                if state.event_limit.admit(Instant::now()) {
+                // It had its room.
+                if before.contains(event) || state.event_limit.admit(Instant::now()) {
                     let about = About::Event(format!("{unit}/{}/{}", event.reason, event.message));
                     let report = event_report(unit, uid, event, self.clock.now());
                     self.reports.put(about, report);

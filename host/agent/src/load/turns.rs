@@ -3,8 +3,8 @@
 //! Components are as large as their authors like, up to a bound, and are in memory from
 //! when they are unpacked or pulled until they are compiled. What they take has room in the
 //! meantime, and gives it back when their bytes are dropped. Each way on which they come has
-//! room and turns of its own: a slow registry keeps nobody waiting who delivers by a
-//! ConfigMap, or has in the cache what was pulled before.
+//! room of its own, and registries have turns of their own: slow ones keep nobody waiting who
+//! delivers by a ConfigMap.
 
 use crate::delivery::MAX_COMPONENT_BYTES;
 use bytes::Bytes;

@@ -44,6 +44,8 @@ pub(crate) struct UnitState {
     pub(crate) fight: Option<String>,
     /// Events of the last answer.
     pub(crate) events: Vec<Event>,
+    /// Those of the last answer of an earlier term: they are told again, as the same.
+    pub(crate) told_before: Vec<Event>,
     /// How many more may be recorded.
     pub(crate) event_limit: EventLimit,
     /// What keeps it from being ready.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use tokio::time::sleep;
 
 const NAMES: [&str; 10] = [
     "ann", "bob", "cyd", "dan", "eve", "fay", "gil", "hal", "ivy", "jim",
@@ -344,6 +345,43 @@ async fn a_version_that_some_units_ran_approves_nothing_later() {
     send(&world, wider("something else")).await;
     let loaded = world.plugin_condition("chameleon", "Loaded").await;
     assert_eq!(loaded.reason, "ApprovalRequired", "{loaded:?}");
+}
+
+/// A replica that has no cache runs the new one for all, and says so when it leads: whatever
+/// the leader before has said while this one stood by.
+#[tokio::test(start_paused = true)]
+async fn a_replica_without_the_version_before_does_not_go_on_with_a_canary() {
+    let world = World::new().await;
+    let one = world.replica("one");
+    for name in NAMES {
+        world.tenant(name, &[]).await;
+    }
+    world.allow("chameleon").await;
+    let component = [("plugin.wasm", guest("chameleon"))];
+    let deliver = async |version: &str| {
+        let config = Some(config(version));
+        world.deliver("chameleon", &component, config).await;
+        sleep(Duration::from_secs(30)).await;
+    };
+    deliver("1").await;
+    let before = made(&world).await;
+    let canary = json!({"units": 2, "seconds": 1000});
+    let policy = json!({"spec": {"upgrade": {"canary": canary, "shadow": "Off"}}});
+    let plugin = plugin_reference("chameleon");
+    world.edit(&plugin, policy).await;
+    deliver("longer").await;
+    let two = world.replica("two");
+    sleep(Duration::from_secs(30)).await;
+    // Now the leader says it once more.
+    world.tenant("kim", &[]).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(status(&world).await["canary"]["phase"], "Progressing");
+    assert_eq!(differing(&before, &made(&world).await).len(), 2);
+    one.stop().await;
+    sleep(Duration::from_secs(60)).await;
+    assert!(two.status().borrow().leading);
+    assert_eq!(differing(&before, &made(&world).await).len(), NAMES.len());
+    assert_eq!(status(&world).await.get("canary"), None);
 }
 
 /// To let a version do what it was held for is not to let it do that everywhere at once.

@@ -97,6 +97,10 @@ async fn without_our_kinds_readiness_says_how_to_install_them() {
     for object in reeve_core::grant::agent_base(reeve_it::NAMESPACE, subject) {
         world.apply(&object).await;
     }
+    // It waits to be loaded meanwhile.
+    world
+        .deliver("quotas", &[("plugin.wasm", plugin("quotas"))], None)
+        .await;
     world.start();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let problems = world.agent().status().borrow().own_watches.join("\n");

@@ -340,4 +340,19 @@ async fn who_leads_again_tells_what_was_not_recorded() {
     leads(&one).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(events().await, 1);
+
+    // However often that happens, there is room for what is new.
+    for _ in 0..40 {
+        world.server.faults().set_outage(Outage::Refused);
+        sleep(Duration::from_secs(25)).await;
+        assert!(!one.status().borrow().leading);
+        world.server.faults().set_outage(Outage::None);
+        leads(&one).await;
+        sleep(Duration::from_secs(20)).await;
+    }
+    assert_eq!(events().await, 1);
+    let more = json!({"metadata": {"labels": {"quotas.statcan.gc.ca/gpu": "more"}}});
+    world.edit(&profile_reference("bob"), more).await;
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(events().await, 2);
 }
