@@ -90,6 +90,8 @@ pub(crate) struct Effect {
     pub(crate) not_before: Option<Timestamp>,
     /// Whether that is since there was no room outside.
     pub(crate) awaits_room: bool,
+    /// Whether it is looked at anew, however lately it was.
+    pub(crate) doubted: bool,
     /// What a person has approved that has not come about yet, where nothing is done
     /// without that.
     pub(crate) approved: Option<Verb>,
@@ -305,6 +307,13 @@ impl Effects {
         self.0.values().any(|effect| effect.awaits_room)
     }
 
+    /// Has a look taken at what is in place, since a person asked for it.
+    pub(crate) fn look_again(&mut self) {
+        for effect in self.0.values_mut() {
+            effect.doubted = true;
+        }
+    }
+
     /// Forgets delays, since a person asked for a new attempt.
     pub(crate) fn try_anew(&mut self) {
         for effect in self.0.values_mut() {
@@ -328,6 +337,7 @@ impl Effect {
             waits: false,
             not_before: None,
             awaits_room: false,
+            doubted: false,
             approved: None,
         }
     }
@@ -368,7 +378,9 @@ impl Effect {
             return Some(at);
         }
         match (self.pending(), &self.done) {
-            (None, Some(done)) => later(done.verified, self.action.verify.unwrap_or(VERIFY)),
+            (None, Some(done)) if !self.doubted => {
+                later(done.verified, self.action.verify.unwrap_or(VERIFY))
+            }
             _ => Some(Timestamp::UNIX_EPOCH),
         }
     }
@@ -440,6 +452,7 @@ impl Effect {
         self.waits = false;
         self.not_before = None;
         self.awaits_room = false;
+        self.doubted = false;
     }
 
     /// Notes that an attempt failed, and when the next one is.
@@ -448,6 +461,7 @@ impl Effect {
         self.message = Some(message);
         self.not_before = later(now, Backoff::UNIT.delay(self.failures, 1.0));
         self.awaits_room = false;
+        self.doubted = false;
     }
 
     /// Notes that no attempt can be made just now.

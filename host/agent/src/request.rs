@@ -22,6 +22,9 @@ pub(crate) enum Attempt {
     /// As it is.
     #[default]
     Same,
+    /// As it is, but with nothing taken for granted that nobody watches: Secrets, and what
+    /// was made outside.
+    Look,
     /// With what has failed forgotten.
     Retry,
     /// From its beginning, hooks included.
@@ -115,8 +118,10 @@ impl PluginState {
                 }
                 state.try_anew(Attempt::Retry);
             }
-            if ask == Ask::Sync {
-                state.try_anew(Attempt::Anew);
+            match ask {
+                Ask::Reconcile => state.try_anew(Attempt::Look),
+                Ask::Retry => {}
+                Ask::Sync => state.try_anew(Attempt::Anew),
             }
             self.asking(ask).asked.insert(primary);
             asked.units.push(unit);

@@ -444,6 +444,7 @@ impl Controller {
                     old.as_ref().is_some_and(differs)
                 };
                 let asked = [
+                    (RECONCILE_ANNOTATION, Attempt::Look),
                     (RETRY_ANNOTATION, Attempt::Retry),
                     (SYNC_ANNOTATION, Attempt::Anew),
                 ];
@@ -453,7 +454,7 @@ impl Controller {
                     unit_state.try_anew(attempt);
                 }
                 let versions = [Some(&active), stable.as_ref()];
-                let says = [RECONCILE_ANNOTATION, SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
+                let says = [SUSPEND_ANNOTATION, RELEASE_ANNOTATION];
                 if attempt.is_some() || says.into_iter().any(changed) {
                     self.state.queue.add_first(unit);
                     self.mark_stale(plugin);

@@ -79,6 +79,7 @@ fn read(status: &ActionStatus) -> Option<Effect> {
         waits: false,
         not_before: None,
         awaits_room: false,
+        doubted: false,
         approved: status.approved.as_deref().and_then(verb),
     })
 }

@@ -145,9 +145,12 @@ impl UnitState {
         self.fight.is_some().then_some(over)
     }
 
-    /// Begins a new attempt, since a person asked for it.
+    /// Begins a new attempt, since a person asked for it. Whoever only looks begins none.
     pub(crate) fn try_anew(&mut self, attempt: Attempt) {
         self.attempt = self.attempt.max(attempt);
+        if attempt <= Attempt::Look {
+            return;
+        }
         self.failures = 0;
         self.drifts = 0;
         self.steps = Steps::default();

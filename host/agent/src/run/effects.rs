@@ -82,6 +82,9 @@ impl Runner {
         }
         let mut effects = run.effects.clone();
         if run.attempt != Attempt::Same {
+            effects.look_again();
+        }
+        if run.attempt > Attempt::Look {
             effects.try_anew();
         }
         let facts = effects.facts();

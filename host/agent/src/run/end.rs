@@ -217,7 +217,7 @@ impl Runner {
             };
         }
         sync.settled = false;
-        if run.attempt != Attempt::Same {
+        if run.attempt > Attempt::Look {
             sync = sync.retried();
         }
         let mut candidates: BTreeSet<_> = run.owned.iter().cloned().collect();

@@ -93,7 +93,7 @@ impl Runner {
             };
         }
         sync = match run.attempt {
-            Attempt::Same => sync,
+            Attempt::Same | Attempt::Look => sync,
             Attempt::Retry => sync.retried(),
             Attempt::Anew => sync.anew(),
         };

@@ -244,6 +244,21 @@ impl Names {
         }
     }
 
+    /// Doubts the names of a holder, which it returns: each is to be read anew, also where it
+    /// is being read.
+    pub(super) fn doubt_of(&mut self, holder: &str, now: Instant) -> Vec<Arc<ObjectName>> {
+        let names = self.holders.get(holder).into_iter().flatten();
+        let names: Vec<Arc<ObjectName>> = names.cloned().collect();
+        for name in &names {
+            if let Some(entry) = self.entries.get_mut(name) {
+                self.unread += usize::from(entry.read);
+                entry.read = false;
+            }
+            self.hasten(name, now);
+        }
+        names
+    }
+
     /// Doubts everything: each is to be read anew.
     pub(super) fn doubt(&mut self, now: Instant) {
         self.unread = self.entries.len();
@@ -323,6 +338,35 @@ mod tests {
         known.unanswered(&reading, now);
         let reading = known.take_due(now, 1).unwrap().remove(0);
         assert_eq!(known.answered(&reading, now, false, 0.0), Answered::News);
+        assert!(known.all_read());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_holder_doubts_is_read_anew() {
+        let now = Instant::now();
+        let mut known = Names::default();
+        known.set("unit", &names("x y"), now);
+        known.set("other", &names("y z"), now);
+        for reading in known.take_due(now, 9).unwrap() {
+            known.answered(&reading, now, false, 0.0);
+        }
+        assert!(known.all_read());
+        assert!(known.doubt_of("nobody", now).is_empty());
+        assert!(known.take_due(now, 9).is_err());
+        assert_eq!(known.doubt_of("unit", now).len(), 2);
+        assert!(!known.all_read());
+        let first = known.take_due(now, 9);
+        assert_eq!(shown(&first), "x y");
+        // What is answered now may be from before.
+        known.doubt_of("unit", now);
+        for reading in first.unwrap() {
+            let answered = known.answered(&reading, now, false, 0.0);
+            assert_eq!(answered, Answered::Overtaken);
+        }
+        for reading in known.take_due(now, 9).unwrap() {
+            let answered = known.answered(&reading, now, false, 0.0);
+            assert_eq!(answered, Answered::News);
+        }
         assert!(known.all_read());
     }
 

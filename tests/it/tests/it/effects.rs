@@ -250,6 +250,20 @@ async fn what_is_gone_is_made_again() {
     service.there.lock().clear();
     world.wait(Duration::from_secs(601)).await;
     assert_eq!(service.asked(), ["GET alice", "PUT alice"]);
+    // Or when a person asks for a look.
+    for annotation in ["reeve.dev/reconcile-at", "reeve.dev/sync-at"] {
+        service.there.lock().clear();
+        let look = json!({"metadata": {"annotations": {annotation: "look"}}});
+        world.edit(&plugin_reference("envoy"), look).await;
+        world.settle().await;
+        assert_eq!(
+            service.asked(),
+            ["GET alice", "PUT alice"],
+            "at {annotation}"
+        );
+    }
+    world.wait(Duration::from_secs(599)).await;
+    assert_eq!(service.asked(), [""; 0], "looked at again");
     let events = world.events("alice").await;
     let gone = events.iter().find(|event| event["reason"] == "EffectGone");
     assert!(gone.is_some(), "{events:?}");

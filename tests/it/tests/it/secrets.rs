@@ -195,6 +195,24 @@ async fn a_secret_is_made_mended_and_deleted_by_its_name() {
     world.wait(NOTICED).await;
     assert_eq!(value(&world, &first).await, "Zmlyc3Q=");
 
+    // Who asks for a look has one taken, also through the primary.
+    let look = |annotation: &str| json!({"metadata": {"annotations": {annotation: "look"}}});
+    for (asked, annotation) in [
+        (plugin_reference(PLUGIN), "reeve.dev/reconcile-at"),
+        (plugin_reference(PLUGIN), "reeve.dev/sync-at"),
+        (profile_reference("alice"), "reeve.dev/reconcile-at"),
+        (profile_reference("alice"), "reeve.dev/retry-at"),
+    ] {
+        let theirs = json!({"data": {"value": "dGhlaXJz"}});
+        world.edit(&first, theirs).await;
+        world.settle().await;
+        assert_eq!(value(&world, &first).await, "dGhlaXJz", "seen at once");
+        world.edit(&asked, look(annotation)).await;
+        world.settle().await;
+        let mended = value(&world, &first).await;
+        assert_eq!(mended, "Zmlyc3Q=", "{annotation} of {asked}");
+    }
+
     // What is wanted otherwise is at once.
     let changed = secret("alice", "login", "c2Vjb25k");
     tell(&world, returns(&changed)).await;

@@ -51,6 +51,25 @@ impl Shared {
             .unwrap_or_default()
     }
 
+    /// Doubts the names of a holder: each is to be read anew.
+    pub(in crate::store) fn doubt_names(&self, spec: &WatchSpec, id: u64, holder: &str) {
+        let mut inner = self.inner.lock();
+        let Some(running) = inner.running(spec, id) else {
+            return;
+        };
+        let doubted = running.names.doubt_of(holder, Instant::now());
+        if doubted.is_empty() {
+            return;
+        }
+        running.refresh.send_modify(|count| *count += 1);
+        if let Some(view) = inner.table.view_mut(spec) {
+            for name in &doubted {
+                view.names.remove(name);
+            }
+        }
+        inner.table.version += 1;
+    }
+
     /// Which of these names have no answer yet, and what tells of answers. Those that
     /// were refused are asked for again.
     pub(in crate::store) fn unread(
