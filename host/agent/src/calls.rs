@@ -589,6 +589,19 @@ mod tests {
             plugin.run(async { called(1) }).await.unwrap();
         }
         assert!(begun.elapsed() >= SLOW * 7, "{:?}", begun.elapsed());
+        // What waits, or is kept from its processor, is not what others notice.
+        let plugin = GuestThreads::new(4, 1).of_plugin();
+        for _ in 0..2 {
+            let waits = async {
+                thread::sleep(SLOW * 50);
+                called(0)
+            };
+            plugin.run_judged(waits, |_| true).await.unwrap();
+        }
+        rests(&plugin).await;
+        let until = plugin.lane.state.lock().rests;
+        let soon = Instant::now() + SLOW * 10;
+        assert!(until.is_none_or(|until| until < soon), "{until:?}");
         // What takes long and is answered is no failure.
         let before = plugin.lane.state.lock().rests;
         let slow = async {

@@ -20,6 +20,7 @@ pub(crate) use status::word;
 use k8s_openapi::jiff::Timestamp;
 use reeve_core::Digest;
 use reeve_core::backoff::Backoff;
+use reeve_core::desired::LEAST_VERIFY;
 use reeve_core::outcome::{Action, Verb};
 use reeve_core::plan::PreviewEffect;
 use reeve_engine::Fact;
@@ -307,10 +308,13 @@ impl Effects {
         self.0.values().any(|effect| effect.awaits_room)
     }
 
-    /// Has a look taken at what is in place, since a person asked for it.
-    pub(crate) fn look_again(&mut self) {
+    /// Has a look taken at what is in place, since a person asked for it; but not at what was
+    /// looked at just before: as often as a plugin may ask for it, so may whoever asks.
+    pub(crate) fn look_again(&mut self, now: Timestamp) {
         for effect in self.0.values_mut() {
-            effect.doubted = true;
+            let verified = effect.done.as_ref().map(|done| done.verified);
+            let rests = verified.and_then(|verified| later(verified, LEAST_VERIFY));
+            effect.doubted |= rests.is_some_and(|until| until <= now);
         }
     }
 

@@ -2,6 +2,7 @@
 //! `reeve.dev/reconcile-at`, `reeve.dev/retry-at` and `reeve.dev/sync-at` of its `Plugin`.
 
 use crate::plugin::{Health, PluginState};
+use reeve_api::PluginStatus;
 use reeve_core::{ObjectReference, UnitKey};
 use std::collections::BTreeSet;
 
@@ -130,6 +131,38 @@ impl PluginState {
         asked
     }
 
+    /// Leaves to the leader what was asked, which has done so much of it.
+    pub(crate) fn leave_requests(&mut self, status: &PluginStatus) {
+        for (asking, handled) in [
+            (&mut self.reconcile, &status.last_handled_reconcile_at),
+            (&mut self.retry, &status.last_handled_retry_at),
+            (&mut self.resync, &status.last_handled_sync_at),
+        ] {
+            if handled.is_some() && *handled == asking.requested {
+                asking.asked.clear();
+                asking.handle();
+            }
+        }
+    }
+
+    /// Takes up what was asked and has not been done by who led before, and nothing that was.
+    pub(crate) fn take_up_requests(&mut self) {
+        for unit in self.units.values_mut() {
+            unit.attempt = Attempt::Same;
+        }
+        for (asking, attempt) in [
+            (&self.reconcile, Attempt::Look),
+            (&self.retry, Attempt::Retry),
+            (&self.resync, Attempt::Anew),
+        ] {
+            for primary in &asking.asked {
+                if let Some(unit) = self.units.get_mut(primary) {
+                    unit.try_anew(attempt);
+                }
+            }
+        }
+    }
+
     /// Notes that a unit has run.
     pub(crate) fn has_run(&mut self, unit: &UnitKey) {
         for asking in [&mut self.reconcile, &mut self.retry, &mut self.resync] {
@@ -206,6 +239,23 @@ mod tests {
         assert_eq!(plugin.units[&*unit("a").primary].attempt, Attempt::Anew);
         plugin.has_run(&unit("a"));
         assert_eq!(plugin.resync.handled, text(anew));
+
+        // Whoever follows does not do again what the leader has done, and does the rest when
+        // it leads.
+        plugin.request(Sync, text("10"), false);
+        plugin.request(Reconcile, text("11 Profile.kubeflow.org//b"), false);
+        let done = PluginStatus {
+            last_handled_sync_at: text("10"),
+            last_handled_reconcile_at: text("2"),
+            ..PluginStatus::default()
+        };
+        plugin.leave_requests(&done);
+        plugin.take_up_requests();
+        let attempts = ["a", "b"].map(|name| plugin.units[&*unit(name).primary].attempt);
+        assert_eq!(attempts, [Attempt::Same, Attempt::Look]);
+        assert_eq!(plugin.resync.handled, text("10"));
+        plugin.has_run(&unit("b"));
+        assert_eq!(plugin.reconcile.handled, text("11 Profile.kubeflow.org//b"));
 
         let one = plugin.request(Reconcile, text("4 Profile.kubeflow.org//a"), false);
         assert_eq!(one.units, [unit("a")]);

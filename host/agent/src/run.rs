@@ -46,7 +46,7 @@ use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
 use reeve_core::outcome::{Condition, Event, Next};
-use reeve_core::ownership::{Owner, unit_label};
+use reeve_core::ownership::Owner;
 use reeve_core::plan::{Ending, Preview, PreviewEffect, Progress};
 use reeve_core::prune::{Guard, Token};
 use reeve_core::{ObjectReference, UnitKey};
@@ -222,10 +222,8 @@ impl Runner {
             }
         }
         let Run { unit, active, .. } = &run;
-        if run.attempt != Attempt::Same
-            && let Some(secrets) = active.secrets()
-        {
-            secrets.doubt_names(unit_label(unit));
+        if run.attempt != Attempt::Same {
+            self.look_at_secrets(active, unit).await;
         }
         let snapshot = self.store.snapshot();
         let version = snapshot.version();

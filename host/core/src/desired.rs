@@ -10,6 +10,7 @@ mod error;
 mod hook_names;
 mod secret_texts;
 
+pub use actions::LEAST_VERIFY;
 pub use error::{DesiredError, Entry};
 
 use crate::kind::ObjectReference;

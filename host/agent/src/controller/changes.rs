@@ -312,6 +312,9 @@ impl Controller {
         {
             let first = plugin.reported.is_none();
             let asks = (plugin.asks.clone(), plugin.canary_asks());
+            if !leads {
+                plugin.leave_requests(&status);
+            }
             plugin.restore(status);
             if first {
                 plugin.renew_guard();

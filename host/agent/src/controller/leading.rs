@@ -162,9 +162,11 @@ impl Controller {
             }
             // It runs for all, without a cache, since the version before was not at hand here:
             // whatever another replica has said of it.
-            if plugin.active.is_some() && plugin.loading.is_none() && !plugin.wants_load {
+            let loads = plugin.loading.is_some() || plugin.wants_load || plugin.retry_at.is_some();
+            if plugin.active.is_some() && !loads {
                 plugin.forget_progress_elsewhere();
             }
+            plugin.take_up_requests();
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let mut keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
             keep.extend(match plugin.active {

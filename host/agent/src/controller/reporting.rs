@@ -34,20 +34,25 @@ impl Controller {
     }
 
     pub(super) fn is_idle(&self) -> bool {
+        self.is_idle_when(self.synced())
+    }
+
+    /// Whether there is nothing to do. Whether all is known changes at any time, so that who
+    /// says both looks once.
+    fn is_idle_when(&self, synced: bool) -> bool {
         (self.state.queue.is_idle() || !self.leads())
             && self.state.runs == 0
             && self.state.loads == 0
             && self.state.releases.is_empty()
             && self.changes.is_empty()
-            && !self.awaits_loads()
+            && !(synced && self.awaits_loads())
     }
 
-    /// Whether a plugin is about to be loaded, now that all is known: as soon as this loop
-    /// hears of that, which may be after it has heard that it leads. Before, nothing is about
-    /// to happen.
+    /// Whether a plugin is to be loaded as soon as all is known. Where all is, it is about to
+    /// be: when this loop hears of that, which may be after it has heard that it leads.
     fn awaits_loads(&self) -> bool {
         let mut plugins = self.state.plugins.values();
-        self.synced() && plugins.any(|plugin| plugin.wants_load)
+        plugins.any(|plugin| plugin.wants_load)
     }
 
     pub(super) fn report_when_idle(&mut self) {
@@ -115,8 +120,9 @@ impl Controller {
     }
 
     fn publish(&mut self) {
+        let synced = self.synced();
         let loaded = self.state.loads == 0 && self.changes.is_empty() && !self.awaits_loads();
-        self.state.started |= self.synced() && loaded;
+        self.state.started |= synced && loaded;
         let mut plugins: Vec<PluginReport> = self
             .state
             .plugins
@@ -148,10 +154,10 @@ impl Controller {
         syncing.dedup();
         own_watches.dedup();
         let status = AgentStatus {
-            synced: self.synced(),
+            synced,
             syncing,
             own_watches,
-            idle: self.is_idle() && self.state.stale.is_empty(),
+            idle: self.is_idle_when(synced) && self.state.stale.is_empty(),
             plugins,
             queued: self.state.queue.depth(),
             running: self.state.runs,

@@ -13,6 +13,7 @@ use crate::plugin::steps::AT_ONCE;
 use crate::plugin::{Health, UnitState};
 use crate::problem::Problem;
 use crate::reporter::{About, Report};
+use crate::request::Attempt;
 use crate::run::{Ran, Runner};
 use crate::secret_names::{kept_secret, object_name};
 use crate::sync_status;
@@ -82,6 +83,11 @@ impl Controller {
             if let Some(state) = plugin.units.get_mut(&*unit.primary) {
                 state.steps.begin();
                 run.attempt = std::mem::take(&mut state.attempt);
+                if run.attempt != Attempt::Same {
+                    // Here as well: it is done later, should this run not come to it.
+                    state.effects.look_again(self.clock.now());
+                    run.effects = state.effects.clone();
+                }
                 lost = state.lost.clone();
             }
             let runner = Runner {
@@ -465,7 +471,7 @@ impl Controller {
                 if state.events.contains(event) {
                     continue;
                 }
-                // It had its room.
+                // It had its room; what had none then has it now.
                 if before.contains(event) || state.event_limit.admit(Instant::now()) {
                     let about = About::Event(format!("{unit}/{}/{}", event.reason, event.message));
                     let report = event_report(unit, uid, event, self.clock.now());

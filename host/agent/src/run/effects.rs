@@ -81,9 +81,6 @@ impl Runner {
             return;
         }
         let mut effects = run.effects.clone();
-        if run.attempt != Attempt::Same {
-            effects.look_again();
-        }
         if run.attempt > Attempt::Look {
             effects.try_anew();
         }
@@ -226,7 +223,7 @@ impl Runner {
             (EffectFeed::Given(_), _) => Ok(None),
             (EffectFeed::Outside, Some(no)) => Err(no),
             (EffectFeed::Outside, None) => {
-                let a_person_waits = run.attempt != Attempt::Same;
+                let a_person_waits = run.attempt > Attempt::Look;
                 let entered = run.active.outside.enter(&run.unit, a_person_waits);
                 entered.await.map(Some)
             }

@@ -48,6 +48,17 @@ impl Runner {
         let _ = timeout(PATIENCE, watch.read_names(names)).await;
     }
 
+    /// Has the Secrets that a unit has read anew, since a person asked. What cannot be read in
+    /// time is as it was last seen, and is read later.
+    pub(super) async fn look_at_secrets(&self, active: &Active, unit: &UnitKey) {
+        let Some(watch) = active.secrets() else {
+            return;
+        };
+        let holder = unit_label(unit);
+        watch.doubt_names(holder);
+        let _ = timeout(PATIENCE, watch.read_names(watch.names_of(holder))).await;
+    }
+
     /// Has the names of the Secrets that a plan applies written down, if they are not.
     pub(super) async fn remember_secrets(
         &self,

@@ -67,15 +67,15 @@ impl WatchHandle {
         shared.names_of(spec, *id, holder)
     }
 
-    /// Doubts what is known of the names of a holder: each is read anew, and until then is as
-    /// one that was never read.
+    /// Has the names of a holder read anew, which [`read_names`](Self::read_names) waits for.
+    /// Until then what is known of them is answered.
     pub fn doubt_names(&self, holder: &str) {
         let Lease { shared, spec, id } = &*self.lease;
         shared.doubt_names(spec, *id, holder);
     }
 
     /// Waits until it is known of each of these names, as far as they are held, what
-    /// there is or that it may not be read. What was refused before is asked for once
+    /// there is or that it may not be read, and by a reading that began after it was doubted. What was refused before is asked for once
     /// more. Bound it with a timeout where somebody waits for the end.
     pub async fn read_names(&self, mut names: BTreeSet<ObjectName>) {
         let Lease { shared, spec, id } = &*self.lease;

@@ -153,6 +153,11 @@ impl Names {
         self.entries.contains_key(name)
     }
 
+    /// Whether a name is held and has not been read since it was, or was doubted.
+    pub(super) fn is_doubted(&self, name: &ObjectName) -> bool {
+        self.entries.get(name).is_some_and(|entry| !entry.read)
+    }
+
     /// Whether each name was read.
     pub(super) fn all_read(&self) -> bool {
         self.unread == 0
@@ -244,9 +249,8 @@ impl Names {
         }
     }
 
-    /// Doubts the names of a holder, which it returns: each is to be read anew, also where it
-    /// is being read.
-    pub(super) fn doubt_of(&mut self, holder: &str, now: Instant) -> Vec<Arc<ObjectName>> {
+    /// Doubts the names of a holder: each is to be read anew, also where it is being read.
+    pub(super) fn doubt_of(&mut self, holder: &str, now: Instant) {
         let names = self.holders.get(holder).into_iter().flatten();
         let names: Vec<Arc<ObjectName>> = names.cloned().collect();
         for name in &names {
@@ -256,7 +260,6 @@ impl Names {
             }
             self.hasten(name, now);
         }
-        names
     }
 
     /// Doubts everything: each is to be read anew.
@@ -351,10 +354,15 @@ mod tests {
             known.answered(&reading, now, false, 0.0);
         }
         assert!(known.all_read());
-        assert!(known.doubt_of("nobody", now).is_empty());
+        known.doubt_of("nobody", now);
         assert!(known.take_due(now, 9).is_err());
-        assert_eq!(known.doubt_of("unit", now).len(), 2);
+        known.doubt_of("unit", now);
         assert!(!known.all_read());
+        let doubted = |name: &str| known.is_doubted(&ObjectName::new(Some("a"), name));
+        assert_eq!(
+            ["x", "y", "z", "u"].map(doubted),
+            [true, true, false, false]
+        );
         let first = known.take_due(now, 9);
         assert_eq!(shown(&first), "x y");
         // What is answered now may be from before.

@@ -23,7 +23,7 @@ const MAX_TOTAL: usize = 512 << 10;
 const MAX_KEY: usize = 253;
 /// Whether an effect is in place is not asked more often: it is outside, and each
 /// question is a call.
-const LEAST_VERIFY: Duration = Duration::from_secs(10);
+pub const LEAST_VERIFY: Duration = Duration::from_secs(10);
 
 pub(super) fn check_actions(
     actions: &[Action],

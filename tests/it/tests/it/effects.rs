@@ -250,17 +250,21 @@ async fn what_is_gone_is_made_again() {
     service.there.lock().clear();
     world.wait(Duration::from_secs(601)).await;
     assert_eq!(service.asked(), ["GET alice", "PUT alice"]);
-    // Or when a person asks for a look.
+    // Or when a person asks for a look, though no more often than a plugin may.
     for annotation in ["reeve.dev/reconcile-at", "reeve.dev/sync-at"] {
+        world.wait(Duration::from_secs(10)).await;
         service.there.lock().clear();
-        let look = json!({"metadata": {"annotations": {annotation: "look"}}});
-        world.edit(&plugin_reference("envoy"), look).await;
+        let look = |text: &str| json!({"metadata": {"annotations": {annotation: text}}});
+        world.edit(&plugin_reference("envoy"), look("look")).await;
         world.settle().await;
         assert_eq!(
             service.asked(),
             ["GET alice", "PUT alice"],
             "at {annotation}"
         );
+        world.edit(&plugin_reference("envoy"), look("again")).await;
+        world.settle().await;
+        assert_eq!(service.asked(), [""; 0], "too soon, at {annotation}");
     }
     world.wait(Duration::from_secs(599)).await;
     assert_eq!(service.asked(), [""; 0], "looked at again");

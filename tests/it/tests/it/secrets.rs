@@ -241,6 +241,32 @@ async fn a_secret_is_made_mended_and_deleted_by_its_name() {
     assert!(may(&world, &account, &[], "get").await);
 }
 
+/// What the policy leaves to others is theirs while a Secret is looked at, too.
+#[tokio::test(start_paused = true)]
+async fn a_look_leaves_others_what_is_theirs() {
+    let world = world(&writes_secrets()).await;
+    let made = secret("alice", "login", "Zmlyc3Q=");
+    tell(&world, returns(&made)).await;
+    world.settle().await;
+    let plugin = plugin_reference(PLUGIN);
+    let ignore = json!([{"kind": "Secret", "managedFieldsManagers": ["issuer"]}]);
+    world
+        .edit(&plugin, json!({"spec": {"ignore": ignore}}))
+        .await;
+    world.settle().await;
+    let theirs = secret("alice", "login", "dGhlaXJz");
+    world.apply_as("issuer", &theirs).await;
+    world.wait(NOTICED).await;
+    assert_eq!(value(&world, &made).await, "dGhlaXJz");
+    for look in ["1", "2"] {
+        let annotations = json!({"reeve.dev/reconcile-at": look});
+        let look = json!({"metadata": {"annotations": annotations}});
+        world.edit(&plugin, look).await;
+        world.settle().await;
+        assert_eq!(value(&world, &made).await, "dGhlaXJz");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_restart_with_secrets_writes_nothing() {
     let mut world = world(&writes_secrets()).await;

@@ -51,23 +51,14 @@ impl Shared {
             .unwrap_or_default()
     }
 
-    /// Doubts the names of a holder: each is to be read anew.
+    /// Doubts the names of a holder: each is to be read anew. Nothing is hidden meanwhile.
     pub(in crate::store) fn doubt_names(&self, spec: &WatchSpec, id: u64, holder: &str) {
         let mut inner = self.inner.lock();
         let Some(running) = inner.running(spec, id) else {
             return;
         };
-        let doubted = running.names.doubt_of(holder, Instant::now());
-        if doubted.is_empty() {
-            return;
-        }
+        running.names.doubt_of(holder, Instant::now());
         running.refresh.send_modify(|count| *count += 1);
-        if let Some(view) = inner.table.view_mut(spec) {
-            for name in &doubted {
-                view.names.remove(name);
-            }
-        }
-        inner.table.version += 1;
     }
 
     /// Which of these names have no answer yet, and what tells of answers. Those that
@@ -83,12 +74,16 @@ impl Shared {
         let mut inner = self.inner.lock();
         let view = inner.table.view_mut(spec)?;
         let mut refused = Vec::new();
+        let mut known = Vec::new();
         names.retain(|name| match view.names.get(name) {
             Some(Outcome::Refused(_)) if again => {
                 refused.push(name.clone());
                 true
             }
-            Some(_) => false,
+            Some(_) => {
+                known.push(name.clone());
+                false
+            }
             None => true,
         });
         for name in &refused {
@@ -101,6 +96,11 @@ impl Shared {
         }
         // Who is not named is never read.
         names.retain(|name| running.names.holds(name));
+        names.extend(
+            known
+                .into_iter()
+                .filter(|name| running.names.is_doubted(name)),
+        );
         if !refused.is_empty() {
             running.refresh.send_modify(|count| *count += 1);
         }
