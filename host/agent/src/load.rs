@@ -92,6 +92,8 @@ pub(crate) struct Loader {
 pub(crate) struct Standing {
     /// Rules that are not granted everywhere, but may be where they are needed.
     pub(crate) ungranted: Vec<String>,
+    /// The command that grants all that is asked for.
+    pub(crate) grant_command: String,
     /// Why nothing can be written for it at all.
     pub(crate) powerless: Option<String>,
     /// Whether primaries can be made to wait for the end of their units.
@@ -239,6 +241,7 @@ impl Loader {
         let active = self.activate(plugin, prepared, opened);
         let standing = Standing {
             ungranted,
+            grant_command: self.grant_command(plugin),
             powerless,
             may_hold,
             outdated: false,
@@ -406,6 +409,7 @@ impl Loader {
         let ungranted = self.check_rules(plugin, asks).await?;
         Ok(Standing {
             ungranted,
+            grant_command: self.grant_command(plugin),
             powerless: self.powerless(plugin, &active.account).await?,
             may_hold: self.may_hold(asks).await?,
             outdated: active.unserved.has_come(&self.cluster).await

@@ -7,7 +7,9 @@
 
 use crate::digest::Digest;
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Origin, Scope, is_dns_label, is_dns_subdomain, without_query};
+use crate::manifest::{
+    Manifest, Origin, Scope, is_dns_label, is_dns_subdomain, is_wildcard, without_query,
+};
 use crate::projection::Projection;
 use std::collections::BTreeSet;
 
@@ -234,6 +236,10 @@ fn places_of(lines: &[String], what: &str) -> Vec<Scope> {
 }
 
 fn name(kind: &GroupVersionKind) -> String {
+    // No kind, and so none without its version: what other versions have is not asked for.
+    if is_wildcard(kind) {
+        return kind.to_string();
+    }
     if kind.group.is_empty() {
         kind.kind.clone()
     } else {

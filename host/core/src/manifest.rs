@@ -183,7 +183,7 @@ pub enum ManifestError {
     },
     /// Every kind of a group and version, where nobody has allowed that.
     #[error(
-        "{field}: `*` stands for every kind of its group and version, which is refused unless the operator allows it; declare each kind by its name, or run the agent with --allow-wildcards"
+        "{field}: `*` stands for every kind of its group and version, which is refused unless the operator allows it; declare each kind by its name, or allow it with --allow-wildcards, on the agent and on `reeve plugin grant`"
     )]
     Wildcard {
         /// Which entry of the manifest.

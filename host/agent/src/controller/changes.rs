@@ -331,7 +331,14 @@ impl Controller {
             // What was held under the other mode is asked for anew, or not at all.
             plugin.renew_guard();
         }
-        if other_mode || (was_suspended && !plugin.is_suspended()) {
+        let resumed = was_suspended && !plugin.is_suspended();
+        if resumed {
+            // What nobody watches may have become otherwise.
+            for unit in plugin.units.values_mut() {
+                unit.try_anew(Attempt::Look);
+            }
+        }
+        if other_mode || resumed {
             for primary in plugin.units.keys() {
                 self.state.queue.add_bulk(plugin.unit(primary));
             }

@@ -194,7 +194,7 @@ impl Loader {
     }
 
     /// What grants a plugin everything that it asks for.
-    pub(super) fn grant_command(&self, plugin: &str) -> String {
+    pub(crate) fn grant_command(&self, plugin: &str) -> String {
         grant_command(&self.cluster, &self.namespace, plugin)
     }
 }

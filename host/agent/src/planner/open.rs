@@ -130,8 +130,9 @@ impl Planner {
         match self.loader.check_grants(plugin, &prepared).await {
             Ok(unsure) if unsure.is_empty() => {}
             Ok(unsure) => warnings.push(format!(
-                "not granted cluster-wide: {}; it has to be granted in each namespace",
-                unsure.join("; ")
+                "not granted: {}; where its namespace does not grant it either, {} does",
+                unsure.join("; "),
+                self.loader.grant_command(plugin)
             )),
             Err(problem) => warnings.push(to_reader(&problem.message)),
         }

@@ -128,9 +128,12 @@ impl PluginState {
                 "Unknown",
                 Reason::Forbidden,
                 with_list(
-                    "not granted cluster-wide: ",
+                    "not granted: ",
                     &self.standing.ungranted,
-                    "; units whose namespace does not grant it either say so",
+                    &format!(
+                        "; units that need it in a namespace that does not grant it either say                          so; {} grants it",
+                        self.standing.grant_command
+                    ),
                 ),
             ),
             (None, None) => set(

@@ -8,6 +8,7 @@ use crate::compile::CacheArgs;
 use crate::connection::ConnectionArgs;
 use crate::output::print;
 use anyhow::{Context as _, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use reeve_agent::needs;
 use reeve_api::PluginStatus;
@@ -54,7 +55,7 @@ pub(crate) struct GrantArgs {
     #[arg(long, value_name = "NAME", default_value = grant::AGENT_SERVICE_ACCOUNT)]
     agent_service_account: String,
     /// The agent as a user, where it has no ServiceAccount
-    #[arg(long, value_name = "USER", conflicts_with = "agent_service_account")]
+    #[arg(long, value_name = "USER", conflicts_with = "agent_service_account", value_parser = NonEmptyStringValueParser::new())]
     agent_user: Option<String>,
     /// Where the plugin writes in namespaces that follow from its primaries: only
     /// in those that this label selector selects
@@ -161,6 +162,7 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         service_account: &account,
         agent,
     };
+    apply::check_account(&cluster, &grantee, args.apply).await?;
     let mut objects = grant::objects(&grantee, &manifest, served);
     if !args.without_policy {
         let tenants = &args.namespace_selector;

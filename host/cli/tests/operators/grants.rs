@@ -45,6 +45,32 @@ async fn patches(desk: &Desk) -> Vec<String> {
     resources
 }
 
+/// Also by who applies what is printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_of_another_plugin_is_not_taken() {
+    let desk = Desk::new().await;
+    let scope = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], scope).await;
+    let others = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {
+            "name": "theirs", "namespace": "reeve-system",
+            "annotations": {"reeve.dev/plugin": "another"},
+        },
+    });
+    desk.world.apply(&others).await;
+    for how in ["", " --apply"] {
+        let grant = format!("plugin grant chameleon --service-account theirs{how}");
+        let said = desk.reeve(&grant).await;
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.out, "");
+        assert!(said.err.contains("is for plugin another"), "{said:?}");
+    }
+    let said = desk.reeve("plugin grant chameleon --agent-user=").await;
+    assert!(said.err.contains("--agent-user"), "{said:?}");
+    assert_eq!(said.out, "");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_granted_in_the_namespace_of_the_agent() {
     let desk = Desk::new().await;

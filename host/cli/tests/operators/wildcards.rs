@@ -45,11 +45,19 @@ async fn every_kind_of_a_group_is_granted_by_name_and_where_it_is_allowed() {
         "{}",
         said.out
     );
+    assert!(
+        said.out.contains("write *.v1.parts.example in"),
+        "{}",
+        said.out
+    );
 
     let refused = desk.reeve("plugin grant chameleon").await;
     assert_ne!(refused.code, Some(0), "{refused:?}");
     assert_eq!(refused.out, "", "nothing is granted");
-    for part in ["writes[0].kind", "--allow-wildcards"] {
+    for part in [
+        "writes[0].kind",
+        "--allow-wildcards, on the agent and on `reeve plugin grant`",
+    ] {
         assert!(refused.err.contains(part), "{part}: {}", refused.err);
     }
 

@@ -1,7 +1,7 @@
 //! What a manifest asks for that amounts to more than it seems.
 
 use crate::kind::GroupVersionKind;
-use crate::manifest::{Manifest, Scope};
+use crate::manifest::{Manifest, Scope, is_wildcard};
 use std::collections::BTreeSet;
 
 /// Kinds whose writing gives more than the kind itself: group, kind, and why.
@@ -67,14 +67,24 @@ const REROUTE: &str = "decides where traffic of others goes";
 pub fn cautions(manifest: &Manifest) -> Vec<String> {
     let mut cautions = Vec::new();
     for write in &manifest.writes {
-        let row = WRITES.iter().find(|(group, kind, _)| {
-            *group == write.kind.group && (kind.is_empty() || *kind == write.kind.kind)
+        let any = is_wildcard(&write.kind);
+        let rows = WRITES.iter().filter(|(group, kind, _)| {
+            let is_it = kind.is_empty() || *kind == write.kind.kind;
+            *group == write.kind.group && (is_it || any)
         });
-        if let Some((_, _, why)) = row {
-            cautions.push(format!("whoever writes {} {why}", write.kind));
+        for (_, kind, why) in rows {
+            let mut written = write.kind.clone();
+            if any && !kind.is_empty() {
+                (*kind).clone_into(&mut written.kind);
+            }
+            cautions.push(format!("whoever writes {written} {why}"));
         }
     }
-    let secrets = manifest.written().filter(|(kind, _)| kind.is_secret());
+    // One that stands for every kind stands for these as well.
+    let is = |kind: &GroupVersionKind, one: &str| {
+        kind.group.is_empty() && (kind.kind == one || is_wildcard(kind))
+    };
+    let secrets = manifest.written().filter(|(kind, _)| is(kind, "Secret"));
     let places: BTreeSet<String> = secrets.map(|(_, scope)| place(scope)).collect();
     let everywhere = place(&Scope::Cluster);
     let places = match places.contains(&everywhere) {
@@ -90,12 +100,11 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
             "whoever {what} may get and overwrite any of which it knows the name{place}: RBAC cannot name what is yet to be made, and a policy can refuse to overwrite them, but not to get them"
         ));
     }
-    let is_config_map = |kind: &GroupVersionKind| kind.group.is_empty() && kind.kind == "ConfigMap";
     let everywhere = manifest.reads.iter().any(|read| {
         let named = matches!(read.scope, Scope::Namespaces(_));
-        is_config_map(&read.kind) && read.names.is_empty() && !named
+        is(&read.kind, "ConfigMap") && read.names.is_empty() && !named
     });
-    if everywhere || is_config_map(&manifest.primary().kind) {
+    if everywhere || is(&manifest.primary().kind, "ConfigMap") {
         cautions.push(
             "its account may read the ConfigMaps of all namespaces: in the agent's, these are the \
              components and configurations of all plugins"
@@ -167,6 +176,39 @@ mod tests {
                 assert!(found[0].starts_with(expected), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn every_kind_is_each_of_them() {
+        let of = |group: &str| {
+            let mut manifest = manifest(Scope::PrimaryNamespace);
+            let kind = GroupVersionKind::new(group, "v1", "*");
+            manifest.writes = vec![WriteRule {
+                kind: kind.clone(),
+                scope: Scope::PrimaryNamespace,
+            }];
+            manifest.reads = vec![ReadRule {
+                kind,
+                scope: Scope::PrimaryNamespace,
+                names: vec![],
+                selector: Selector::default(),
+            }];
+            cautions(&manifest)
+        };
+        let core = of("");
+        for start in [
+            "whoever writes ServiceAccount.v1 makes accounts",
+            "whoever writes Pod.v1 runs containers",
+            "whoever writes Secrets may get",
+            "its account may read the ConfigMaps of all",
+        ] {
+            let found = core.iter().any(|one| one.starts_with(start));
+            assert!(found, "{start}: {core:?}");
+        }
+        let apps = of("apps");
+        assert_eq!(apps.len(), 1, "{apps:?}");
+        assert!(apps[0].starts_with("whoever writes *.v1.apps runs containers"));
+        assert_eq!(of("parts.example"), Vec::<String>::new());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, anyhow, bail};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::ApiResource;
-use reeve_cluster::{Apply, Cluster, Preconditions, ResolveError, Resource};
+use reeve_cluster::{Apply, Cluster, Preconditions, ReadError, ResolveError, Resource};
 use reeve_core::grant::{ACCOUNT_ANNOTATION, GRANT_LABEL, GRANT_NAMESPACE_LABEL, Grantee};
 use reeve_core::ownership::plugin_label;
 use reeve_core::{GroupVersionKind, ObjectReference};
@@ -44,7 +44,6 @@ pub(super) async fn apply(
     objects: &[Value],
     kept: bool,
 ) -> anyhow::Result<Vec<String>> {
-    check_account(cluster, grantee).await?;
     let (policies, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(|object| {
         object["apiVersion"]
             .as_str()
@@ -171,12 +170,20 @@ fn unbound(before: Option<&Value>, applied: &Value) -> String {
     }
 }
 
-/// An account that is another plugin's is not taken.
-async fn check_account(cluster: &Cluster, grantee: &Grantee<'_>) -> anyhow::Result<()> {
+/// An account that is another plugin's is not taken. Who only prints a grant need not be
+/// allowed to see it.
+pub(super) async fn check_account(
+    cluster: &Cluster,
+    grantee: &Grantee<'_>,
+    must_see: bool,
+) -> anyhow::Result<()> {
     let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
     let resource = cluster.resolve(&kind).await?;
     let (namespace, name) = (grantee.namespace, grantee.service_account);
-    let found = cluster.get(&resource, Some(namespace), name).await?;
+    let found = match cluster.get(&resource, Some(namespace), name).await {
+        Err(ReadError::Forbidden { .. }) if !must_see => None,
+        found => found?,
+    };
     let other = found.and_then(|account| {
         let other = account.annotation(ACCOUNT_ANNOTATION);
         other.filter(|other| other != grantee.plugin)
