@@ -45,10 +45,11 @@ fn main() -> Result<ExitCode> {
             .block_on(isolation::serve())
             .map(|()| ExitCode::SUCCESS);
     }
-    runtime.block_on(measure(&filter))
+    let some = arguments.next().unwrap_or_default();
+    runtime.block_on(measure(&filter, &some))
 }
 
-async fn measure(filter: &str) -> Result<ExitCode> {
+async fn measure(filter: &str, some: &str) -> Result<ExitCode> {
     let wanted = |name: &str| name.contains(filter);
     let mut figures = Figures::default();
     if wanted("call") {
@@ -58,7 +59,7 @@ async fn measure(filter: &str) -> Result<ExitCode> {
         load::measure(&mut figures).await?;
     }
     if wanted("isolation") {
-        isolation::measure(&mut figures).await?;
+        isolation::measure(&mut figures, some).await?;
     }
     if wanted("swap") {
         swap::measure(&mut figures)?;
