@@ -140,14 +140,6 @@ impl PluginState {
             .take_if(|status| status.phase == PROGRESSING);
     }
 
-    /// Forgets that some units ran a version under another replica, if all run it under this
-    /// one.
-    pub(super) fn forget_progress_elsewhere(&mut self) {
-        if self.canary.is_none() {
-            self.forget_progress();
-        }
-    }
-
     /// The token of a version that was returned, and why.
     pub(super) fn returned(&self) -> Option<(String, String)> {
         let status = self.canary_status.as_ref()?;

@@ -163,8 +163,8 @@ impl Controller {
             // It runs for all, without a cache, since the version before was not at hand here:
             // whatever another replica has said of it.
             let loads = plugin.loading.is_some() || plugin.wants_load || plugin.retry_at.is_some();
-            if plugin.active.is_some() && !loads {
-                plugin.forget_progress_elsewhere();
+            if plugin.active.is_some() && plugin.canary.is_none() && !loads {
+                plugin.forget_progress();
             }
             plugin.take_up_requests();
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();

@@ -75,8 +75,8 @@ impl WatchHandle {
     }
 
     /// Waits until it is known of each of these names, as far as they are held, what
-    /// there is or that it may not be read, and by a reading that began after it was doubted. What was refused before is asked for once
-    /// more. Bound it with a timeout where somebody waits for the end.
+    /// there is or that it may not be read, and by a reading that began after it was
+    /// doubted. What was refused before is asked for once more. Bound it with a timeout where somebody waits for the end.
     pub async fn read_names(&self, mut names: BTreeSet<ObjectName>) {
         let Lease { shared, spec, id } = &*self.lease;
         let mut again = true;
