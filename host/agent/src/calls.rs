@@ -22,20 +22,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// that not each of many short calls waits for a thread to wake up.
 const TURN: Duration = Duration::from_millis(5);
 
-/// After a call of a plugin that fails soon after another its threads rest for as long as the
-/// call computed, and at least for this long: an instance that is thrown away is memory that
-/// all processors have to forget, a trap is a signal of the kernel's besides, and memory that
-/// is filled for nothing is taken from the processors' caches. Beside guests that do nothing
-/// else honest ones would notice. So such calls have half of the threads' time, unless each
-/// computes for longer than the longest rest.
+/// How many times as long as it computed a plugin's threads rest after a call that fails soon
+/// after another: an instance that is thrown away is memory that all processors have to forget,
+/// a trap is a signal of the kernel's besides, and memory that is filled for nothing is taken
+/// from the processors' caches. Beside guests that do nothing else honest ones would notice. So
+/// such calls compute for a third of the time at most, unless each does for longer than half of
+/// the longest rest: were it half, every second call of others would still be beside one of
+/// these, since a call lasts for longer than it computes.
+const RESTS: u32 = 2;
+
+/// No rest is shorter.
 const REST: Duration = Duration::from_millis(1);
 
 /// No rest is longer, however long the call computed: few calls that end at their time limit
 /// are noticed by nobody, and other units of the plugin wait meanwhile.
-const LONGEST_REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_millis(200);
 
 /// A call that fails is left alone when it began later than this after another that failed,
-/// and computed for less than that was ago: at this rate nobody notices them.
+/// and later than it would rest: at this rate nobody notices them.
 const APART: Duration = Duration::from_millis(5);
 
 /// Threads for guests. Clones share them.
@@ -201,9 +205,10 @@ impl PluginThreads {
 
     /// Runs a call of a guest on one of the threads, once one is free. Where a call fails, by a
     /// fault of the guest's or by an answer that is a failure, and another had less than five
-    /// milliseconds before it began, or less than it computed, the plugin's threads rest for as
-    /// long as it computed: for one millisecond at least and a hundred at most. A runtime's
-    /// paused clock stays where it is meanwhile. The guest ends when the future is dropped.
+    /// milliseconds before it began, or less than twice as long as it computed, the plugin's
+    /// threads rest for twice as long as it computed: for one millisecond at least and two
+    /// hundred at most. A runtime's paused clock stays where it is meanwhile. The guest ends when
+    /// the future is dropped.
     ///
     /// # Errors
     ///
@@ -319,8 +324,9 @@ fn computed() -> Duration {
 /// For how long a plugin rests after a failure that took so long of a processor, and began so
 /// long after the one before and after what that one rested.
 fn rest_after(between: Duration, used: Duration) -> Option<Duration> {
-    let follows = between < APART.max(used);
-    follows.then(|| used.clamp(REST, LONGEST_REST))
+    let rest = used.saturating_mul(RESTS);
+    let follows = between < APART.max(rest);
+    follows.then(|| rest.clamp(REST, LONGEST_REST))
 }
 
 impl Lane {
@@ -563,10 +569,10 @@ mod tests {
         assert_eq!(rests(0, 0), Some(1));
         assert_eq!(rests(4, 0), Some(1));
         assert_eq!(rests(5, 0), None);
-        assert_eq!(rests(5, 6), Some(6));
-        assert_eq!(rests(6, 6), None);
-        assert_eq!(rests(90, 100), Some(100));
-        assert_eq!(rests(999, 1000), Some(100));
+        assert_eq!(rests(11, 6), Some(12));
+        assert_eq!(rests(12, 6), None);
+        assert_eq!(rests(90, 100), Some(200));
+        assert_eq!(rests(1999, 1000), Some(200));
     }
 
     /// However fast others of its calls are.
@@ -578,7 +584,8 @@ mod tests {
         const { assert!(SLOW.as_nanos() < APART.as_nanos()) };
         let plugin = GuestThreads::new(4, 1).of_plugin();
         let begun = Instant::now();
-        // At the first nobody knows that another follows, and after the last nobody waits.
+        // At the first nobody knows that another follows. Each time the second call waits for the
+        // rest.
         for _ in 0..4 {
             let fail = async {
                 let begun = computed();
@@ -588,7 +595,7 @@ mod tests {
             plugin.run_judged(fail, |_| true).await.unwrap();
             plugin.run(async { called(1) }).await.unwrap();
         }
-        assert!(begun.elapsed() >= SLOW * 7, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() >= SLOW * 10, "{:?}", begun.elapsed());
         // What waits, or is kept from its processor, is not what others notice.
         let plugin = GuestThreads::new(4, 1).of_plugin();
         for _ in 0..2 {
