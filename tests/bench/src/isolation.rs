@@ -9,7 +9,7 @@ pub(crate) use sandbox::{COMPILE, HERE, serve};
 
 use crate::figure::{Figures, median};
 use crate::process::{cpu_of, cpu_of_all};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use crowd::{Crowd, Phase};
 use hostile::Hostile;
 use reeve_agent::GuestThreads;
@@ -79,6 +79,10 @@ pub(crate) async fn measure(figures: &mut Figures, some: &str) -> Result<()> {
     let engine = Engine::new(EngineConfig::new(Compiler::Process(program)))?;
     let mut all = Hostile::all(&engine).await?;
     all.retain(|hostile| hostile.is_harmless() || hostile.what.contains(some));
+    ensure!(
+        all.iter().any(|hostile| !hostile.is_harmless()),
+        "there is no hostile plugin with {some:?} among the words of what it does"
+    );
     for hostile in &all {
         hostile.probe().await?;
     }
