@@ -49,10 +49,10 @@ pub(crate) struct GrantArgs {
     config: Option<PathBuf>,
     /// ServiceAccount of the plugin; by default the one that the Plugin names, or
     /// that of the plugin's name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     service_account: Option<String>,
     /// ServiceAccount of the agent, in its namespace
-    #[arg(long, value_name = "NAME", default_value = grant::AGENT_SERVICE_ACCOUNT)]
+    #[arg(long, value_name = "NAME", default_value = grant::AGENT_SERVICE_ACCOUNT, value_parser = NonEmptyStringValueParser::new())]
     agent_service_account: String,
     /// The agent as a user, where it has no ServiceAccount
     #[arg(long, value_name = "USER", conflicts_with = "agent_service_account", value_parser = NonEmptyStringValueParser::new())]
@@ -162,7 +162,7 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         service_account: &account,
         agent,
     };
-    apply::check_account(&cluster, &grantee, args.apply).await?;
+    let unseen = apply::check_account(&cluster, &grantee, args.apply).await?;
     let mut objects = grant::objects(&grantee, &manifest, served);
     if !args.without_policy {
         let tenants = &args.namespace_selector;
@@ -185,6 +185,7 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     let mut cautions = grant::cautions(&manifest);
     cautions.extend(kinds.cautions());
     cautions.extend(holding.caution);
+    cautions.extend(unseen);
     if !args.apply && !running.is_empty() {
         cautions.push(format!(
             "a version of {name} runs that asks for more: {}. Applied with kubectl, these objects take that away at once; --apply keeps it until the new version has taken over",

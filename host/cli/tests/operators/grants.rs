@@ -66,8 +66,45 @@ async fn an_account_of_another_plugin_is_not_taken() {
         assert_eq!(said.out, "");
         assert!(said.err.contains("is for plugin another"), "{said:?}");
     }
-    let said = desk.reeve("plugin grant chameleon --agent-user=").await;
-    assert!(said.err.contains("--agent-user"), "{said:?}");
+    for option in [
+        "--agent-user",
+        "--agent-service-account",
+        "--service-account",
+    ] {
+        let grant = format!("plugin grant chameleon {option}=");
+        let said = desk.reeve(&grant).await;
+        assert!(said.err.contains(option), "{said:?}");
+        assert_eq!(said.out, "");
+    }
+}
+
+/// Who may not look whose an account is says so to whoever applies what is printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_see_the_account_prints_a_caution() {
+    let desk = Desk::new().await;
+    let scope = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], scope).await;
+    let rule = |group: &str, resources: &[&str]| {
+        json!({
+            "apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"],
+        })
+    };
+    let rules = json!([
+        rule("", &["configmaps"]),
+        rule("reeve.dev", &["plugins", "units"]),
+    ]);
+    let subject = json!({
+        "kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io",
+    });
+    desk.world.role("reader", &rules, &subject).await;
+    desk.log_in("ann");
+    let caution = "you may not see ServiceAccount reeve-system/chameleon: look whether";
+    let said = desk.reeve("plugin grant chameleon").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = said.out.lines().find(|line| line.contains(caution));
+    assert!(line.is_some_and(|line| line.starts_with("# ")), "{said:?}");
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_ne!(said.code, Some(0), "{said:?}");
     assert_eq!(said.out, "");
 }
 

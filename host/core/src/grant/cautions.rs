@@ -59,6 +59,9 @@ const WRITES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Which of them no wildcard for namespaces stands for.
+const IN_NO_NAMESPACE: [&str; 3] = ["Namespace", "Node", "PersistentVolume"];
+
 const WORKLOAD: &str =
     "runs containers as any ServiceAccount of their namespace, with every Secret in it";
 const REROUTE: &str = "decides where traffic of others goes";
@@ -68,9 +71,11 @@ pub fn cautions(manifest: &Manifest) -> Vec<String> {
     let mut cautions = Vec::new();
     for write in &manifest.writes {
         let any = is_wildcard(&write.kind);
+        let everywhere = write.scope == Scope::Cluster;
         let rows = WRITES.iter().filter(|(group, kind, _)| {
             let is_it = kind.is_empty() || *kind == write.kind.kind;
-            *group == write.kind.group && (is_it || any)
+            let is_of_it = any && (everywhere || !IN_NO_NAMESPACE.contains(kind));
+            *group == write.kind.group && (is_it || is_of_it)
         });
         for (_, kind, why) in rows {
             let mut written = write.kind.clone();
@@ -180,21 +185,22 @@ mod tests {
 
     #[test]
     fn every_kind_is_each_of_them() {
-        let of = |group: &str| {
+        let of_scope = |group: &str, scope: Scope| {
             let mut manifest = manifest(Scope::PrimaryNamespace);
             let kind = GroupVersionKind::new(group, "v1", "*");
             manifest.writes = vec![WriteRule {
                 kind: kind.clone(),
-                scope: Scope::PrimaryNamespace,
+                scope: scope.clone(),
             }];
             manifest.reads = vec![ReadRule {
                 kind,
-                scope: Scope::PrimaryNamespace,
+                scope,
                 names: vec![],
                 selector: Selector::default(),
             }];
             cautions(&manifest)
         };
+        let of = |group: &str| of_scope(group, Scope::PrimaryNamespace);
         let core = of("");
         for start in [
             "whoever writes ServiceAccount.v1 makes accounts",
@@ -204,6 +210,13 @@ mod tests {
         ] {
             let found = core.iter().any(|one| one.starts_with(start));
             assert!(found, "{start}: {core:?}");
+        }
+        // A wildcard for namespaces stands for nothing that is in none.
+        for kind in IN_NO_NAMESPACE {
+            let start = format!("whoever writes {kind}.v1 ");
+            let told = |all: &[String]| all.iter().any(|one| one.starts_with(&start));
+            assert!(!told(&core), "{kind}: {core:?}");
+            assert!(told(&of_scope("", Scope::Cluster)), "{kind}");
         }
         let apps = of("apps");
         assert_eq!(apps.len(), 1, "{apps:?}");

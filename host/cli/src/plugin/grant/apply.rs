@@ -171,17 +171,23 @@ fn unbound(before: Option<&Value>, applied: &Value) -> String {
 }
 
 /// An account that is another plugin's is not taken. Who only prints a grant need not be
-/// allowed to see it.
+/// allowed to see it: then the caution is returned that belongs to it.
 pub(super) async fn check_account(
     cluster: &Cluster,
     grantee: &Grantee<'_>,
     must_see: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<String>> {
     let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
     let resource = cluster.resolve(&kind).await?;
     let (namespace, name) = (grantee.namespace, grantee.service_account);
     let found = match cluster.get(&resource, Some(namespace), name).await {
-        Err(ReadError::Forbidden { .. }) if !must_see => None,
+        Err(ReadError::Forbidden { .. }) if !must_see => {
+            return Ok(Some(format!(
+                "you may not see ServiceAccount {namespace}/{name}: look whether its annotation \
+                 {ACCOUNT_ANNOTATION} names another plugin before this is applied, which would \
+                 take it from that"
+            )));
+        }
         found => found?,
     };
     let other = found.and_then(|account| {
@@ -193,7 +199,7 @@ pub(super) async fn check_account(
             "ServiceAccount {namespace}/{name} is for plugin {other}; name another with --service-account"
         );
     }
-    Ok(())
+    Ok(None)
 }
 
 async fn reference(
