@@ -54,9 +54,7 @@ impl Runner {
         let Some(watch) = active.secrets() else {
             return;
         };
-        let holder = unit_label(unit);
-        watch.doubt_names(holder);
-        let _ = timeout(PATIENCE, watch.read_names(watch.names_of(holder))).await;
+        let _ = timeout(PATIENCE, watch.read_names_anew(unit_label(unit))).await;
     }
 
     /// Has the names of the Secrets that a plan applies written down, if they are not.

@@ -2,6 +2,7 @@
 
 use super::named::ObjectName;
 use super::shared::Shared;
+use super::shared::names::Awaited;
 use super::spec::WatchSpec;
 use super::state::WatchState;
 use std::collections::BTreeSet;
@@ -67,24 +68,30 @@ impl WatchHandle {
         shared.names_of(spec, *id, holder)
     }
 
-    /// Has the names of a holder read anew, which [`read_names`](Self::read_names) waits for.
-    /// Until then what is known of them is answered.
-    pub fn doubt_names(&self, holder: &str) {
+    /// Has the names of a holder read anew, and waits for that. Until then what is known of them
+    /// is answered. Bound it with a timeout: what cannot be read remains in doubt.
+    pub async fn read_names_anew(&self, holder: &str) {
         let Lease { shared, spec, id } = &*self.lease;
         shared.doubt_names(spec, *id, holder);
+        self.read(self.names_of(holder), Awaited::Doubted).await;
     }
 
     /// Waits until it is known of each of these names, as far as they are held, what
-    /// there is or that it may not be read, and by a reading that began after it was
-    /// doubted. What was refused before is asked for once more. Bound it with a timeout where somebody waits for the end.
-    pub async fn read_names(&self, mut names: BTreeSet<ObjectName>) {
+    /// there is or that it may not be read. What was refused before is asked for once more.
+    /// Bound it with a timeout where somebody waits for the end.
+    pub async fn read_names(&self, names: BTreeSet<ObjectName>) {
+        self.read(names, Awaited::Refused).await;
+    }
+
+    async fn read(&self, mut names: BTreeSet<ObjectName>, mut also: Awaited) {
         let Lease { shared, spec, id } = &*self.lease;
-        let mut again = true;
-        while let Some(mut reads) = shared.unread(spec, *id, &mut names, again) {
+        while let Some(mut reads) = shared.unread(spec, *id, &mut names, also) {
             if names.is_empty() {
                 return;
             }
-            again = false;
+            if also == Awaited::Refused {
+                also = Awaited::Unknown;
+            }
             if reads.changed().await.is_err() {
                 return;
             }

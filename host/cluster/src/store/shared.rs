@@ -1,6 +1,6 @@
 //! The store's one lock, and everything that changes what is behind it.
 
-mod names;
+pub(super) mod names;
 
 use super::change::Change;
 use super::handle::{Lease, WatchHandle};

@@ -11,6 +11,17 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// What is waited for, beside names of which nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Awaited {
+    /// Nothing.
+    Unknown,
+    /// Those that were refused.
+    Refused,
+    /// Those that have been doubted since they were read.
+    Doubted,
+}
+
 impl Shared {
     /// Makes these the names of a holder. What is named no more leaves the store.
     pub(in crate::store) fn set_names(
@@ -61,29 +72,31 @@ impl Shared {
         running.refresh.send_modify(|count| *count += 1);
     }
 
-    /// Which of these names have no answer yet, and what tells of answers. Those that
-    /// were refused are asked for again.
+    /// Which of these names are to be waited for, and what tells of answers. Those that were
+    /// refused are asked for again where they are waited for.
     pub(in crate::store) fn unread(
         &self,
         spec: &WatchSpec,
         id: u64,
         names: &mut BTreeSet<ObjectName>,
-        again: bool,
+        also: Awaited,
     ) -> Option<watch::Receiver<u64>> {
         let now = Instant::now();
         let mut inner = self.inner.lock();
+        // Who is not named is never read.
+        let running = inner.running(spec, id)?;
+        let doubted =
+            |name: &ObjectName| also == Awaited::Doubted && running.names.is_doubted(name);
+        names.retain(|name| running.names.holds(name));
+        let doubted: BTreeSet<ObjectName> = names.iter().filter(|n| doubted(n)).cloned().collect();
         let view = inner.table.view_mut(spec)?;
         let mut refused = Vec::new();
-        let mut known = Vec::new();
         names.retain(|name| match view.names.get(name) {
-            Some(Outcome::Refused(_)) if again => {
+            Some(Outcome::Refused(_)) if also == Awaited::Refused => {
                 refused.push(name.clone());
                 true
             }
-            Some(_) => {
-                known.push(name.clone());
-                false
-            }
+            Some(_) => doubted.contains(name),
             None => true,
         });
         for name in &refused {
@@ -94,13 +107,6 @@ impl Shared {
         for name in &refused {
             running.names.hasten(name, now);
         }
-        // Who is not named is never read.
-        names.retain(|name| running.names.holds(name));
-        names.extend(
-            known
-                .into_iter()
-                .filter(|name| running.names.is_doubted(name)),
-        );
         if !refused.is_empty() {
             running.refresh.send_modify(|count| *count += 1);
         }
