@@ -16,7 +16,7 @@ use crate::event_limit::EventLimit;
 use crate::left::Place;
 use crate::load::Standing;
 use crate::problem::Problem;
-use crate::request::Asking;
+use crate::request::{Asking, Attempt, Overheard};
 use crate::rights::Rights;
 use crate::run::{absences_of, recreations_of};
 use crate::strangers::Strangers;
@@ -107,6 +107,8 @@ pub(crate) struct PluginState {
     /// Why the newest version does not run.
     pub(crate) problem: Option<Problem>,
     pub(crate) units: HashMap<ObjectReference, UnitState>,
+    /// What was asked of single units while another replica led.
+    pub(crate) overheard: Overheard,
     /// How many of those are how.
     pub(crate) tally: Arc<Tally>,
     /// Unit labels and the primaries that they stand for.
@@ -182,6 +184,7 @@ impl PluginState {
             newest: None,
             problem: None,
             units: HashMap::new(),
+            overheard: Overheard::new(),
             tally: Arc::default(),
             labels: HashMap::new(),
             owned: HashMap::new(),
@@ -324,8 +327,11 @@ impl PluginState {
         guard.forget(&absences_of(unit));
         guard.forget(&recreations_of(unit));
         drop(guard);
+        let state = self.units.remove(&*unit.primary);
+        self.overheard.remove(&*unit.primary);
+        // Whatever else was asked of it.
         self.has_run(unit);
-        let state = self.units.remove(&*unit.primary)?;
+        let state = state?;
         self.contributions
             .want(&unit.primary, &state.contributing, &[]);
         Some(state)
@@ -402,6 +408,27 @@ impl PluginState {
     /// Whether the policy pauses it.
     pub(crate) fn is_suspended(&self) -> bool {
         self.policy.as_ref().is_some_and(|(spec, _)| spec.suspend)
+    }
+
+    /// Takes the policy of its object, or none where there is no object. Returns whether its
+    /// units are to run for that, of which no load tells: they have been suspended, or what
+    /// they want is written at another time.
+    pub(crate) fn set_policy(&mut self, policy: Option<(PluginSpec, Option<i64>)>) -> bool {
+        let (was_suspended, mode) = (self.is_suspended(), self.mode());
+        self.policy = policy;
+        let other_mode = mode != self.mode();
+        if other_mode {
+            // What was held under the other mode is asked for anew, or not at all.
+            self.renew_guard();
+        }
+        let resumed = was_suspended && !self.is_suspended();
+        if resumed {
+            // What nobody watches may have become otherwise.
+            for unit in self.units.values_mut() {
+                unit.try_anew(Attempt::Look);
+            }
+        }
+        other_mode || resumed
     }
 
     /// When what it wants is written.

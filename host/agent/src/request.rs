@@ -4,7 +4,8 @@
 use crate::plugin::{Health, PluginState};
 use reeve_api::PluginStatus;
 use reeve_core::{ObjectReference, UnitKey};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ pub(crate) enum Attempt {
     /// From its beginning, hooks included.
     Anew,
 }
+
+/// What was asked of single units, last of all, and when.
+pub(crate) type Overheard = BTreeMap<ObjectReference, (Instant, Attempt)>;
 
 /// What was asked with one of the annotations, and how far that is.
 #[derive(Debug, Default)]
@@ -146,9 +150,17 @@ impl PluginState {
     }
 
     /// Takes up what was asked and has not been done by who led before, and nothing that was.
-    pub(crate) fn take_up_requests(&mut self) {
+    /// Of what was asked of single units nobody says that it was done: what was asked since
+    /// then is done once more, but no sync is begun anew for that.
+    pub(crate) fn take_up_requests(&mut self, since: Instant) {
         for unit in self.units.values_mut() {
             unit.attempt = Attempt::Same;
+        }
+        for (primary, (when, attempt)) in std::mem::take(&mut self.overheard) {
+            let unit = self.units.get_mut(&primary);
+            if let Some(unit) = unit.filter(|_| when >= since) {
+                unit.try_anew(attempt.min(Attempt::Retry));
+            }
         }
         for (asking, attempt) in [
             (&self.reconcile, Attempt::Look),
@@ -163,8 +175,13 @@ impl PluginState {
         }
     }
 
-    /// Notes that a unit has run.
+    /// Notes that a unit has run. What was asked meanwhile, or what the run did not come to, is
+    /// done by another.
     pub(crate) fn has_run(&mut self, unit: &UnitKey) {
+        let state = self.units.get(&*unit.primary);
+        if state.is_some_and(|state| state.attempt != Attempt::Same) {
+            return;
+        }
         for asking in [&mut self.reconcile, &mut self.retry, &mut self.resync] {
             if asking.asked.remove(&*unit.primary) {
                 asking.handle();
@@ -177,6 +194,15 @@ impl PluginState {
 mod tests {
     use super::*;
     use reeve_core::GroupVersionKind;
+    use std::time::Duration;
+
+    /// As a run that begins now and comes to its end.
+    fn has_run(plugin: &mut PluginState, unit: &UnitKey) {
+        if let Some(state) = plugin.units.get_mut(&*unit.primary) {
+            state.attempt = Attempt::Same;
+        }
+        plugin.has_run(unit);
+    }
 
     #[test]
     fn a_request_may_name_a_unit() {
@@ -218,10 +244,14 @@ mod tests {
 
         assert_eq!(plugin.request(Reconcile, text("2"), false).units.len(), 2);
         assert_eq!(plugin.reconcile.handled, text("1"));
+        // It was asked while they were running already.
         plugin.has_run(&unit("a"));
-        plugin.has_run(&unit("a"));
-        assert_eq!(plugin.reconcile.handled, text("1"));
         plugin.has_run(&unit("b"));
+        assert_eq!(plugin.reconcile.handled, text("1"));
+        has_run(&mut plugin, &unit("a"));
+        has_run(&mut plugin, &unit("a"));
+        assert_eq!(plugin.reconcile.handled, text("1"));
+        has_run(&mut plugin, &unit("b"));
         assert_eq!(plugin.reconcile.handled, text("2"));
         let again = plugin.request(Reconcile, text("2"), false);
         assert_eq!(again, Asked::default(), "nothing new");
@@ -231,30 +261,43 @@ mod tests {
         assert_eq!(plugin.units[&*unit("b").primary].attempt, Attempt::Retry);
         assert_eq!(plugin.units[&*unit("a").primary].failures, 7);
         assert_eq!(plugin.retry.handled, None);
-        plugin.has_run(&unit("b"));
+        has_run(&mut plugin, &unit("b"));
         assert_eq!(plugin.retry.handled, text("3"));
 
         let anew = "9 Profile.kubeflow.org//a";
         assert_eq!(plugin.request(Sync, text(anew), false).units, [unit("a")]);
         assert_eq!(plugin.units[&*unit("a").primary].attempt, Attempt::Anew);
-        plugin.has_run(&unit("a"));
+        has_run(&mut plugin, &unit("a"));
         assert_eq!(plugin.resync.handled, text(anew));
 
         // Whoever follows does not do again what the leader has done, and does the rest when
         // it leads.
         plugin.request(Sync, text("10"), false);
         plugin.request(Reconcile, text("11 Profile.kubeflow.org//b"), false);
+        let (long_ago, now) = (Instant::now(), Instant::now() + Duration::from_secs(1));
         let done = PluginStatus {
             last_handled_sync_at: text("10"),
             last_handled_reconcile_at: text("2"),
             ..PluginStatus::default()
         };
         plugin.leave_requests(&done);
-        plugin.take_up_requests();
-        let attempts = ["a", "b"].map(|name| plugin.units[&*unit(name).primary].attempt);
-        assert_eq!(attempts, [Attempt::Same, Attempt::Look]);
+        let overheard = [("a", long_ago), ("b", now)].map(|(name, when)| {
+            let primary = (*unit(name).primary).clone();
+            (primary, (when, Attempt::Anew))
+        });
+        for (primary, (_, attempt)) in &overheard {
+            plugin.units.get_mut(primary).unwrap().try_anew(*attempt);
+        }
+        let mut attempts = |overheard: &[_]| {
+            plugin.overheard = overheard.iter().cloned().collect();
+            plugin.take_up_requests(now);
+            assert!(plugin.overheard.is_empty());
+            ["a", "b"].map(|name| plugin.units[&*unit(name).primary].attempt)
+        };
+        assert_eq!(attempts(&[]), [Attempt::Same, Attempt::Look]);
+        assert_eq!(attempts(&overheard), [Attempt::Same, Attempt::Retry]);
         assert_eq!(plugin.resync.handled, text("10"));
-        plugin.has_run(&unit("b"));
+        has_run(&mut plugin, &unit("b"));
         assert_eq!(plugin.reconcile.handled, text("11 Profile.kubeflow.org//b"));
 
         let one = plugin.request(Reconcile, text("4 Profile.kubeflow.org//a"), false);
@@ -262,5 +305,9 @@ mod tests {
         let none = plugin.request(Reconcile, text("5 Profile.kubeflow.org//c"), false);
         assert_eq!(none, nothing);
         assert_eq!(plugin.reconcile.handled, text("5 Profile.kubeflow.org//c"));
+        // Who goes has nothing more to do.
+        plugin.request(Reconcile, text("12 Profile.kubeflow.org//a"), false);
+        plugin.forget_unit(&unit("a"));
+        assert_eq!(plugin.reconcile.handled, text("12 Profile.kubeflow.org//a"));
     }
 }

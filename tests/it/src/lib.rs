@@ -551,9 +551,14 @@ impl World {
     }
 }
 
-/// A condition of an object.
+/// A condition of an object. Those of a Plugin are sentences, with one blank between two words;
+/// a Unit's may quote others.
 pub fn condition(object: &Value, kind: &str) -> Condition {
     let conditions = object["status"]["conditions"].as_array();
+    for said in conditions.into_iter().flatten() {
+        let message = said["message"].as_str().unwrap_or_default();
+        assert!(object["kind"] != "Plugin" || !message.contains("  "), "{said}");
+    }
     let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
     let text = |field: &str| {
         let value = found.and_then(|condition| condition[field].as_str());

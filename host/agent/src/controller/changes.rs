@@ -298,7 +298,6 @@ impl Controller {
         let status = object.status.as_ref();
         let kinds = status.map(|status| status.contributes_to.iter().cloned().collect());
         let grown = plugin.contributions.record(kinds.unwrap_or_default());
-        let was_suspended = plugin.is_suspended();
         // Such an object is made for each plugin that has none, and says what held without it.
         let says_nothing =
             first_look && spec == PluginSpec::default() && object.status.is_none() && !other_words;
@@ -323,22 +322,9 @@ impl Controller {
             // Another replica found that a person had approved.
             approved_elsewhere = (plugin.asks.clone(), plugin.canary_asks()) != asks;
         }
-        let mode = plugin.mode();
-        plugin.policy = Some(policy);
+        let run_anew = plugin.set_policy(Some(policy));
         plugin.set_canary_end(self.clock.now());
-        let other_mode = mode != plugin.mode();
-        if other_mode {
-            // What was held under the other mode is asked for anew, or not at all.
-            plugin.renew_guard();
-        }
-        let resumed = was_suspended && !plugin.is_suspended();
-        if resumed {
-            // What nobody watches may have become otherwise.
-            for unit in plugin.units.values_mut() {
-                unit.try_anew(Attempt::Look);
-            }
-        }
-        if other_mode || resumed {
+        if run_anew {
             for primary in plugin.units.keys() {
                 self.state.queue.add_bulk(plugin.unit(primary));
             }
@@ -375,7 +361,7 @@ impl Controller {
         let Some(plugin) = self.state.plugins.get_mut(name) else {
             return;
         };
-        plugin.policy = None;
+        let run_anew = plugin.set_policy(None);
         plugin.unreadable = None;
         plugin.reported = None;
         if plugin.config_map.is_none() {
@@ -394,6 +380,11 @@ impl Controller {
                 self.drop_unit_objects(name, &BTreeSet::new());
             }
         } else {
+            if run_anew {
+                for primary in plugin.units.keys() {
+                    self.state.queue.add_bulk(plugin.unit(primary));
+                }
+            }
             self.mark_stale(name);
             self.start_load(name);
         }
@@ -425,6 +416,7 @@ impl Controller {
     }
 
     pub(super) fn on_primary(&mut self, plugin: &Arc<str>, change: &ObjectChange) {
+        let leads = self.leads();
         let Some(state) = self.state.plugins.get_mut(plugin) else {
             return;
         };
@@ -462,6 +454,10 @@ impl Controller {
                 let attempt = asked.map(|(_, attempt)| attempt).max();
                 if let Some(attempt) = attempt {
                     unit_state.try_anew(attempt);
+                    if !leads {
+                        let overheard = (Instant::now(), attempt);
+                        state.overheard.insert(change.reference.clone(), overheard);
+                    }
                 }
                 let versions = [Some(&active), stable.as_ref()];
                 let says = [SUSPEND_ANNOTATION, RELEASE_ANNOTATION];

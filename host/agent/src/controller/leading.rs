@@ -24,6 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// The watches of a new leader have this long to list anew. It is several times
 /// what a list of all objects takes; units whose watches need longer say so. For the
@@ -37,7 +38,11 @@ pub(super) enum Part {
     #[default]
     Follows,
     /// It has got the lease, and reads.
-    TakesOver { term: u64, has_read: bool },
+    TakesOver {
+        term: u64,
+        has_read: bool,
+        since: Instant,
+    },
     /// It runs units.
     Leads { term: u64 },
 }
@@ -88,8 +93,11 @@ impl Controller {
     }
 
     fn take_over(&mut self, term: u64) {
-        let has_read = false;
-        self.state.part = Part::TakesOver { term, has_read };
+        self.state.part = Part::TakesOver {
+            term,
+            has_read: false,
+            since: Instant::now(),
+        };
         for (run, _) in self.state.run_handles.values() {
             run.abort();
         }
@@ -111,6 +119,7 @@ impl Controller {
         if let Part::TakesOver {
             term: current,
             has_read,
+            ..
         } = &mut self.state.part
             && *current == term
         {
@@ -123,6 +132,7 @@ impl Controller {
         let Part::TakesOver {
             term,
             has_read: true,
+            since,
         } = self.state.part
         else {
             return;
@@ -144,6 +154,10 @@ impl Controller {
         tracing::info!(term, "leading");
         self.reports.unmute();
         self.runner.executor.journal.learn_anew();
+        // Who led before may have heard of nothing since then: others take over when they have
+        // seen no renewal for as long as a lease lasts, and notice that a little later.
+        let alone = since.checked_sub(self.fence.lease_duration() * 2);
+        let alone = alone.unwrap_or(since);
         let names: Vec<Arc<str>> = self.state.plugins.keys().cloned().collect();
         for name in names {
             let Some(plugin) = self.state.plugins.get_mut(&name) else {
@@ -166,7 +180,7 @@ impl Controller {
             if plugin.active.is_some() && plugin.canary.is_none() && !loads {
                 plugin.forget_progress();
             }
-            plugin.take_up_requests();
+            plugin.take_up_requests(alone);
             let units: Vec<UnitKey> = plugin.units.keys().map(|r| plugin.unit(r)).collect();
             let mut keep: BTreeSet<String> = units.iter().map(unit_object_name).collect();
             keep.extend(match plugin.active {

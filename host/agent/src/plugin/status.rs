@@ -131,7 +131,8 @@ impl PluginState {
                     "not granted: ",
                     &self.standing.ungranted,
                     &format!(
-                        "; units that need it in a namespace that does not grant it either say                          so; {} grants it",
+                        "; units that need it in a namespace that does not grant it either say \
+                         so; {} grants it",
                         self.standing.grant_command
                     ),
                 ),

@@ -77,6 +77,12 @@ impl Fence {
         })))
     }
 
+    /// For how long a term lasts that is not renewed; zero for a fence that is always open.
+    pub fn lease_duration(&self) -> Duration {
+        let shared = self.0.as_ref();
+        shared.map_or(Duration::ZERO, |shared| shared.timing.duration())
+    }
+
     /// Whether a write may begin now.
     ///
     /// # Errors

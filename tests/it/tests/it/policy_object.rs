@@ -47,6 +47,31 @@ async fn says_unreadable(world: &World) {
     assert!(loaded.message.contains(text), "{loaded:?}");
 }
 
+/// It is made anew, under the default policy: what waited under the one before runs.
+#[tokio::test(start_paused = true)]
+async fn who_is_deleted_while_units_wait_lets_them_go_on() {
+    for spec in [
+        json!({"suspend": true}),
+        json!({"mode": "PlanOnly"}),
+        json!({"mode": "OnRequest"}),
+    ] {
+        let world = World::started().await;
+        install(&world).await;
+        world.settle().await;
+        let plugin = plugin_reference("chameleon");
+        world.edit(&plugin, json!({"spec": spec})).await;
+        world.settle().await;
+        world.tenant("alice", &[]).await;
+        world.settle().await;
+        assert_eq!(world.get(&made("alice")).await, None, "{spec}");
+        world.delete(&plugin).await;
+        world.settle().await;
+        assert!(world.get(&made("alice")).await.is_some(), "{spec}");
+        let ready = world.plugin_condition("chameleon", "Ready").await;
+        assert_eq!(ready.status, "True", "{spec}: {ready:?}");
+    }
+}
+
 /// A policy that was taken for none would write at once.
 #[tokio::test(start_paused = true)]
 async fn what_runs_goes_on_under_the_policy_before() {
