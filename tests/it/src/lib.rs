@@ -557,7 +557,10 @@ pub fn condition(object: &Value, kind: &str) -> Condition {
     let conditions = object["status"]["conditions"].as_array();
     for said in conditions.into_iter().flatten() {
         let message = said["message"].as_str().unwrap_or_default();
-        assert!(object["kind"] != "Plugin" || !message.contains("  "), "{said}");
+        assert!(
+            object["kind"] != "Plugin" || !message.contains("  "),
+            "{said}"
+        );
     }
     let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
     let text = |field: &str| {
