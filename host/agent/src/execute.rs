@@ -10,12 +10,14 @@ mod foresee;
 mod lost;
 mod overwrite;
 mod recreate;
+mod resume;
 
 pub(crate) use claims::Claims;
 pub(crate) use contribute::contributed;
 pub(crate) use foresee::Foreseen;
 pub(crate) use lost::{Lost, Mark};
 pub(crate) use overwrite::Recent;
+pub(crate) use resume::resumed;
 
 use crate::active::Active;
 use crate::journal::{ABSENT, DESELECTED, Deed, Journal, WITHDRAWN};
@@ -339,9 +341,9 @@ impl Executor {
         deed: &Deed<'_>,
         propagation: Propagation,
     ) -> Result<(), Problem> {
-        let live = deed.object;
-        let reference = &live.reference();
+        let reference = &deed.object.reference();
         self.journal.write(deed).await?;
+        let live = &self.resumed(active, deed).await?;
         let began = Instant::now();
         let deletion = self
             .cluster

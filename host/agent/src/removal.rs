@@ -4,7 +4,7 @@
 //! the places that its status names, and in which order it goes stands on the objects.
 //! A restart goes on where it was, for nothing is remembered.
 
-use crate::execute::write_problem;
+use crate::execute::{resumed, write_problem};
 use crate::journal::{Deed, Journal};
 use crate::left::Place;
 use crate::metrics::{Metrics, Verb, WriteResult};
@@ -204,6 +204,8 @@ impl Remover {
                 reason: "its plugin was removed, and spec.deletionPolicy says Delete",
             })
             .await?;
+        let live = resumed(&self.cluster, &self.identity, live).await;
+        let live = live.map_err(|error| write_problem(reference, &error))?;
         let propagation = Propagation::of(&live.value());
         let began = Instant::now();
         let deleted = self

@@ -2,17 +2,19 @@
 
 mod create;
 mod error;
+mod field;
 mod finalizers;
 mod managers;
-mod metadata;
 mod preconditions;
 pub(crate) mod refusal;
+mod resume;
 
 pub use create::Create;
 pub use error::WriteError;
 pub use finalizers::SetFinalizers;
 pub use managers::SetManagers;
 pub use preconditions::Preconditions;
+pub use resume::Resume;
 
 use crate::cluster::Cluster;
 use crate::identity::Identity;

@@ -77,14 +77,6 @@ impl Live {
         self.of(pack).any(|(_, object)| object.is_of(revision))
     }
 
-    /// The releases of a pack that somebody has suspended.
-    pub(crate) fn suspended(&self, pack: &str) -> Vec<String> {
-        self.of(pack)
-            .filter(|(kind, object)| *kind == HELM_RELEASE && object.is_suspended())
-            .map(|(_, object)| format!("{}/{}", object.namespace(), object.name()))
-            .collect()
-    }
-
     /// Why an object is not yet what a revision wants of it, and well.
     pub(crate) fn lacks(&self, wanted: &ObjectReference, revision: &str) -> Option<String> {
         let is_wanted = |(kind, object): &&(Kind, Object)| {

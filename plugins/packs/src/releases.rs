@@ -129,8 +129,7 @@ pub(crate) fn check_order(name: &str, packs: &Packs) -> Result<(), Failure> {
     }
 }
 
-/// A pack goes when no other needs it, and not while Flux would leave behind what it has
-/// installed. `live` is what packs have, where that is known.
+/// A pack goes when no other needs it. `live` is what packs have, where that is known.
 pub(crate) fn check_leave(name: &str, packs: &Packs, live: Option<&Live>) -> Result<(), Failure> {
     let specs = packs.specs();
     // Packs in a circle would wait for one another for ever.
@@ -145,14 +144,6 @@ pub(crate) fn check_leave(name: &str, packs: &Packs, live: Option<&Live>) -> Res
                 needed.join(", ")
             )));
         }
-    }
-    let suspended = live.map(|live| live.suspended(name)).unwrap_or_default();
-    if !suspended.is_empty() {
-        return Err(Failure::not_ready(format!(
-            "suspended releases would leave behind what Flux has installed: HelmRelease {}; \
-             resume them (`flux resume helmrelease`), and the pack goes",
-            suspended.join(", ")
-        )));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Writing the finalizers of an object, and nothing else of it.
 
 use super::error::WriteError;
-use super::metadata::SetMetadata;
+use super::field::SetField;
 use crate::cluster::Cluster;
 use crate::identity::Identity;
 use crate::object::Object;
@@ -24,13 +24,13 @@ impl Cluster {
     /// Writes the finalizers of an object, and returns it as it was then stored. Of an
     /// object that is being deleted the last one to go ends it.
     pub async fn set_finalizers(&self, request: SetFinalizers<'_>) -> Result<Object, WriteError> {
-        let field = SetMetadata {
+        let field = SetField {
             live: request.live,
-            field: "finalizers",
+            path: "/metadata/finalizers",
             value: request.finalizers.into(),
             manager: request.manager,
             identity: request.identity,
         };
-        self.set_metadata(field).await
+        self.set_field(field).await
     }
 }

@@ -1,7 +1,7 @@
 //! Writing who owns which fields of an object, and nothing else of it.
 
 use super::error::WriteError;
-use super::metadata::SetMetadata;
+use super::field::SetField;
 use crate::cluster::Cluster;
 use crate::identity::Identity;
 use crate::object::Object;
@@ -26,13 +26,13 @@ impl Cluster {
     ///
     /// Values stay as they are: this moves or gives up ownership alone.
     pub async fn set_managers(&self, request: SetManagers<'_>) -> Result<Object, WriteError> {
-        let field = SetMetadata {
+        let field = SetField {
             live: request.live,
-            field: "managedFields",
+            path: "/metadata/managedFields",
             value: request.entries.clone(),
             manager: request.manager,
             identity: request.identity,
         };
-        self.set_metadata(field).await
+        self.set_field(field).await
     }
 }

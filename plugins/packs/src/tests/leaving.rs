@@ -94,20 +94,6 @@ fn a_pack_that_is_disabled_has_nothing() {
 }
 
 #[test]
-fn a_suspended_release_is_resumed_first() {
-    let mut world = world();
-    delete(&mut world, "sgp-apps");
-    world.release("sgp/train")["spec"]["suspend"] = json!(true);
-    assert_eq!(
-        world.failure("sgp-apps"),
-        Failure::not_ready(
-            "suspended releases would leave behind what Flux has installed: HelmRelease \
-             sgp/train; resume them (`flux resume helmrelease`), and the pack goes"
-        )
-    );
-}
-
-#[test]
 fn a_pack_ends_without_a_configuration_and_in_a_circle() {
     let mut world = world();
     world.configure("{");

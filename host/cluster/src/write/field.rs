@@ -1,4 +1,4 @@
-//! Writing one field of an object's metadata, and nothing else of the object.
+//! Writing one field of an object, and nothing else of it.
 
 use super::error::WriteError;
 use super::refusal::Attempt;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// One write of a field of `metadata`.
+/// One write of a field.
 #[derive(Debug)]
-pub(super) struct SetMetadata<'a> {
+pub(super) struct SetField<'a> {
     /// The object as it was read; a later version of it is a
     /// [`WriteError::Precondition`].
     pub(super) live: &'a Object,
-    /// Name of the field.
-    pub(super) field: &'static str,
+    /// JSON Pointer of the field; what it is in has to be there.
+    pub(super) path: &'static str,
     /// What it shall hold, all of it.
     pub(super) value: Value,
     /// Field manager of the request.
@@ -29,10 +29,7 @@ pub(super) struct SetMetadata<'a> {
 
 impl Cluster {
     /// Writes the field, and returns the object as it was then stored.
-    pub(super) async fn set_metadata(
-        &self,
-        request: SetMetadata<'_>,
-    ) -> Result<Object, WriteError> {
+    pub(super) async fn set_field(&self, request: SetField<'_>) -> Result<Object, WriteError> {
         let live = request.live;
         let (resource, namespace, name) = (live.resource(), live.namespace(), live.name());
         let attempt = Attempt {
@@ -42,11 +39,10 @@ impl Cluster {
             name,
             identity: request.identity,
         };
-        let path = format!("/metadata/{}", request.field);
         let patch = json!([
             {"op": "replace", "path": "/metadata/uid", "value": live.uid()},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
-            {"op": "add", "path": path, "value": request.value},
+            {"op": "add", "path": request.path, "value": request.value},
         ]);
         let call = Call::new(Method::PATCH, resource.object_path(namespace, name))
             .query("fieldManager", request.manager)
