@@ -11,7 +11,7 @@ use crate::documents;
 use crate::findings::Findings;
 use crate::gate;
 use crate::json::fill;
-use crate::kinds::{GATEWAY, PACK, TARGET_GROUP_BINDING, VIRTUAL_SERVICE};
+use crate::kinds::{GATEWAY, PACK, PACK_LABEL, TARGET_GROUP_BINDING, VIRTUAL_SERVICE, WAVE};
 use crate::live::Live;
 use crate::pack::Packs;
 use crate::releases::{check_order, check_stays};
@@ -68,7 +68,10 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
         _ => vec![fill(ROUTES, &[("host", host)])],
     };
     for object in &mut objects {
+        object["metadata"]["labels"][PACK_LABEL] = Value::from(name);
         object["metadata"]["labels"][PART_OF] = Value::from(definition.set);
+        // All of them come once the pack is ready.
+        object["metadata"]["annotations"][WAVE] = Value::from("0");
     }
     pack.spec.patch(&mut objects, &mut findings);
     findings.check(&format!("pack {name}"))?;

@@ -31,23 +31,39 @@ fn rendered(cloud: Cloud, all: bool) -> String {
     text
 }
 
+fn is_as_written_down(name: &str, found: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden");
+    let path = folder.join(name);
+    if std::env::var_os("REEVE_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, found).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    for (line, (found, written)) in found.lines().zip(written.lines()).enumerate() {
+        assert_eq!(found, written, "{}:{}", path.display(), line + 1);
+    }
+    assert_eq!(found, written, "{}", path.display());
+}
+
 #[test]
 fn each_pack_is_as_written_down() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden");
     for cloud in Cloud::ALL {
         for (all, name) in [(true, "all"), (false, "needed")] {
-            let path = folder.join(format!("{}-{name}.json", cloud.name()));
-            let found = rendered(cloud, all);
-            if std::env::var_os("REEVE_UPDATE_GOLDEN").is_some() {
-                std::fs::write(&path, &found).unwrap();
-            }
-            let written = std::fs::read_to_string(&path).unwrap();
-            for (line, (found, written)) in found.lines().zip(written.lines()).enumerate() {
-                assert_eq!(found, written, "{}:{}", path.display(), line + 1);
-            }
-            assert_eq!(found, written, "{}", path.display());
+            let name = format!("{}-{name}.json", cloud.name());
+            is_as_written_down(&name, &rendered(cloud, all));
         }
     }
+}
+
+/// All that packs see of a cluster in which everything is configured and installed. It is
+/// what the benchmark of the packs renders from.
+#[test]
+fn the_world_is_as_written_down() {
+    let mut world = World::new(&example(Cloud::Aws, true)).with_flux();
+    world.install_all();
+    let objects: Vec<&Value> = world.objects.values().collect();
+    let mut text = serde_json::to_string_pretty(&objects).unwrap();
+    text.push('\n');
+    is_as_written_down("aws-world.json", &text);
 }
 
 #[test]
