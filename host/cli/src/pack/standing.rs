@@ -6,10 +6,12 @@ use super::parts::{self, Part};
 use super::stored::Place;
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt as _};
 use reeve_api::Unit;
+use reeve_core::health::{Context, HealthStatus, health};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 
@@ -24,6 +26,10 @@ pub(super) const FIELDS: [&str; 7] = [
     "patches",
 ];
 
+/// The kind of the releases of packs.
+const GROUP: &str = "helm.toolkit.fluxcd.io";
+const VERSION: &str = "v2";
+const KIND: &str = "HelmRelease";
 /// The label with the pack that an object belongs to.
 const PACK_LABEL: &str = "packs.reeve.dev/pack";
 /// The annotation of a Pack with its place in the order of packs.
@@ -189,7 +195,7 @@ pub(super) async fn packs(client: &Client) -> anyhow::Result<Vec<DynamicObject>>
 
 /// The HelmReleases of packs; none before Flux is there, or where they may not be read.
 async fn releases(client: &Client) -> anyhow::Result<Vec<DynamicObject>> {
-    let kind = GroupVersionKind::gvk("helm.toolkit.fluxcd.io", "v2", "HelmRelease");
+    let kind = GroupVersionKind::gvk(GROUP, VERSION, KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, "helmreleases");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let marked = ListParams::default().labels(PACK_LABEL);
@@ -346,38 +352,43 @@ impl Trouble {
 }
 
 impl Release {
+    /// As the agent reads it, which lets packs wait for one another.
     fn of(object: &DynamicObject) -> Self {
-        let status = &object.data["status"];
-        let generation = object.metadata.generation.unwrap_or_default();
-        let conditions = status["conditions"].as_array().into_iter().flatten();
-        let current = |kind: &str| {
-            conditions.clone().find(|condition| {
-                condition["type"] == kind
-                    && condition["observedGeneration"]
-                        .as_i64()
-                        .is_none_or(|seen| seen == generation)
-            })
-        };
-        let suspended = object.data["spec"]["suspend"] == true;
-        let seen = status["observedGeneration"].as_i64() == Some(generation);
-        let ready = current("Ready");
-        let is_ready = seen && !suspended && ready.is_some_and(|one| one["status"] == "True");
-        let said = current("Stalled")
-            .filter(|one| one["status"] == "True")
-            .or(ready);
-        let text = |field: &str| said.and_then(|one| one[field].as_str()).unwrap_or_default();
-        let message = match (suspended, said) {
-            (true, _) => "suspended; `flux resume helmrelease` lets it go on".to_owned(),
-            (false, None) => "Flux has not come to it yet".to_owned(),
-            (false, Some(_)) => format!("{}: {}", text("reason"), text("message")),
+        let mut whole = object.data.clone();
+        // Items of a list need not say what they are.
+        whole["apiVersion"] = json!(format!("{GROUP}/{VERSION}"));
+        whole["kind"] = json!(KIND);
+        whole["metadata"] = json!(object.metadata);
+        let health = health(&whole, &Context::at(Timestamp::now()));
+        let message = match health.status {
+            HealthStatus::Healthy => said(&whole, "Ready"),
+            HealthStatus::Suspended => {
+                "suspended; `flux resume helmrelease` lets it go on".to_owned()
+            }
+            _ => health.message,
         };
         let namespace = object.namespace().unwrap_or_default();
         Self {
             name: format!("{namespace}/{}", object.name_any()),
-            ready: is_ready,
+            ready: health.status == HealthStatus::Healthy,
             message: message.split_whitespace().collect::<Vec<_>>().join(" "),
         }
     }
+}
+
+/// What a condition says.
+fn said(object: &Value, kind: &str) -> String {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|one| one["type"] == kind);
+    let text = |field: &str| {
+        found
+            .and_then(|one| one[field].as_str())
+            .unwrap_or_default()
+    };
+    format!("{}: {}", text("reason"), text("message"))
 }
 
 #[cfg(test)]

@@ -110,19 +110,33 @@ fn releases_are_read_as_flux_means_them() {
             "type": kind, "status": status, "reason": "R", "message": "m", "observedGeneration": seen,
         }]})
     };
-    let said = "R: m".to_owned();
+    let said = |found: (bool, String)| (found.0, found.1.contains("R: m"));
     assert_eq!(
-        release(status("Ready", "True", 2), false),
-        (true, said.clone())
+        said(release(status("Ready", "True", 2), false)),
+        (true, true)
     );
     assert_eq!(
-        release(status("Ready", "False", 2), false),
-        (false, said.clone())
+        said(release(status("Ready", "False", 2), false)),
+        (false, true)
     );
-    assert_eq!(release(status("Stalled", "True", 2), false), (false, said));
-    let nothing = (false, "Flux has not come to it yet".to_owned());
+    assert_eq!(
+        said(release(status("Stalled", "True", 2), false)),
+        (false, true)
+    );
     // What it says of an earlier generation counts for nothing.
-    assert_eq!(release(status("Ready", "True", 1), false), nothing);
-    assert_eq!(release(json!({}), false), nothing);
+    assert_eq!(
+        said(release(status("Ready", "True", 1), false)),
+        (false, false)
+    );
+    assert_eq!(said(release(json!({}), false)), (false, false));
     assert!(!release(status("Ready", "True", 2), true).0);
+    // Ready as it was before is not ready.
+    let mut busy = status("Ready", "True", 2);
+    let conditions = busy["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({
+        "type": "Reconciling", "status": "True", "reason": "P", "message": "upgrading",
+        "observedGeneration": 2,
+    }));
+    let (ready, message) = release(busy, false);
+    assert!(!ready && message.contains("P: upgrading"), "{message}");
 }
