@@ -5,7 +5,7 @@ use reeve_test_support::platform::{self, WAVES, application, applications, full}
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::stage::{APPS, Happened, Stage, deployment, token, widget};
+use crate::stage::{APPS, Happened, Stage, bundle, deployment, token, widget};
 
 fn platform(gpu: bool) -> Vec<Value> {
     platform::objects(APPS, gpu)
@@ -162,9 +162,24 @@ async fn a_change_waits_for_the_new_revision_of_what_it_needs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_as_it_should_be_is_not_written() {
+    let mut stage = rolled_out(true).await;
+    stage.pass(600).await;
+    // Asked for once more, of which nothing is to be told, and by another agent.
+    stage
+        .annotate(&bundle("platform"), "reeve.dev/reconcile-at", json!("1"))
+        .await;
+    stage.world.writes();
+    stage.pass(600).await;
+    assert_eq!(stage.world.writes(), 0);
+    stage.restart().await;
+    stage.pass(600).await;
+    assert_eq!(stage.world.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn drift_is_repaired_where_it_is() {
     let stage = rolled_out(true).await;
-    stage.world.writes();
     let replicas = json!({"spec": {"replicas": 3}});
     stage
         .world

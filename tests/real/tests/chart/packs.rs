@@ -3,6 +3,7 @@
 
 mod flux;
 mod install;
+mod schema;
 mod values;
 
 use std::path::Path;
