@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 pub(crate) mod change;
+pub(crate) mod models;
 pub(crate) mod platform;
 mod probe;
 pub(crate) mod restart;

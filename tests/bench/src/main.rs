@@ -15,6 +15,7 @@ mod impersonation;
 mod isolation;
 mod load;
 mod memory;
+mod packs;
 mod process;
 mod replay;
 mod scenarios;
@@ -90,6 +91,12 @@ async fn measure(filter: &str, some: &str) -> Result<ExitCode> {
     }
     if wanted("fleet-change") {
         fleet::change::measure(&mut figures).await?;
+    }
+    if wanted("packs") {
+        packs::measure(&mut figures).await?;
+    }
+    if wanted("models") {
+        fleet::models::measure(&mut figures).await?;
     }
     if wanted("fleet-restart") {
         fleet::restart::measure(&mut figures).await?;

@@ -1,0 +1,280 @@
+//! ModelDeployments in mixed states: what it costs the agent to come to a decision about
+//! each of them anew.
+
+use super::agent::AgentProcess;
+use super::{SETTLING, scaled};
+use crate::figure::{Figures, median};
+use crate::process::ClusterProcess;
+use crate::setup::{plugin, spread};
+use crate::world::{World, apply};
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Client, ResourceExt as _};
+use reeve_cluster::Cluster;
+use reeve_engine::{Compiler, Engine, EngineConfig};
+use serde_json::{Value, json};
+use std::path::Path;
+use tokio::time::sleep;
+
+const COUNT: usize = 1_000;
+const ROUNDS: usize = 5;
+/// How often it is looked whether something is there.
+const PATIENCE: usize = 60;
+/// Where models live.
+const PLACE: &str = "datarobot-mlops";
+
+/// What becomes of a ModelDeployment: each state has a fifth of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Building,
+    Failed,
+    Deploying,
+    Ready,
+    Stopped,
+}
+
+impl State {
+    fn of(number: usize) -> Self {
+        use State::{Building, Deploying, Failed, Ready, Stopped};
+        [Building, Failed, Deploying, Ready, Stopped][number % 5]
+    }
+}
+
+pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
+    let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
+    let cluster = ClusterProcess::start()?;
+    let client = cluster.client().await?;
+    let mut world = World::install(client.clone(), &engine, []).await?;
+    prepare(world.admin()).await?;
+    let config = json!({
+        "ingress": {"className": "mlops", "outfacingURLPrefix": "http://your-company.com/deployments/"},
+        "datarobot": {"apiSecretName": "mlops-api-key"},
+        "imageBuilder": {
+            "ppsImage": "registry.your-company.com/datarobot/pps:7.0",
+            "generatedImageRepository": "registry.your-company.com/mlops/frozen-models",
+            "secretName": "registry-creds",
+        },
+    });
+    world
+        .add(&engine, "models", plugin("models")?, &config)
+        .await?;
+    let count = scaled(COUNT)?;
+    spread(count, world.admin().clone(), async |admin, number| {
+        apply(&admin, &deployment(number)).await
+    })
+    .await?;
+    let cache = tempfile::tempdir()?;
+    let mut agent = AgentProcess::start(&cluster.kubeconfig(), cache.path())?;
+    let of = |states: &[State]| {
+        (0..count)
+            .filter(|n| states.contains(&State::of(*n)))
+            .count()
+    };
+    let (stopped, served) = (of(&[State::Stopped]), of(&[State::Deploying, State::Ready]));
+    until(&api(&client, "batch", "v1", "Job"), count - stopped).await?;
+    build(&client).await?;
+    until(&api(&client, "apps", "v1", "Deployment"), served).await?;
+    roll_out(&client).await?;
+    sleep(SETTLING * 3).await;
+    let phases = phases(&client).await?;
+    figures.plain("models: ModelDeployments", count as f64, "");
+    for (phase, found) in &phases {
+        figures.plain(&format!("models: of these are {phase}"), *found as f64, "");
+    }
+    ensure!(phases.len() == 5, "they are in other states: {phases:?}");
+
+    let mut costs = Vec::new();
+    for round in 0..=ROUNDS {
+        let cost = decide(&client, &mut agent, round, count).await?;
+        // The first round warms up.
+        if round > 0 {
+            costs.push(cost * 1e3);
+        }
+    }
+    let what = "models: CPU of the agent from an event to a decision, median";
+    figures.limited(what, median(&mut costs), "ms", 1.0);
+    Ok(())
+}
+
+/// The definition, and what an operator has made where models live.
+async fn prepare(admin: &Cluster) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/models/scenarios");
+    let text = std::fs::read_to_string(root.join("crds/modeldeployment.yaml"))?;
+    apply(admin, &serde_saphyr::from_str(&text)?).await?;
+    apply(admin, &reeve_test_support::samples::namespace(PLACE)).await?;
+    for (name, kind, data) in [
+        ("mlops-api-key", "Opaque", json!({"secret": "token"})),
+        (
+            "registry-creds",
+            "kubernetes.io/dockerconfigjson",
+            json!({".dockerconfigjson": "{\"auths\": {}}"}),
+        ),
+    ] {
+        apply(
+            admin,
+            &json!({
+                "apiVersion": "v1", "kind": "Secret", "type": kind,
+                "metadata": {"name": name, "namespace": PLACE}, "stringData": data,
+            }),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+fn name_of(number: usize) -> String {
+    format!("model-{number:04}")
+}
+
+fn deployment(number: usize) -> Value {
+    let package = json!({
+        "url": format!("https://app.datarobot.com/packages/{number}.mlpkg"),
+        "sha256": format!("{number:064x}"),
+    });
+    json!({
+        "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
+        "metadata": {"name": name_of(number), "namespace": PLACE},
+        "spec": {
+            "deploymentId": format!("{number:024x}"),
+            "model": {"id": format!("m-{number}"), "package": package},
+            "stopped": State::of(number) == State::Stopped,
+        },
+    })
+}
+
+fn api(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, version, kind));
+    Api::namespaced_with(client.clone(), PLACE, &resource)
+}
+
+/// Waits until there are so many.
+async fn until(api: &Api<DynamicObject>, count: usize) -> Result<()> {
+    for _ in 0..PATIENCE {
+        if api.list(&ListParams::default()).await?.items.len() >= count {
+            return Ok(());
+        }
+        sleep(SETTLING).await;
+    }
+    bail!("there are not {count} of them")
+}
+
+/// Ends the builds that are to have ended, as the Job controller and a builder's pod tell it.
+async fn build(client: &Client) -> Result<()> {
+    let jobs = api(client, "batch", "v1", "Job");
+    let pods = api(client, "", "v1", "Pod");
+    let now = "2026-01-01T00:10:00Z";
+    for job in jobs.list(&ListParams::default()).await? {
+        let owner = job
+            .owner_references()
+            .first()
+            .map(|owner| owner.name.clone());
+        let owner = owner.context("a Job without an owner")?;
+        let number: usize = owner.trim_start_matches("model-").parse()?;
+        let condition = |kind: &str| {
+            json!({"type": kind, "status": "True", "reason": "Bench", "message": "as told",
+                "lastTransitionTime": now})
+        };
+        let name = job.name_any();
+        let status = match State::of(number) {
+            State::Building | State::Stopped => continue,
+            State::Failed => json!({"startTime": now, "failed": 1, "conditions": [
+                condition("FailureTarget"), condition("Failed")]}),
+            State::Deploying | State::Ready => {
+                let pod = json!({
+                    "apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": name, "labels": {"models.reeve.dev/build": name}},
+                    "spec": {"restartPolicy": "Never", "containers": [{"name": "build", "image": "kaniko"}]},
+                });
+                let pod: DynamicObject = serde_json::from_value(pod)?;
+                pods.create(&Default::default(), &pod).await?;
+                let ended = json!({"status": {"phase": "Succeeded", "containerStatuses": [{
+                    "name": "build", "ready": false, "restartCount": 0, "image": "kaniko", "imageID": "",
+                    "state": {"terminated": {"exitCode": 0, "message": format!("sha256:{number:064x}")}},
+                }]}});
+                pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(&ended))
+                    .await?;
+                json!({"startTime": now, "completionTime": now, "succeeded": 1, "conditions": [
+                    condition("SuccessCriteriaMet"), condition("Complete")]})
+            }
+        };
+        let patch = json!({"status": status});
+        jobs.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .with_context(|| format!("Job {name}"))?;
+    }
+    Ok(())
+}
+
+/// Rolls out the Deployments that are to be ready, as their controller tells it.
+async fn roll_out(client: &Client) -> Result<()> {
+    let deployments = api(client, "apps", "v1", "Deployment");
+    for deployment in deployments.list(&ListParams::default()).await? {
+        let name = deployment.name_any();
+        let number: usize = name.trim_start_matches("model-").parse()?;
+        if State::of(number) != State::Ready {
+            continue;
+        }
+        let available = json!({"type": "Available", "status": "True", "reason": "Bench"});
+        let patch = json!({"status": {
+            "observedGeneration": deployment.metadata.generation, "replicas": 1,
+            "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+            "conditions": [available],
+        }});
+        deployments
+            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
+    }
+    Ok(())
+}
+
+/// How many are in which phase.
+async fn phases(client: &Client) -> Result<Vec<(String, usize)>> {
+    let models = api(client, "models.reeve.dev", "v1alpha1", "ModelDeployment");
+    let mut phases = std::collections::BTreeMap::new();
+    for model in models.list(&ListParams::default()).await? {
+        let phase = model.data["status"]["phase"].as_str().unwrap_or("nothing");
+        *phases.entry(phase.to_owned()).or_insert(0) += 1;
+    }
+    Ok(phases.into_iter().collect())
+}
+
+/// CPU seconds of the agent for each change of a ModelDeployment that changes nothing of what
+/// is wanted of it.
+async fn decide(
+    client: &Client,
+    agent: &mut AgentProcess,
+    round: usize,
+    count: usize,
+) -> Result<f64> {
+    let writes = agent.writes().await?;
+    let (runs, before) = (agent.runs().await?, agent.process().cpu()?);
+    let models = api(client, "models.reeve.dev", "v1alpha1", "ModelDeployment");
+    let deployments = api(client, "apps", "v1", "Deployment");
+    let merge = PatchParams::default();
+    for number in 0..count {
+        let name = name_of(number);
+        match State::of(number) {
+            // As its controller tells of a rollout that goes on, or has been for long.
+            State::Deploying | State::Ready => {
+                let patch = json!({"status": {"collisionCount": round}});
+                let patch = Patch::Merge(&patch);
+                deployments.patch_status(&name, &merge, &patch).await?;
+            }
+            // How long a server may take to start, which there is none of.
+            State::Building | State::Failed | State::Stopped => {
+                let patch = json!({"spec": {"startupSeconds": 700 + round}});
+                models.patch(&name, &merge, &Patch::Merge(&patch)).await?;
+            }
+        }
+    }
+    agent.ran(runs + count).await?;
+    sleep(SETTLING).await;
+    let used = agent.process().cpu()? - before;
+    let after = agent.writes().await?;
+    ensure!(
+        writes == after,
+        "decisions that change nothing led from {writes:?} writes and failures to {after:?}"
+    );
+    Ok(used / count as f64)
+}
