@@ -18,6 +18,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) image: Option<String>,
     /// The Job of what is wanted, while its image is not known.
     pub(crate) job: Option<&'a str>,
+    /// What was asked for last, so that whoever did sees that it was heard.
+    pub(crate) relaunch: Option<&'a str>,
+    pub(crate) replicas: Option<u32>,
 }
 
 /// The status, in the words and numbers of the management agent. Fields of the
@@ -38,10 +41,14 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
         ("buildKey", facts.key.map(str::to_owned)),
         ("image", facts.image.clone()),
         ("job", facts.job.map(str::to_owned)),
+        ("relaunch", facts.relaunch.map(str::to_owned)),
     ] {
         if let Some(value) = value {
             status[field] = json!(value);
         }
+    }
+    if let Some(replicas) = facts.replicas {
+        status["replicas"] = json!(replicas);
     }
     object(
         &place.object(&MODEL_DEPLOYMENT, &place.name),

@@ -313,14 +313,17 @@ impl<'a> Action<'a> {
             .patch(&name, &params, &Patch::Merge(&patch))
             .await;
         let patched = patched.with_context(|| format!("cannot change ModelDeployment {name}"))?;
-        self.answer(patched, Some(Standing::of(found)), goal).await
+        // What was reported of the same spec may be the last that is reported of it.
+        let is_changed = patched.data["spec"] != found.data["spec"];
+        let before = is_changed.then(|| found.data["status"].clone());
+        self.answer(patched, before, goal).await
     }
 
     /// Says how the deployment stands: at once, or when that is settled.
     async fn answer(
         &self,
         deployment: DynamicObject,
-        before: Option<Standing>,
+        before: Option<Value>,
         goal: Goal,
     ) -> anyhow::Result<ExitCode> {
         let name = deployment.name_any();
@@ -337,7 +340,8 @@ impl<'a> Action<'a> {
                     bail!("ModelDeployment {name} was deleted meanwhile");
                 };
                 standing = Standing::of(&found);
-                settled = settles(goal, &standing, before.as_ref());
+                let is_news = before.as_ref() != Some(&found.data["status"]);
+                settled = settles(goal, &standing, is_news);
             }
         }
         match self.args.output {
@@ -374,8 +378,7 @@ impl<'a> Action<'a> {
 }
 
 /// Whether an action has come to its end, and a good one.
-fn settles(goal: Goal, now: &Standing, before: Option<&Standing>) -> Option<bool> {
-    let is_news = before != Some(now);
+fn settles(goal: Goal, now: &Standing, is_news: bool) -> Option<bool> {
     match goal {
         Goal::Stopped if now.state == "stopped" => Some(true),
         Goal::Stopped => None,
@@ -447,7 +450,7 @@ mod tests {
         let old = standing("ready", "passing", "m1", true);
         let done = standing("ready", "passing", "m2", false);
         for (now, goal, expected) in [
-            (old.clone(), Goal::Serving, None),
+            (old, Goal::Serving, None),
             (
                 standing("replacingModel", "passing", "m1", true),
                 Goal::Serving,
@@ -475,9 +478,8 @@ mod tests {
                 Some(true),
             ),
         ] {
-            assert_eq!(settles(goal, &now, Some(&old)), expected, "{now:?}");
+            assert_eq!(settles(goal, &now, true), expected, "{now:?}");
         }
-        assert_eq!(settles(Goal::Serving, &done, Some(&done)), None);
-        assert_eq!(settles(Goal::Serving, &done, None), Some(true));
+        assert_eq!(settles(Goal::Serving, &done, false), None);
     }
 }
