@@ -11,6 +11,7 @@ mod brought;
 mod claims;
 mod outside;
 mod places;
+mod scopes;
 mod sizes;
 mod wildcards;
 

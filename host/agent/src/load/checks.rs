@@ -13,38 +13,11 @@ pub(super) fn check_scopes(
     manifest: &Manifest,
     resources: &HashMap<GroupVersionKind, Resource>,
 ) -> Result<(), Problem> {
-    use reeve_core::manifest::Scope;
-    let namespaced = |kind| resources.get(kind).is_some_and(|r| r.namespaced);
-    // How a kind lives that is not served yet will be seen when it is.
-    let served = |kind| resources.contains_key(kind);
-    let primary_namespaced = namespaced(&manifest.primary().kind);
-    let rules = manifest
-        .reads
-        .iter()
-        .map(|rule| ("reads", &rule.kind, &rule.scope))
-        .chain(
-            manifest
-                .writes
-                .iter()
-                .map(|rule| ("writes", &rule.kind, &rule.scope)),
-        );
-    for (list, kind, scope) in rules {
-        let problem = match scope {
-            Scope::PrimaryNamespace if !primary_namespaced => {
-                "the primary is cluster-scoped and has no namespace; use another scope"
-            }
-            Scope::Cluster => continue,
-            _ if served(kind) && !namespaced(kind) => {
-                "the kind is cluster-scoped; use scope `cluster`"
-            }
-            _ => continue,
-        };
-        return Err(Problem::lasting(
-            Reason::ManifestInvalid,
-            format!("{list}: {kind}: {problem}"),
-        ));
+    let namespaced = |kind: &GroupVersionKind| resources.get(kind).map(|found| found.namespaced);
+    match manifest.misplaced(namespaced) {
+        Some(problem) => Err(Problem::lasting(Reason::ManifestInvalid, problem)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// What the manifest says of the outside must be something that can be granted, and

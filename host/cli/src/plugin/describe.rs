@@ -126,6 +126,13 @@ impl Kinds {
         lines.collect()
     }
 
+    /// Whether a kind of it lives in namespaces, where that is certain.
+    pub(crate) fn namespaced(&self, kind: &GroupVersionKind) -> Option<bool> {
+        let expected = self.expected.contains(kind);
+        let served = self.served.get(kind).filter(|_| !expected);
+        served.map(|served| served.namespaced)
+    }
+
     /// How a kind of that manifest is served.
     pub(crate) fn served(&self, kind: &GroupVersionKind) -> Served {
         self.served.get(kind).cloned().unwrap_or_default()

@@ -88,6 +88,9 @@ pub(crate) struct GrantArgs {
     cache: CacheArgs,
 }
 
+/// The account that Kubernetes gives to pods that name none.
+const DEFAULT_ACCOUNT: &str = "default";
+
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Hold {
     /// Where a policy keeps the right to just these finalizers: RBAC can only grant
@@ -151,6 +154,9 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         false => manifest.clone(),
     };
     let kinds = Kinds::of(&cluster, &both).await?;
+    if let Some(problem) = manifest.misplaced(|kind| kinds.namespaced(kind)) {
+        bail!("plugin {name}: {problem}; the agent refuses it, so nothing is granted");
+    }
     let served = |kind: &_| kinds.served(kind);
     let agent = match &args.agent_user {
         Some(user) => Subject::User(user),
@@ -186,6 +192,12 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
     cautions.extend(kinds.cautions());
     cautions.extend(holding.caution);
     cautions.extend(unseen);
+    if account == DEFAULT_ACCOUNT {
+        cautions.push(format!(
+            "ServiceAccount {namespace}/{account} is that of every pod there which names none: \
+             what is granted to it, all of these may do"
+        ));
+    }
     if !args.apply && !running.is_empty() {
         cautions.push(format!(
             "a version of {name} runs that asks for more: {}. Applied with kubectl, these objects take that away at once; --apply keeps it until the new version has taken over",

@@ -78,6 +78,52 @@ async fn an_account_of_another_plugin_is_not_taken() {
     }
 }
 
+/// The agent would never run it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_not_granted() {
+    let desk = Desk::new().await;
+    deliver(&desk, &["ConfigMap.v1"], json!("primary-namespace")).await;
+    desk.world.writes();
+    for how in ["", " --apply"] {
+        let said = desk.reeve(&format!("plugin grant chameleon{how}")).await;
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.out, "");
+        let why = "writes: ConfigMap.v1: the primary is cluster-scoped and has no namespace; use \
+                   another scope; the agent refuses it, so nothing is granted";
+        assert!(said.err.contains(why), "{said:?}");
+    }
+    assert_eq!(desk.world.writes(), 0, "nothing is written");
+}
+
+/// What was once the plugin's account could be so again by a word of whoever writes the Plugin.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_is_left_is_nobodys() {
+    let desk = Desk::new().await;
+    let scope = json!("namespace-named-like-primary");
+    deliver(&desk, &["ConfigMap.v1"], scope).await;
+    let account = async |name: &str| {
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": "reeve-system"},
+        });
+        let found = desk.world.get(&account).await.unwrap();
+        found["metadata"]["annotations"]["reeve.dev/plugin"].clone()
+    };
+    let grant = "plugin grant chameleon --apply --service-account default";
+    let said = desk.reeve(grant).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let caution = "caution: ServiceAccount reeve-system/default is that of every pod there";
+    assert!(said.out.contains(caution), "{said:?}");
+    assert_eq!(account("default").await, "chameleon");
+    let said = desk.reeve("plugin grant chameleon --apply").await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told =
+        "changed: ServiceAccount reeve-system/default, which is no longer for plugin chameleon";
+    assert!(said.out.contains(told), "{said:?}");
+    assert_eq!(account("default").await, Value::Null);
+    assert_eq!(account("chameleon").await, "chameleon");
+}
+
 /// Who may not look whose an account is says so to whoever applies what is printed.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_see_the_account_prints_a_caution() {

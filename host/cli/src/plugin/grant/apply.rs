@@ -1,13 +1,15 @@
 //! Puts a grant into a cluster, and takes out what an earlier one has left.
 
 use anyhow::{Context as _, anyhow, bail};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::ApiResource;
 use reeve_cluster::{Apply, Cluster, Preconditions, ReadError, ResolveError, Resource};
 use reeve_core::grant::{ACCOUNT_ANNOTATION, GRANT_LABEL, GRANT_NAMESPACE_LABEL, Grantee};
 use reeve_core::ownership::plugin_label;
 use reeve_core::{GroupVersionKind, ObjectReference};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Field manager of what is granted.
@@ -110,6 +112,53 @@ pub(super) async fn apply(
             }
             done.push(format!("deleted: {old}, which is no longer asked for"));
         }
+    }
+    if !kept {
+        done.extend(take_back_accounts(client, grantee).await?);
+    }
+    Ok(done)
+}
+
+/// Takes back that accounts are the plugin's which an earlier grant has made so, under another
+/// name. The accounts stay: others may use them. Who may not list them leaves them as they are.
+async fn take_back_accounts(
+    client: &kube::Client,
+    grantee: &Grantee<'_>,
+) -> anyhow::Result<Vec<String>> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), grantee.namespace);
+    let listed = match accounts.list_metadata(&ListParams::default()).await {
+        Ok(listed) => listed.items,
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Vec::new()),
+        Err(error) => return Err(error).context("cannot list ServiceAccounts"),
+    };
+    let mut done = Vec::new();
+    for account in listed {
+        let name = account.name_any();
+        let managers = account.metadata.managed_fields.iter().flatten();
+        let ours = managers.filter_map(|entry| entry.manager.as_deref());
+        let is_plugins = account
+            .annotations()
+            .get(ACCOUNT_ANNOTATION)
+            .map(String::as_str)
+            == Some(grantee.plugin);
+        if !is_plugins || name == grantee.service_account || !ours.into_iter().any(|m| m == MANAGER)
+        {
+            continue;
+        }
+        let nothing = json!({"metadata": {
+            "resourceVersion": account.metadata.resource_version,
+            "annotations": {ACCOUNT_ANNOTATION: null},
+        }});
+        let patch = Patch::Merge(&nothing);
+        let place = format!("ServiceAccount {}/{name}", grantee.namespace);
+        accounts
+            .patch_metadata(&name, &PatchParams::default(), &patch)
+            .await
+            .with_context(|| format!("cannot change {place}"))?;
+        done.push(format!(
+            "changed: {place}, which is no longer for plugin {}",
+            grantee.plugin
+        ));
     }
     Ok(done)
 }
