@@ -477,6 +477,10 @@ fn what_is_no_value_is_refused() -> Result<()> {
             r#"extraEnv=[{"name":"REEVE_LEADER_ELECT","value":"false"}]"#,
             "extraEnv: REEVE_LEADER_ELECT is a setting",
         ),
+        (
+            r#"extraVolumes=[{"name":"cache","emptyDir":{}}]"#,
+            "extraVolumes: there is a volume cache of the chart's own",
+        ),
     ] {
         match template(home.path(), &[setting]) {
             Ok(_) => anyhow::bail!("{setting} was taken"),
@@ -583,6 +587,21 @@ fn what_is_needed_cannot_be_taken_away() -> Result<()> {
 }
 
 /// What YAML would take for a number or a truth is a name all the same.
+/// The API server takes no list with a variable twice.
+#[test]
+fn variables_of_others_take_the_place_of_the_charts() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    for name in ["MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "RUST_LOG"] {
+        let ours = format!(r#"extraEnv=[{{"name":"{name}","value":"4"}}]"#);
+        let objects = template(home.path(), &[r#"logFilter="debug""#, &ours])?;
+        let variables = look(&objects, "Deployment", &format!("{CONTAINER}/env"));
+        let all = variables.as_array().context("no variables")?;
+        let found: Vec<&Value> = all.iter().filter(|one| one["name"] == name).collect();
+        ensure!(found == [&json!({"name": name, "value": "4"})], "{found:?}");
+    }
+    Ok(())
+}
+
 /// The agent is told once where it is to listen.
 #[test]
 fn an_address_of_both_kinds_is_the_only_one() -> Result<()> {
