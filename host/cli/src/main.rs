@@ -176,6 +176,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn unusable(error: &clap::Error) -> ExitCode {
     // Where nobody reads it, the exit code has to do.
     let _ = error.print();
+    let given = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    if let Some(name) = settings::variable_of(&Cli::command(), error, given) {
+        output::complain(format_args!(
+            "the value is that of {name} in the environment; set that otherwise"
+        ));
+    }
     let compares = std::env::args_os()
         .nth(1)
         .is_some_and(|name| name == "plan" || name == "replay");

@@ -174,6 +174,13 @@ impl RunArgs {
         if self.concurrency == 0 {
             bail!("concurrency: no unit would ever run; use 1 or more");
         }
+        if self.concurrency > MOST_RUNS {
+            bail!(
+                "concurrency: {} units at once are more than an API server answers; use {MOST_RUNS} \
+                 at most",
+                self.concurrency
+            );
+        }
         let lease = &self.election.lease_name;
         if !is_dns_subdomain(lease) {
             bail!(
@@ -188,6 +195,9 @@ impl RunArgs {
         self.election.settings(&self.namespace).map(drop)
     }
 }
+
+/// Far beyond what is of use to anybody.
+const MOST_RUNS: usize = 10_000;
 
 /// A list of the agent's own objects that takes longer than this is worth a word:
 /// there are few of them.
@@ -214,12 +224,14 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("cannot serve health on {}", args.health_address))?;
     tracing::info!(namespace = args.namespace, config = ?args.config, health = %health.address(), "agent started");
-    let log = tokio::spawn(log_status(agent.status()));
+    let mut log = tokio::spawn(log_status(agent.status()));
     // It goes on while the agent stops.
     let mut health = tokio::spawn(health.serve());
     tokio::select! {
         served = &mut health => served?.context("the health endpoint failed")?,
         stopped = signal::stop() => stopped.context("cannot listen for signals")?,
+        // Whoever runs the process starts it again.
+        _ = &mut log => bail!("the agent has ended by itself, which it never should; what it logged before says why"),
     }
     let grace = args.shutdown_grace.as_secs();
     tracing::info!(grace, "stopping; another signal stops at once");
@@ -242,7 +254,8 @@ fn signature_keys(path: Option<&Path>) -> anyhow::Result<Vec<VerifyingKey>> {
     keys.with_context(|| format!("signature-keys: {}", path.display()))
 }
 
-/// Logs what keeps the agent from being ready, and that it is.
+/// Logs what keeps the agent from being ready, and that it is. Returns when there is no agent
+/// any more.
 async fn log_status(mut status: watch::Receiver<AgentStatus>) {
     let mut readiness = Readiness::default();
     loop {
@@ -300,6 +313,17 @@ impl Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_an_agent_is_seen() {
+        let (agent, status) = watch::channel(AgentStatus::default());
+        let looks = tokio::spawn(log_status(status));
+        drop(agent);
+        timeout(Duration::from_secs(10), looks)
+            .await
+            .unwrap()
+            .unwrap();
+    }
 
     #[test]
     fn only_a_wait_that_lasts_is_a_problem() {

@@ -7,10 +7,11 @@
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::builder::Resettable;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::Value;
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -79,6 +80,29 @@ fn unread_of(command: &Command, set: impl Iterator<Item = String>) -> Vec<String
         .collect()
 }
 
+/// Which variable of the environment an error is about, whose text names a flag that nobody may
+/// have given.
+pub(crate) fn variable_of(
+    command: &Command,
+    error: &clap::Error,
+    given: impl Iterator<Item = String>,
+) -> Option<String> {
+    let ContextValue::String(about) = error.get(ContextKind::InvalidArg)? else {
+        return None;
+    };
+    let mut given = given.skip(1);
+    let command = command.find_subcommand(given.next()?)?;
+    let is_meant = |arg: &&Arg| {
+        let flag = arg.get_long().map(|name| format!("--{name}"));
+        flag.is_some_and(|flag| about.split(' ').next() == Some(&*flag))
+    };
+    let arg = command.get_arguments().find(is_meant)?;
+    let flag = format!("--{}", arg.get_long()?);
+    let is_given = |word: String| word.split('=').next() == Some(&*flag);
+    let name = variable(arg).filter(|name| std::env::var_os(name).is_some())?;
+    (!given.any(is_given)).then_some(name)
+}
+
 /// All settings as a file for `--config`, each with where it comes from.
 pub(crate) fn print(command: &Command, matches: &ArgMatches) -> String {
     let mut text = String::new();
@@ -122,7 +146,9 @@ fn scalar(value: &str) -> String {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':'))
         && !value.ends_with(':');
-    if plain {
+    // Such as `007`, `yes`, `null` and `1e3`.
+    let read = serde_saphyr::from_str(value).ok().and_then(text_of);
+    if plain && read.as_deref() == Some(value) {
         value.to_owned()
     } else {
         Value::from(value).to_string()
@@ -153,6 +179,11 @@ fn read(command: &Command, path: &Path) -> anyhow::Result<BTreeMap<String, Strin
         Value::Object(entries) => entries,
         _ => bail!("{file}: expected settings, one `name: value` a line"),
     };
+    let written: Option<BTreeMap<String, Option<String>>> = serde_saphyr::from_str(&text).ok();
+    let written = written.into_iter().flatten();
+    let written: BTreeMap<String, String> = written
+        .filter_map(|(name, text)| Some((name, text?)))
+        .collect();
     let mut settings = BTreeMap::new();
     for (name, value) in entries {
         let found = settings_of(command).find(|arg| arg.get_long() == Some(&name));
@@ -163,18 +194,37 @@ fn read(command: &Command, path: &Path) -> anyhow::Result<BTreeMap<String, Strin
                 known.join(", ")
             );
         };
-        let value = match value {
-            Value::String(text) => text,
-            Value::Number(number) => number.to_string(),
-            Value::Bool(truth) => truth.to_string(),
-            // As if it were not there.
-            Value::Null => continue,
-            _ => bail!("{file}: {name}: expected one value, not a list or a map"),
+        if value.is_array() || value.is_object() {
+            bail!("{file}: {name}: expected one value, not a list or a map");
+        }
+        // None is as if it were not there.
+        let Some(mut value) = text_of(value) else {
+            continue;
         };
+        // What is a number for YAML, such as `007`, may be a name all the same.
+        if let Some(written) = written.get(&name).filter(|_| takes_text(arg)) {
+            value.clone_from(written);
+        }
         check(command, arg, &value).map_err(|why| anyhow!("{file}: {name}: {why}"))?;
         settings.insert(arg.get_id().as_str().to_owned(), value);
     }
     Ok(settings)
+}
+
+/// A value of YAML as that of a flag; none of nothing.
+fn text_of(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether any text is a value of a flag, so that none is like another.
+fn takes_text(arg: &Arg) -> bool {
+    let kind = arg.get_value_parser().type_id();
+    kind == TypeId::of::<String>() || kind == TypeId::of::<PathBuf>()
 }
 
 /// Checks a value as the flag itself would be.
@@ -227,6 +277,34 @@ mod tests {
     }
 
     #[test]
+    fn names_of_a_file_are_as_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reeve.yaml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read(&crate::Cli::command(), &path).unwrap()
+        };
+        let text = "lease-name: 007\ncontext: 1.10\nkubeconfig: yes\nconcurrency: 16\ncache: 0x10\n\
+                    leader-elect: true\nnamespace: null\n";
+        let found = read(text);
+        let found: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(id, value)| (id.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("cache", "0x10"),
+                ("concurrency", "16"),
+                ("context", "1.10"),
+                ("kubeconfig", "yes"),
+                ("leader_elect", "true"),
+                ("lease_name", "007"),
+            ]
+        );
+    }
+
+    #[test]
     fn text_that_could_be_something_else_is_quoted() {
         for (value, expected) in [
             ("127.0.0.1:8081", "127.0.0.1:8081"),
@@ -236,6 +314,14 @@ mod tests {
             ("a: b", "\"a: b\""),
             ("*", "\"*\""),
             ("a:", "\"a:\""),
+            ("16", "16"),
+            ("true", "true"),
+            ("007", "\"007\""),
+            ("yes", "\"yes\""),
+            ("null", "\"null\""),
+            ("1e3", "\"1e3\""),
+            ("0x10", "\"0x10\""),
+            ("1.10", "\"1.10\""),
         ] {
             assert_eq!(scalar(value), expected);
         }

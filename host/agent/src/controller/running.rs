@@ -45,7 +45,7 @@ impl Controller {
     /// Units that may run at once: more than may write, so that those which write never
     /// wait for plugins and plans.
     pub(super) fn runs_at_once(&self) -> usize {
-        self.concurrency + self.concurrency / 2
+        self.concurrency.saturating_add(self.concurrency / 2)
     }
 
     pub(super) fn start_runs(&mut self) {
@@ -53,7 +53,7 @@ impl Controller {
             // If there are others, one plugin leaves room to them: to run, and to write.
             let share = match self.state.plugins.len() {
                 0 | 1 => self.runs_at_once(),
-                _ => (self.concurrency * 3).div_ceil(4),
+                _ => self.concurrency.saturating_mul(3).div_ceil(4),
             };
             let now = Instant::now();
             let Some(unit) = self.state.queue.take(now, share) else {
