@@ -343,21 +343,20 @@ impl Executor {
     ) -> Result<(), Problem> {
         let reference = &deed.object.reference();
         self.journal.write(deed).await?;
-        let live = &self.resumed(active, deed).await?;
+        let live = deed.object;
+        let request = Delete {
+            resource: live.resource(),
+            namespace: reference.namespace.as_deref(),
+            name: &reference.name,
+            uid: Some(live.uid()),
+            resource_version: Some(live.resource_version()),
+            propagation,
+            dry_run: false,
+            identity: Some(&active.identity),
+        };
+        let request = self.resumed(active, deed, request).await?;
         let began = Instant::now();
-        let deletion = self
-            .cluster
-            .delete(Delete {
-                resource: live.resource(),
-                namespace: reference.namespace.as_deref(),
-                name: &reference.name,
-                uid: Some(live.uid()),
-                resource_version: Some(live.resource_version()),
-                propagation,
-                dry_run: false,
-                identity: Some(&active.identity),
-            })
-            .await;
+        let deletion = self.cluster.delete(request).await;
         self.count(active, Verb::Delete, began, deletion.as_ref().err());
         if let Err(error) = &deletion {
             let uid = live.uid().to_owned();

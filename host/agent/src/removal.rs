@@ -204,23 +204,20 @@ impl Remover {
                 reason: "its plugin was removed, and spec.deletionPolicy says Delete",
             })
             .await?;
-        let live = resumed(&self.cluster, &self.identity, live).await;
-        let live = live.map_err(|error| write_problem(reference, &error))?;
-        let propagation = Propagation::of(&live.value());
+        let request = Delete {
+            resource,
+            namespace,
+            name: &reference.name,
+            uid: Some(live.uid()),
+            resource_version: Some(live.resource_version()),
+            propagation: Propagation::of(&live.value()),
+            dry_run: false,
+            identity: Some(&self.identity),
+        };
+        let request = resumed(&self.cluster, &self.identity, &live, request).await;
+        let request = request.map_err(|error| write_problem(reference, &error))?;
         let began = Instant::now();
-        let deleted = self
-            .cluster
-            .delete(Delete {
-                resource,
-                namespace,
-                name: &reference.name,
-                uid: Some(live.uid()),
-                resource_version: Some(live.resource_version()),
-                propagation,
-                dry_run: false,
-                identity: Some(&self.identity),
-            })
-            .await;
+        let deleted = self.cluster.delete(request).await;
         self.count(Verb::Delete, began, deleted.as_ref().err());
         deleted.map_err(|error| write_problem(reference, &error))?;
         tracing::info!(plugin = %self.plugin, object = %reference, "deleted, its plugin was removed");

@@ -7,14 +7,20 @@ use serde_json::Value;
 /// were deleted now: helm-controller uninstalls nothing, and kustomize-controller prunes
 /// nothing, for what is suspended.
 pub fn leaves_behind(kind: &GroupVersionKind, object: &Value) -> bool {
-    let is = |field: &str| object["spec"][field] == true;
-    let makes = match (kind.group.as_str(), kind.kind.as_str()) {
+    let spec = &object["spec"];
+    let takes_along = match (kind.group.as_str(), kind.kind.as_str()) {
         ("helm.toolkit.fluxcd.io", "HelmRelease") => true,
-        // Otherwise it leaves everything in any case.
-        ("kustomize.toolkit.fluxcd.io", "Kustomization") => is("prune"),
+        ("kustomize.toolkit.fluxcd.io", "Kustomization") => {
+            match spec["deletionPolicy"].as_str().unwrap_or_default() {
+                "Delete" | "WaitForTermination" => true,
+                "Orphan" => false,
+                // MirrorPrune, which is the default.
+                _ => spec["prune"] == true,
+            }
+        }
         _ => false,
     };
-    makes && is("suspend")
+    takes_along && spec["suspend"] == true
 }
 
 #[cfg(test)]
@@ -35,6 +41,18 @@ mod tests {
                 "Kustomization",
                 json!({"suspend": true, "prune": true}),
                 true,
+            ),
+            (
+                KUSTOMIZE,
+                "Kustomization",
+                json!({"suspend": true, "deletionPolicy": "Delete"}),
+                true,
+            ),
+            (
+                KUSTOMIZE,
+                "Kustomization",
+                json!({"suspend": true, "prune": true, "deletionPolicy": "Orphan"}),
+                false,
             ),
             (KUSTOMIZE, "Kustomization", json!({"suspend": true}), false),
             (KUSTOMIZE, "Kustomization", json!({"prune": true}), false),
