@@ -253,8 +253,8 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         key: wants,
         image: version.as_ref().map(|version| version.image.to_string()),
         job: named.as_ref().map(|job| &*job.metadata.name),
-        relaunch: spec.relaunch.as_deref(),
-        replicas: spec.replicas,
+        relaunch: live.relaunch.as_deref(),
+        replicas: live.replicas,
     };
     outcome = outcome.object(report::status(&place, &decision, &facts));
     outcome = report::tell(outcome, &decision);

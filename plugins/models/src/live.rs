@@ -5,7 +5,7 @@ use reeve_sdk::prelude::*;
 
 use crate::image::{Digest, Image};
 use crate::model::Version;
-use crate::names::{DEPLOYMENT, DIGEST, OF, Place, REPLICA_SET};
+use crate::names::{DEPLOYMENT, DIGEST, OF, Place, RELAUNCH, REPLICA_SET};
 
 /// The Deployment as it is.
 #[input]
@@ -86,6 +86,9 @@ pub(crate) struct Live {
     pub(crate) exists: bool,
     /// What the Deployment is of, if it can be told.
     pub(crate) version: Option<Version>,
+    /// The relaunch and the number of servers that it is of.
+    pub(crate) relaunch: Option<String>,
+    pub(crate) replicas: Option<i64>,
     /// How its rollout stands.
     pub(crate) rollout: Rollout,
     /// What answers requests: the versions of which servers are available.
@@ -148,6 +151,8 @@ impl Live {
                 .version()
                 .or_else(|| live.answering.first().cloned());
             live.rollout = deployment.rollout();
+            live.relaunch = deployment.relaunch();
+            live.replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
         }
         Ok(live)
     }
@@ -198,13 +203,20 @@ impl Marks {
 }
 
 impl LiveDeployment {
+    /// What is said of its pods.
+    fn marks(&self) -> Option<&Marks> {
+        let template = self.spec.as_ref()?.template.as_ref()?;
+        template.metadata.as_ref()
+    }
+
     fn version(&self) -> Option<Version> {
-        let spec = self.spec.as_ref();
-        let template = spec.and_then(|spec| spec.template.as_ref());
-        let marks = template.and_then(|template| template.metadata.as_ref());
-        marks
+        self.marks()
             .and_then(Marks::version)
             .or_else(|| self.metadata.version())
+    }
+
+    fn relaunch(&self) -> Option<String> {
+        self.marks()?.annotations.as_ref()?.get(RELAUNCH).cloned()
     }
 
     fn rollout(&self) -> Rollout {

@@ -18,9 +18,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) image: Option<String>,
     /// The Job of what is wanted, while its image is not known.
     pub(crate) job: Option<&'a str>,
-    /// What was asked for last, so that whoever did sees that it was heard.
+    /// The relaunch and the number of servers that the Deployment is of, so that whoever asked
+    /// for another sees when it is.
     pub(crate) relaunch: Option<&'a str>,
-    pub(crate) replicas: Option<u32>,
+    pub(crate) replicas: Option<i64>,
 }
 
 /// The status, in the words and numbers of the management agent. Fields of the

@@ -341,7 +341,7 @@ impl<'a> Action<'a> {
                 };
                 standing = Standing::of(&found);
                 let is_news = before.as_ref() != Some(&found.data["status"]);
-                settled = settles(goal, &standing, is_news);
+                settled = settles(goal, &standing, is_news && is_heard(&found.data));
             }
         }
         match self.args.output {
@@ -375,6 +375,16 @@ impl<'a> Action<'a> {
             }
         }
     }
+}
+
+/// Whether what serves is of the last relaunch and has as many servers as are wanted, as far as
+/// it is reported: the report before that says that all is well, too.
+fn is_heard(deployment: &Value) -> bool {
+    let (spec, status) = (&deployment["spec"], &deployment["status"]);
+    ["relaunch", "replicas"].into_iter().all(|field| {
+        let (wanted, is) = (&spec[field], &status[field]);
+        wanted.is_null() || is.is_null() || wanted == is
+    })
 }
 
 /// Whether an action has come to its end, and a good one.
@@ -435,6 +445,25 @@ mod tests {
         ] {
             assert_eq!(is_same(&there, &model), expected, "{model}");
         }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_heard_when_it_is_rolled_out() {
+        let heard = |spec: Value, status: Value| is_heard(&json!({"spec": spec, "status": status}));
+        assert!(heard(json!({}), json!({"replicas": 1})));
+        assert!(
+            heard(json!({"relaunch": "2"}), json!({})),
+            "nobody reports it"
+        );
+        assert!(!heard(json!({"relaunch": "2"}), json!({"relaunch": "1"})));
+        assert!(!heard(
+            json!({"relaunch": "2", "replicas": 3}),
+            json!({"relaunch": "2", "replicas": 1})
+        ));
+        assert!(heard(
+            json!({"relaunch": "2", "replicas": 3}),
+            json!({"relaunch": "2", "replicas": 3})
+        ));
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn live(key: &str, rollout: Rollout, answering: &[&str]) -> Live {
         rollout,
         answering: answering.iter().map(|key| version(key)).collect(),
         sets: 1,
-        images: Vec::new(),
+        ..Live::default()
     }
 }
 
