@@ -149,6 +149,15 @@ impl PluginState {
         }
     }
 
+    /// Notes what was asked of a single unit while another replica led, or none.
+    pub(crate) fn overhear(&mut self, primary: &ObjectReference, attempt: Attempt) {
+        let now = Instant::now();
+        let known = self.overheard.entry(primary.clone());
+        let (when, asked) = known.or_insert((now, attempt));
+        *when = now;
+        *asked = attempt.max(*asked);
+    }
+
     /// Takes up what was asked and has not been done by who led before, and nothing that was.
     /// Of what was asked of single units nobody says that it was done: what was asked since
     /// then is done once more, but no sync is begun anew for that.
@@ -296,6 +305,12 @@ mod tests {
         };
         assert_eq!(attempts(&[]), [Attempt::Same, Attempt::Look]);
         assert_eq!(attempts(&overheard), [Attempt::Same, Attempt::Retry]);
+        // Who asks for less after that takes nothing back.
+        let a = (*unit("a").primary).clone();
+        plugin.overhear(&a, Attempt::Retry);
+        plugin.overhear(&a, Attempt::Look);
+        assert_eq!(plugin.overheard[&a].1, Attempt::Retry);
+        plugin.overheard.clear();
         assert_eq!(plugin.resync.handled, text("10"));
         has_run(&mut plugin, &unit("b"));
         assert_eq!(plugin.reconcile.handled, text("11 Profile.kubeflow.org//b"));

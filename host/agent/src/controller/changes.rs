@@ -455,8 +455,7 @@ impl Controller {
                 if let Some(attempt) = attempt {
                     unit_state.try_anew(attempt);
                     if !leads {
-                        let overheard = (Instant::now(), attempt);
-                        state.overheard.insert(change.reference.clone(), overheard);
+                        state.overhear(&change.reference, attempt);
                     }
                 }
                 let versions = [Some(&active), stable.as_ref()];
