@@ -94,7 +94,7 @@ pub(crate) fn variable_of(
     let command = command.find_subcommand(given.next()?)?;
     let is_meant = |arg: &&Arg| {
         let flag = arg.get_long().map(|name| format!("--{name}"));
-        flag.is_some_and(|flag| about.split(' ').next() == Some(&*flag))
+        flag.is_some_and(|flag| about.split([' ', '[', '=']).next() == Some(&*flag))
     };
     let arg = command.get_arguments().find(is_meant)?;
     let flag = format!("--{}", arg.get_long()?);

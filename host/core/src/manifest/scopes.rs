@@ -11,14 +11,14 @@ impl Manifest {
         &self,
         namespaced: impl Fn(&GroupVersionKind) -> Option<bool>,
     ) -> Option<String> {
-        let has_place = namespaced(&self.primary().kind) == Some(true);
+        let has_no_place = namespaced(&self.primary().kind) == Some(false);
         let reads = self.reads.iter();
         let reads = reads.map(|rule| ("reads", &rule.kind, &rule.scope));
         let writes = self.writes.iter();
         let writes = writes.map(|rule| ("writes", &rule.kind, &rule.scope));
         reads.chain(writes).find_map(|(list, kind, scope)| {
             let problem = match scope {
-                Scope::PrimaryNamespace if !has_place => {
+                Scope::PrimaryNamespace if has_no_place => {
                     "the primary is cluster-scoped and has no namespace; use another scope"
                 }
                 Scope::Cluster => return None,

@@ -128,7 +128,13 @@ async fn take_back_accounts(
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), grantee.namespace);
     let listed = match accounts.list_metadata(&ListParams::default()).await {
         Ok(listed) => listed.items,
-        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Vec::new()),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            return Ok(vec![format!(
+                "unseen: ServiceAccounts of namespace {}, which you may not list: one that was the \
+                 plugin's before still is",
+                grantee.namespace
+            )]);
+        }
         Err(error) => return Err(error).context("cannot list ServiceAccounts"),
     };
     let mut done = Vec::new();
@@ -151,14 +157,21 @@ async fn take_back_accounts(
         }});
         let patch = Patch::Merge(&nothing);
         let place = format!("ServiceAccount {}/{name}", grantee.namespace);
-        accounts
-            .patch_metadata(&name, &PatchParams::default(), &patch)
-            .await
-            .with_context(|| format!("cannot change {place}"))?;
-        done.push(format!(
-            "changed: {place}, which is no longer for plugin {}",
-            grantee.plugin
-        ));
+        let params = PatchParams::default();
+        let changed = accounts.patch_metadata(&name, &params, &patch);
+        // What was granted is said whatever comes of it.
+        done.push(match changed.await {
+            Ok(_) => format!(
+                "changed: {place}, which is no longer for plugin {}",
+                grantee.plugin
+            ),
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            Err(error) => format!(
+                "left: {place} still is for plugin {}, and cannot be changed: {error}; take its \
+                 annotation {ACCOUNT_ANNOTATION} away",
+                grantee.plugin
+            ),
+        });
     }
     Ok(done)
 }
