@@ -23,7 +23,7 @@ pub(crate) async fn resumed<'a>(
     live: &Object,
     request: Delete<'a>,
 ) -> Result<Delete<'a>, WriteError> {
-    if !leaves_behind(live.kind(), &live.value()) {
+    if !leaves_behind(live.kind(), || live.value()) {
         return Ok(request);
     }
     cluster

@@ -5,21 +5,22 @@ use serde_json::Value;
 
 /// Whether the controller of an object would leave behind all that it has made if the object
 /// were deleted now: helm-controller uninstalls nothing, and kustomize-controller prunes
-/// nothing, for what is suspended.
-pub fn leaves_behind(kind: &GroupVersionKind, object: &Value) -> bool {
-    let spec = &object["spec"];
-    let takes_along = match (kind.group.as_str(), kind.kind.as_str()) {
+/// nothing, for what is suspended. The object is asked for where its kind is one of theirs.
+pub fn leaves_behind(kind: &GroupVersionKind, object: impl FnOnce() -> Value) -> bool {
+    let is_release = match (kind.group.as_str(), kind.kind.as_str()) {
         ("helm.toolkit.fluxcd.io", "HelmRelease") => true,
-        ("kustomize.toolkit.fluxcd.io", "Kustomization") => {
-            match spec["deletionPolicy"].as_str().unwrap_or_default() {
-                "Delete" | "WaitForTermination" => true,
-                "Orphan" => false,
-                // MirrorPrune, which is the default.
-                _ => spec["prune"] == true,
-            }
-        }
-        _ => false,
+        ("kustomize.toolkit.fluxcd.io", "Kustomization") => false,
+        _ => return false,
     };
+    let object = object();
+    let spec = &object["spec"];
+    let takes_along = is_release
+        || match spec["deletionPolicy"].as_str().unwrap_or_default() {
+            "Delete" | "WaitForTermination" => true,
+            "Orphan" => false,
+            // MirrorPrune, which is the default.
+            _ => spec["prune"] == true,
+        };
     takes_along && spec["suspend"] == true
 }
 
@@ -66,7 +67,7 @@ mod tests {
         ] {
             let kind = GroupVersionKind::new(group, "v1", kind);
             assert_eq!(
-                leaves_behind(&kind, &json!({"spec": spec})),
+                leaves_behind(&kind, || json!({"spec": spec})),
                 expected,
                 "{kind}: {spec}"
             );
