@@ -244,6 +244,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             settings: &settings,
             id: &id,
             version,
+            served: live.served,
         };
         outcome = outcome.objects(serving.objects());
     }
@@ -258,6 +259,9 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     };
     outcome = outcome.object(report::status(&place, &decision, &facts));
     outcome = report::tell(outcome, &decision);
+    if let Some(due) = live.due {
+        outcome = outcome.next_after(due);
+    }
     if let Some(problem) = account.problem {
         let mut problems = Problems::new();
         problems.add(problem);

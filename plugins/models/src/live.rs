@@ -1,11 +1,13 @@
 //! What serves now: the Deployment and its ReplicaSets, read.
 
+use std::time::Duration;
+
 use reeve_sdk::Strings;
 use reeve_sdk::prelude::*;
 
 use crate::image::{Digest, Image};
 use crate::model::Version;
-use crate::names::{DEPLOYMENT, DIGEST, OF, Place, RELAUNCH, REPLICA_SET};
+use crate::names::{DEPLOYMENT, DIGEST, OF, Place, RELAUNCH, REPLICA_SET, SERVED};
 
 /// The Deployment as it is.
 #[input]
@@ -26,6 +28,7 @@ struct Marks {
 #[input]
 struct DeploymentSpec {
     replicas: Option<i64>,
+    progress_deadline_seconds: Option<u32>,
     template: Option<Template>,
 }
 
@@ -44,6 +47,7 @@ struct DeploymentCondition {
     status: String,
     reason: Option<String>,
     message: Option<String>,
+    last_transition_time: Option<String>,
 }
 
 /// A ReplicaSet of a model.
@@ -91,6 +95,10 @@ pub(crate) struct Live {
     pub(crate) replicas: Option<i64>,
     /// How its rollout stands.
     pub(crate) rollout: Rollout,
+    /// How many servers there were to be when all of them answered last.
+    pub(crate) served: Option<i64>,
+    /// When what is under way has taken too long, of which nothing else will tell.
+    pub(crate) due: Option<Duration>,
     /// What answers requests: the versions of which servers are available.
     pub(crate) answering: Vec<Version>,
     /// How many ReplicaSets there are.
@@ -109,17 +117,18 @@ pub(crate) enum Rollout {
     Done,
     /// Done, and no server is wanted.
     Idle,
-    /// It was done once, and now servers are missing.
+    /// It was done once, and now servers are missing that were there.
     Short { available: i64, wanted: i64 },
     /// It has taken too long.
     Stuck(String),
 }
 
-const DEPLOYMENT_PARTS: [&str; 7] = [
+const DEPLOYMENT_PARTS: [&str; 8] = [
     "/metadata/labels",
     "/metadata/annotations",
     "/metadata/generation",
     "/spec/replicas",
+    "/spec/progressDeadlineSeconds",
     "/spec/template/metadata/labels",
     "/spec/template/metadata/annotations",
     "/status",
@@ -153,6 +162,7 @@ impl Live {
             live.rollout = deployment.rollout();
             live.relaunch = deployment.relaunch();
             live.replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+            live.scaled(&deployment, cx);
         }
         Ok(live)
     }
@@ -170,6 +180,24 @@ impl Live {
         let version = spec.template.metadata.as_ref().and_then(Marks::version);
         if let Some(version) = version.filter(|_| available.unwrap_or(0) > 0) {
             self.answering.push(version);
+        }
+    }
+
+    /// Tells servers that are to come from those that went: of both the Deployment says the
+    /// same, and for the first it knows no deadline.
+    fn scaled(&mut self, deployment: &LiveDeployment, cx: &Context) {
+        self.served = match self.rollout {
+            Rollout::Done | Rollout::Idle => Some(self.replicas.unwrap_or(1)),
+            _ => deployment.served(),
+        };
+        if let (Rollout::Short { available, wanted }, Some(served)) = (&self.rollout, self.served)
+            && served <= *available
+            && served < *wanted
+        {
+            self.due = deployment.left(cx);
+        }
+        if self.due.is_some() {
+            self.rollout = Rollout::Progressing;
         }
     }
 
@@ -217,6 +245,26 @@ impl LiveDeployment {
 
     fn relaunch(&self) -> Option<String> {
         self.marks()?.annotations.as_ref()?.get(RELAUNCH).cloned()
+    }
+
+    fn served(&self) -> Option<i64> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations.get(SERVED)?.parse().ok()
+    }
+
+    /// How long it may still take until as many servers answer as are wanted.
+    fn left(&self, cx: &Context) -> Option<Duration> {
+        let deadline = self.spec.as_ref()?.progress_deadline_seconds?;
+        let mut conditions = self
+            .status
+            .iter()
+            .flat_map(|s| s.conditions.iter().flatten());
+        let available = conditions.find(|one| one.r#type == "Available")?;
+        let since = available.last_transition_time.as_deref()?;
+        let since = humantime::parse_rfc3339(since).ok()?;
+        let passed = cx.now().duration_since(since).unwrap_or_default();
+        let deadline = Duration::from_secs(deadline.into());
+        deadline.checked_sub(passed).filter(|left| !left.is_zero())
     }
 
     fn rollout(&self) -> Rollout {

@@ -418,6 +418,40 @@ fn a_server_that_is_missing_degrades() {
 }
 
 #[test]
+fn servers_that_are_added_have_their_time_and_those_that_go_do_not() {
+    let mut world = serving();
+    let scaled = |replicas: i64| changed(spec("m1", '1'), &json!({"replicas": replicas}));
+    world.wants("churn", scaled(3));
+    world.has_servers("churn", 3, 1);
+    let starting = ("Deploying", "passing", "Deploying");
+    assert_eq!(world.told("churn"), starting);
+    assert_eq!(world.status("churn")["state"], "launching");
+    world.advance(1499);
+    assert_eq!(world.told("churn"), starting);
+    let missing = ("Degraded", "warning", "ServersMissing");
+    world.advance(1);
+    assert_eq!(world.told("churn"), missing);
+    // Two have answered at once by now.
+    world.wants("churn", scaled(2));
+    world.rolls_out_with("churn", 2);
+    assert_eq!(world.told("churn"), ("Ready", "passing", "Serving"));
+    world.wants("churn", scaled(4));
+    world.has_servers("churn", 4, 3);
+    assert_eq!(world.told("churn"), starting);
+    world.has_servers("churn", 4, 1);
+    assert_eq!(world.told("churn"), missing);
+    // From none.
+    world.wants("churn", scaled(0));
+    world.rolls_out_with("churn", 0);
+    assert_eq!(world.told("churn"), ("Ready", "unknown", "NoServers"));
+    world.wants("churn", scaled(2));
+    world.has_servers("churn", 2, 0);
+    assert_eq!(world.told("churn"), ("Deploying", "unknown", "Deploying"));
+    world.has_servers("churn", 2, 1);
+    assert_eq!(world.told("churn"), starting);
+}
+
+#[test]
 fn what_is_missing_is_named_and_waited_for() {
     let mut world = World::new(config());
     world.delete("Secret", "mlops-api-key");

@@ -2,6 +2,7 @@
 //! controllers.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use reeve_sdk::prelude::*;
 
@@ -21,6 +22,7 @@ pub(super) struct World {
     /// What the supervisor was told, each once.
     pub(super) reports: Vec<Value>,
     created: u32,
+    now: SystemTime,
 }
 
 impl World {
@@ -33,6 +35,7 @@ impl World {
             events: Vec::new(),
             reports: Vec::new(),
             created: 0,
+            now: humantime::parse_rfc3339("2026-01-01T00:00:00Z").unwrap(),
         };
         world.put(secret("mlops-api-key", "Opaque"));
         world
@@ -90,7 +93,7 @@ impl World {
     pub(super) fn shown_without(&self, record: &str) -> Context {
         let objects = self.objects.values().map(|(object, _)| object);
         let shown = objects.filter(|object| object["metadata"]["name"] != record);
-        shown.fold(Context::test(), Context::with_object)
+        shown.fold(Context::test().at(self.now), Context::with_object)
     }
 
     fn reconcile(&mut self, name: &str, spec: &Value) {
@@ -269,9 +272,14 @@ impl World {
     /// The Deployment controller has done its part: a ReplicaSet for what is wanted is
     /// all that answers. Two older ones are kept.
     pub(super) fn rolls_out(&mut self, name: &str) {
-        self.roll(name, 1, 0);
+        self.rolls_out_with(name, 1);
+    }
+
+    /// The same with so many servers.
+    pub(super) fn rolls_out_with(&mut self, name: &str, servers: u32) {
+        self.roll(name, servers, 0);
         let status = json!({
-            "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
+            "replicas": servers, "updatedReplicas": servers, "availableReplicas": servers,
             "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}],
         });
         self.report(name, status);
@@ -296,6 +304,26 @@ impl World {
             "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}],
         });
         self.report(name, status);
+    }
+
+    /// So many servers are there, and so many answer: not all of them, from now on.
+    pub(super) fn has_servers(&mut self, name: &str, servers: i64, available: u32) {
+        self.roll(name, available, 0);
+        let now = humantime::format_rfc3339_seconds(self.now).to_string();
+        let status = json!({
+            "replicas": servers, "updatedReplicas": servers, "availableReplicas": available,
+            "conditions": [
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+                {"type": "Available", "status": "False", "lastTransitionTime": now},
+            ],
+        });
+        self.report(name, status);
+    }
+
+    /// Lets time pass.
+    pub(super) fn advance(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+        self.settle();
     }
 
     fn report(&mut self, name: &str, status: Value) {
