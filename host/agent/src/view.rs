@@ -222,8 +222,8 @@ impl CallView {
         selector: &Selector,
     ) -> Result<Vec<Arc<Object>>, ReadError> {
         for (rule, watches) in self.rules(kind) {
-            let same_selector = rule.selector.is_empty() || rule.selector == *selector;
-            if !rule.names.is_empty() || !same_selector || !self.covers(rule, namespace) {
+            let all_seen = rule.names.is_empty() && selector.is_within(&rule.selector);
+            if !all_seen || !self.covers(rule, namespace) {
                 continue;
             }
             self.served(kind)?;

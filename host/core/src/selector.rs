@@ -33,6 +33,26 @@ enum Operator {
     DoesNotExist,
 }
 
+impl Operator {
+    /// Whether the other holds of a label wherever this one does.
+    fn implies(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::In(few), Self::In(many)) | (Self::NotIn(many), Self::NotIn(few)) => {
+                few.iter().all(|value| many.contains(value))
+            }
+            (Self::In(these), Self::NotIn(those)) => {
+                these.iter().all(|value| !those.contains(value))
+            }
+            (Self::In(_) | Self::Exists, Self::Exists)
+            | (Self::DoesNotExist, Self::DoesNotExist | Self::NotIn(_)) => true,
+            (Self::NotIn(_), Self::In(_) | Self::Exists | Self::DoesNotExist)
+            | (Self::In(_), Self::DoesNotExist)
+            | (Self::Exists, Self::In(_) | Self::NotIn(_) | Self::DoesNotExist)
+            | (Self::DoesNotExist, Self::In(_) | Self::Exists) => false,
+        }
+    }
+}
+
 /// A selector that does not parse.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{selector}` is no label selector: {problem}")]
@@ -101,6 +121,18 @@ impl Selector {
                 Operator::DoesNotExist => value.is_none(),
             }
         })
+    }
+
+    /// Whether the other selects whatever this one selects, as far as single requirements
+    /// tell: each of the other's follows from one of these. Where that takes several of
+    /// them together, it says no.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let follows = |wanted: &Requirement| {
+            let said = self.requirements.iter();
+            let mut said = said.filter(|said| said.key == wanted.key);
+            said.any(|said| said.operator.implies(&wanted.operator))
+        };
+        other.requirements.iter().all(follows)
     }
 
     /// Labels that whatever is selected carries, by key and value: there may be more
@@ -300,6 +332,68 @@ impl Serialize for Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const SELECTORS: [&str; 16] = [
+        "",
+        "a",
+        "!a",
+        "a=x",
+        "a=y",
+        "a!=x",
+        "a in (x,y)",
+        "a in (y,z)",
+        "a notin (x,y)",
+        "a notin (y)",
+        "b",
+        "b=x",
+        "a=x,b=x",
+        "a,b",
+        "a,a!=x",
+        "!a,b",
+    ];
+
+    #[test]
+    fn what_is_within_another_is_told() {
+        for (one, other, expected) in [
+            ("a=x", "", true),
+            ("", "a=x", false),
+            ("a=x", "a", true),
+            ("a", "a=x", false),
+            ("a in (x,y)", "a", true),
+            ("a=x", "a in (x,y)", true),
+            ("a in (x,y)", "a=x", false),
+            ("a=x", "a!=y", true),
+            ("a=x", "a!=x", false),
+            ("!a", "a!=x", true),
+            ("a!=x", "!a", false),
+            ("a notin (x,y)", "a!=y", true),
+            ("a!=y", "a notin (x,y)", false),
+            ("a=x,b=x", "b,a", true),
+            ("a=x", "a,b", false),
+            ("b=x", "a=x", false),
+        ] {
+            let [one, other] = [one, other].map(|text| text.parse::<Selector>().unwrap());
+            assert_eq!(one.is_within(&other), expected, "{one} within {other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_within_another_is_selected_by_it(
+            one in prop::sample::select(SELECTORS.to_vec()),
+            other in prop::sample::select(SELECTORS.to_vec()),
+            a in prop::option::of(prop::sample::select(vec!["x", "y", "z", ""])),
+            b in prop::option::of(prop::sample::select(vec!["x", "y"])),
+        ) {
+            let [one, other] = [one, other].map(|text| text.parse::<Selector>().unwrap());
+            let label = |key: &str| if key == "a" { a } else { b };
+            prop_assert!(
+                !one.is_within(&other) || !one.matches(label) || other.matches(label),
+                "{one} within {other}, {a:?} {b:?}"
+            );
+        }
+    }
 
     #[test]
     fn cel_says_the_same() {

@@ -197,7 +197,9 @@ impl Query {
         self
     }
 
-    /// Only with these labels, in Kubernetes' text form.
+    /// Only with these labels, in Kubernetes' text form. Where the manifest's rule has a
+    /// selector too, each of its requirements has to follow from one of these: `app`, say,
+    /// from `app=web`.
     pub fn selector(mut self, selector: impl Into<String>) -> Self {
         self.selector = selector.into();
         self

@@ -27,6 +27,32 @@ impl Term {
     }
 }
 
+impl Term {
+    /// Whether the other holds of an object wherever this one does, as the host tells it.
+    fn implies(&self, other: &Self) -> bool {
+        let all = |these: &[String], known: bool, those: &[String]| {
+            these.iter().all(|value| those.contains(value) == known)
+        };
+        let told = match (self.negated, &self.values, other.negated, &other.values) {
+            (false, Some(few), false, Some(many)) | (true, Some(many), true, Some(few)) => {
+                all(few, true, many)
+            }
+            (false, Some(these), true, Some(those)) => all(these, false, those),
+            (false, _, false, None) | (true, None, true, _) => true,
+            (true, _, false, _) | (true, Some(_), true, None) | (false, _, true, None) => false,
+            (false, None, _, Some(_)) => false,
+        };
+        self.key == other.key && told
+    }
+}
+
+/// Whether a selector is narrower than another, or the same: each requirement of the other
+/// follows from one of its own.
+pub(crate) fn is_within(selector: &[Term], other: &[Term]) -> bool {
+    let follows = |wanted: &Term| selector.iter().any(|said| said.implies(wanted));
+    other.iter().all(follows)
+}
+
 /// The requirements of a selector such as `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 pub(crate) fn parse(selector: &str) -> Result<Vec<Term>, String> {
     let mut terms = Vec::new();

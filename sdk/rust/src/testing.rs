@@ -213,15 +213,16 @@ impl Backend {
     }
 
     fn matching(&self, query: &Query) -> Result<Vec<(ObjectReference, &Value)>, ReadError> {
+        let selector = crate::selector::parse(&query.selector).map_err(ReadError::Invalid)?;
         self.answers(
             &query.kind,
             |rule| {
-                rule.names.is_empty()
-                    && (rule.selector.is_empty() || rule.selector == query.selector)
+                let declared = crate::selector::parse(&rule.selector);
+                let covered = |declared: Vec<_>| crate::selector::is_within(&selector, &declared);
+                rule.names.is_empty() && declared.is_ok_and(covered)
             },
             query.namespace.as_deref(),
         )?;
-        let selector = crate::selector::parse(&query.selector).map_err(ReadError::Invalid)?;
         let mut found: Vec<_> = self
             .objects
             .iter()

@@ -3,6 +3,7 @@
 use super::Question;
 use crate::kind::ObjectReference;
 use crate::manifest::Manifest;
+use crate::selector::Selector;
 
 /// Whether a manifest declares a question, as the agent holds it against the manifest
 /// of what runs.
@@ -25,12 +26,17 @@ pub fn declares(manifest: &Manifest, primary: &ObjectReference, question: &Quest
             kind,
             namespace,
             selector,
-        } => manifest.reads.iter().any(|rule| {
-            rule.kind == *kind
-                && rule.names.is_empty()
-                && (rule.selector.is_empty() || rule.selector.to_string() == *selector)
-                && rule.covers(primary, namespace.as_deref())
-        }),
+        } => {
+            let Ok(selector) = selector.parse::<Selector>() else {
+                return false;
+            };
+            manifest.reads.iter().any(|rule| {
+                rule.kind == *kind
+                    && rule.names.is_empty()
+                    && selector.is_within(&rule.selector)
+                    && rule.covers(primary, namespace.as_deref())
+            })
+        }
         Question::Source(name) | Question::SourceAge(name) => manifest.source(name).is_some(),
         Question::Time => true,
     }
@@ -83,6 +89,10 @@ mod tests {
             (read(own(), &["a"], ""), list(Some("alice"), ""), false),
             (read(own(), &[], "a=b"), list(Some("alice"), "a = b"), true),
             (read(own(), &[], "a=b"), list(Some("alice"), ""), false),
+            (read(own(), &[], "a"), list(Some("alice"), "c,a=b"), true),
+            (read(own(), &[], "a=b"), list(Some("alice"), "a"), false),
+            (read(own(), &[], "a"), list(Some("alice"), "a=="), true),
+            (read(own(), &[], "a"), list(Some("alice"), "(a"), false),
             (
                 read(Scope::Cluster, &[], ""),
                 Question::keys(&kind(), None, ""),

@@ -189,6 +189,36 @@ fn a_manifest_bounds_what_may_be_read() {
     }
 }
 
+/// As the host tells it; see `Selector::is_within` of `reeve-core`.
+#[test]
+fn a_rule_with_a_selector_covers_narrower_lists() {
+    for (selector, declared, expected) in [
+        ("app=x", "", true),
+        ("", "app=x", false),
+        ("app=x", "app", true),
+        ("app", "app=x", false),
+        ("app in (x,y)", "app", true),
+        ("app=x", "app in (x,y)", true),
+        ("app in (x,y)", "app=x", false),
+        ("app=x", "app!=y", true),
+        ("app=x", "app!=x", false),
+        ("!app", "app!=x", true),
+        ("!app", "!app", true),
+        ("app!=x", "!app", false),
+        ("app", "!app", false),
+        ("app notin (x,y)", "app!=y", true),
+        ("app!=y", "app notin (x,y)", false),
+        ("app=x,tier=front", "tier,app", true),
+        ("app=x", "app,tier", false),
+        ("tier=x", "app=x", false),
+    ] {
+        let rule = ReadRule::new(CONFIG_MAP, Scope::Cluster).selector(declared);
+        let cx = cluster().declaring(Manifest::controller(SECRET).reads(rule));
+        let found = cx.list_references(&Query::of(CONFIG_MAP).selector(selector));
+        assert_eq!(found.is_ok(), expected, "{selector} within {declared}");
+    }
+}
+
 #[test]
 fn the_clock_stands_where_it_was_set() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);

@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 async fn world(deed: Value, reads: &[&str]) -> World {
+    world_of(deed, json!(reads)).await
+}
+
+async fn world_of(deed: Value, reads: Value) -> World {
     let world = World::started().await;
     let config = json!({
         "primary": "Profile.v1.kubeflow.org",
@@ -168,6 +172,26 @@ async fn a_list_wakes_for_what_it_selects() {
     world.settle().await;
     let left = data(&world).await;
     assert!(!left.contains("one") && left.contains("two"), "{left}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_with_a_selector_covers_narrower_lists() {
+    let reads = json!([{"kind": "ConfigMap.v1", "scope": "cluster", "selector": "app"}]);
+    let list = |selector: &str| json!({"do": "list-keys", "kind": "ConfigMap.v1", "namespace": "alice", "selector": selector});
+    let mut other = core_reference("ConfigMap", "alice", "other");
+    other["metadata"]["labels"] = json!({"app": "other"});
+    let world = world_of(list("app=note"), reads.clone()).await;
+    for made in [note("one", "x"), other] {
+        world.apply(&made).await;
+    }
+    world.settle().await;
+    let found = data(&world).await;
+    assert!(found.contains("one") && !found.contains("other"), "{found}");
+    for wider in ["", "app!=other", "!app", "team=a"] {
+        let world = world_of(list(wider), reads.clone()).await;
+        let ready = world.unit_condition("chameleon", "alice", "Ready").await;
+        assert!(ready.message.contains("undeclared"), "{wider}: {ready:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
