@@ -9,7 +9,7 @@ use crate::cloud::Cloud;
 use crate::findings::{Findings, below};
 use crate::forms::{self, host_of};
 use crate::json;
-use crate::keys::{At, KEYS, Key};
+use crate::keys::{At, KEYS, Key, Place};
 
 /// What people call the document.
 pub(crate) const DOCUMENT: &str = "system-manager-config.json";
@@ -48,39 +48,41 @@ impl Configuration {
                 return None;
             }
         };
-        let Some(document) = document.as_object() else {
+        let Value::Object(document) = document else {
             findings.error("", "expected a JSON object");
             return None;
         };
-        let cloud = cloud_of(document, findings)?;
+        let cloud = cloud_of(&document, findings)?;
         let mut configuration = Self {
             cloud,
             given: Vec::new(),
         };
-        configuration.take("", document, findings);
+        configuration.take("", document, &Place::whole(cloud), findings);
         configuration.check_whole(findings);
         Some(configuration)
     }
 
     /// Takes in what stands at a path, and below it.
-    fn take(&mut self, path: &str, object: &Map<String, Value>, findings: &mut Findings) {
+    fn take(
+        &mut self,
+        path: &str,
+        object: Map<String, Value>,
+        place: &Place,
+        findings: &mut Findings,
+    ) {
         for (name, value) in object {
-            let path = below(path, name);
+            let path = below(path, &name);
             if value.is_null() || self.is_other_block(&path, findings) {
                 continue;
             }
-            match crate::keys::at(&path, self.cloud) {
-                At::Key(key) => match forms::check(key, value) {
+            match place.at(&name) {
+                At::Key(key) => match forms::check(key, &value) {
                     Err(problem) => findings.error(&path, problem),
                     Ok(()) if value.as_str() == Some("") => {}
-                    Ok(()) => self.given.push(Given {
-                        key,
-                        path,
-                        value: value.clone(),
-                    }),
+                    Ok(()) => self.given.push(Given { key, path, value }),
                 },
-                At::Inside => match value {
-                    Value::Object(inner) => self.take(&path, inner, findings),
+                At::Inside(place) => match value {
+                    Value::Object(inner) => self.take(&path, inner, &place, findings),
                     _ => findings.error(&path, "expected an object"),
                 },
                 At::Unknown => findings.warn(

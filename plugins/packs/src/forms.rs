@@ -52,6 +52,9 @@ pub(crate) fn check(key: &Key, value: &Value) -> Result<(), String> {
 
 /// The bytes of a text in base64, with or without line breaks.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    if let Ok(bytes) = STANDARD.decode(text) {
+        return Some(bytes);
+    }
     let plain: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     STANDARD.decode(plain).ok()
 }

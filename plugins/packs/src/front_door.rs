@@ -55,8 +55,7 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
         packs: &specs,
     };
     // Before, whoever admits these objects may not answer.
-    let live = Live::read(cx)?;
-    if let Some(reason) = gate::lacks(name, &world, &live, cx)? {
+    if let Some(reason) = gate::lacks(name, &world, cx)? {
         return Err(Failure::not_ready(format!(
             "its releases come first: {reason}"
         )));

@@ -12,12 +12,11 @@ use crate::render::{World, render};
 pub(crate) fn blocked_by(
     name: &str,
     world: &World<'_>,
-    live: &Live,
     cx: &Context,
 ) -> Result<Vec<String>, Failure> {
     let mut reasons = Vec::new();
     for need in graph::needs(name, world.packs) {
-        if let Some(reason) = lacks(need, world, live, cx)? {
+        if let Some(reason) = lacks(need, world, cx)? {
             reasons.push(format!("pack {need}: {reason}"));
         }
     }
@@ -28,7 +27,6 @@ pub(crate) fn blocked_by(
 pub(crate) fn lacks(
     name: &str,
     world: &World<'_>,
-    live: &Live,
     cx: &Context,
 ) -> Result<Option<String>, Failure> {
     let said = |text: &str| Ok(Some(text.to_owned()));
@@ -49,6 +47,7 @@ pub(crate) fn lacks(
     if let Some(error) = findings.errors.first() {
         return Ok(Some(error.clone()));
     }
+    let live = Live::read(name, cx)?;
     let mut judged = rendered.judged.iter();
     Ok(judged.find_map(|wanted| live.lacks(wanted, &rendered.revision)))
 }

@@ -32,9 +32,23 @@ pub(crate) fn is_true(value: &Value, pointer: &str) -> bool {
 /// An object as it is written, with values in the place of texts such as `"$name"`. What
 /// is written is part of the program; each is rendered by some test.
 pub(crate) fn fill(template: &'static str, values: &[(&str, Value)]) -> Value {
-    let mut object = parse(template).unwrap_or_default();
-    replace(&mut object, values);
-    object
+    Template::new(template).fill(values)
+}
+
+/// An object as it is written, for many.
+pub(crate) struct Template(Value);
+
+impl Template {
+    pub(crate) fn new(text: &'static str) -> Self {
+        Self(parse(text).unwrap_or_default())
+    }
+
+    /// See [`fill`].
+    pub(crate) fn fill(&self, values: &[(&str, Value)]) -> Value {
+        let mut object = self.0.clone();
+        replace(&mut object, values);
+        object
+    }
 }
 
 fn replace(value: &mut Value, values: &[(&str, Value)]) {

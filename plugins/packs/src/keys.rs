@@ -432,39 +432,48 @@ pub(crate) const KEYS: &[Key] = &[
     .secret(),
 ];
 
-/// What stands at a path of the configuration.
+/// A place in the configuration: the keys that stand there and below it, each with the
+/// rest of its path.
+pub(crate) struct Place(Vec<(&'static Key, &'static str)>);
+
+/// What there may be in a place.
 pub(crate) enum At {
     Key(&'static Key),
     /// A part of the paths of some keys.
-    Inside,
+    Inside(Place),
     Unknown,
 }
 
-/// What this cloud has at a JSON Pointer.
-pub(crate) fn at(path: &str, cloud: Cloud) -> At {
-    let mut inside = false;
-    for key in KEYS {
-        let pattern = key.path(cloud);
-        if pattern.is_empty() {
-            continue;
-        }
-        match covers(pattern, path) {
-            Some(true) => return At::Key(key),
-            Some(false) => inside = true,
-            None => {}
-        }
+impl Place {
+    /// All of the configuration, as this cloud has it.
+    pub(crate) fn whole(cloud: Cloud) -> Self {
+        let keys = KEYS.iter().filter_map(|key| {
+            let rest = key.path(cloud).strip_prefix('/')?;
+            Some((key, rest))
+        });
+        Self(keys.collect())
     }
-    if inside { At::Inside } else { At::Unknown }
-}
 
-/// Whether a pattern leads to this path, or further than it.
-fn covers(pattern: &str, path: &str) -> Option<bool> {
-    let mut pattern = pattern.split('/');
-    for part in path.split('/') {
-        let wanted = pattern.next()?;
-        if wanted != part && wanted != "*" {
-            return None;
+    /// What there may be in an entry of it.
+    pub(crate) fn at(&self, name: &str) -> At {
+        let mut inside = Vec::new();
+        for (key, path) in &self.0 {
+            let (first, rest) = match path.split_once('/') {
+                Some((first, rest)) => (first, Some(rest)),
+                None => (*path, None),
+            };
+            if first != name && first != "*" {
+                continue;
+            }
+            match rest {
+                Some(rest) => inside.push((*key, rest)),
+                None => return At::Key(key),
+            }
+        }
+        if inside.is_empty() {
+            At::Unknown
+        } else {
+            At::Inside(Self(inside))
         }
     }
-    Some(pattern.next().is_none())
 }

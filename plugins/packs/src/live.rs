@@ -30,7 +30,7 @@ struct Object(Value);
 /// A condition of its status.
 struct StatusCondition<'a>(&'a Value);
 
-/// What all packs have in the cluster.
+/// What a pack has in the cluster.
 pub(crate) struct Live {
     objects: Vec<(Kind, Object)>,
 }
@@ -49,11 +49,13 @@ impl Live {
         })
     }
 
-    pub(crate) fn read(cx: &Context) -> Result<Self, Failure> {
+    /// Only what this pack has, so that nothing runs when others come along.
+    pub(crate) fn read(pack: &str, cx: &Context) -> Result<Self, Failure> {
         let mut objects = Vec::new();
+        let selector = format!("{PACK_LABEL}={pack}");
         for kind in [HELM_RELEASE, HELM_REPOSITORY] {
             let query = Query::of(kind.clone());
-            let query = query.selector(PACK_LABEL).projection(PARTS);
+            let query = query.selector(&selector).projection(PARTS);
             let found: Vec<Json> = cx.list(&query)?;
             let found = found.into_iter();
             objects.extend(found.map(|Json(object)| (kind.clone(), Object(object))));
@@ -61,20 +63,16 @@ impl Live {
         Ok(Self { objects })
     }
 
-    fn of(&self, pack: &str) -> impl Iterator<Item = &(Kind, Object)> {
+    /// Whether there is anything of it.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.objects.is_empty()
+    }
+
+    /// Whether a revision of it was let through before.
+    pub(crate) fn has_revision(&self, revision: &str) -> bool {
         self.objects
             .iter()
-            .filter(move |(_, object)| object.0["metadata"]["labels"][PACK_LABEL] == pack)
-    }
-
-    /// Whether a pack has anything.
-    pub(crate) fn has(&self, pack: &str) -> bool {
-        self.of(pack).next().is_some()
-    }
-
-    /// Whether a revision of a pack was let through before.
-    pub(crate) fn has_revision(&self, pack: &str, revision: &str) -> bool {
-        self.of(pack).any(|(_, object)| object.is_of(revision))
+            .any(|(_, object)| object.is_of(revision))
     }
 
     /// Why an object is not yet what a revision wants of it, and well.

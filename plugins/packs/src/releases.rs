@@ -56,9 +56,8 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     }
     let packs = Packs::read(cx)?;
     let pack = packs.get(name).or_not_ready("the Pack is not seen yet")?;
-    let live = Live::read(cx)?;
     if pack.is_going || !pack.spec.is_enabled() {
-        check_leave(name, &packs, Some(&live))?;
+        check_leave(name, &packs, Some(cx))?;
         return Ok(leave(definition, pack));
     }
     check_stays(pack)?;
@@ -74,8 +73,8 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     let rendered = render::render(definition, &pack.spec, &world, &mut findings);
     findings.check(&format!("pack {name} and its configuration"))?;
     // What was let through once may be kept up, however those are that it needs.
-    if !live.has_revision(name, &rendered.revision) {
-        let reasons = gate::blocked_by(name, &world, &live, cx)?;
+    if !Live::read(name, cx)?.has_revision(&rendered.revision) {
+        let reasons = gate::blocked_by(name, &world, cx)?;
         if !reasons.is_empty() {
             return Err(Failure::not_ready(format!(
                 "blocked by {}",
@@ -129,14 +128,27 @@ pub(crate) fn check_order(name: &str, packs: &Packs) -> Result<(), Failure> {
     }
 }
 
-/// A pack goes when no other needs it. `live` is what packs have, where that is known.
-pub(crate) fn check_leave(name: &str, packs: &Packs, live: Option<&Live>) -> Result<(), Failure> {
+/// A pack goes when no other needs it. `cluster` is where it can be seen what others still
+/// have; who cannot see it waits for all of them.
+pub(crate) fn check_leave(
+    name: &str,
+    packs: &Packs,
+    cluster: Option<&Context>,
+) -> Result<(), Failure> {
     let specs = packs.specs();
     // Packs in a circle would wait for one another for ever.
     if graph::circle(name, &specs).is_none() {
-        let has = |other: &str| live.is_none_or(|live| live.has(other));
-        let mut needed = graph::dependents(name, &specs);
-        needed.retain(|other| specs.get(other).is_some_and(|spec| spec.is_enabled()) || has(other));
+        let mut needed = Vec::new();
+        for other in graph::dependents(name, &specs) {
+            let is_enabled = specs.get(other).is_some_and(|spec| spec.is_enabled());
+            let stays = match cluster {
+                Some(cx) if !is_enabled => Live::read(other, cx)?.has_any(),
+                _ => true,
+            };
+            if stays {
+                needed.push(other);
+            }
+        }
         if !needed.is_empty() {
             return Err(Failure::not_ready(format!(
                 "it goes after the packs that need it: {}; remove them, or change their \

@@ -11,7 +11,7 @@ use crate::configuration::Configuration;
 use crate::findings::Findings;
 use crate::forms;
 use crate::graph::{self, Specs};
-use crate::json::fill;
+use crate::json::{Template, fill};
 use crate::kinds::{
     CONFIG_MAP, FLUX_NAMESPACE, HELM_RELEASE, HELM_REPOSITORY, NAMESPACE, OCI_REPOSITORY,
     PACK_LABEL, REVISION, SECRET, WAVE,
@@ -26,13 +26,6 @@ const GLOBAL: &str = "/global/sgp";
 pub(crate) const FRONT_DOOR: &str = "front-door-tls";
 /// Where SpiceDB answers.
 const SPICEDB_ENDPOINT: &str = "spicedb.spicedb.svc.cluster.local:50051";
-
-/// What all objects have.
-const OBJECT: &str = r#"{
-    "apiVersion": "$apiVersion",
-    "kind": "$kind",
-    "metadata": {"name": "$name", "labels": {}, "annotations": {}}
-}"#;
 
 /// Where all charts are. Nobody ever gives it a status.
 const REPOSITORY_SPEC: &str = r#"{"type": "oci", "url": "$url"}"#;
@@ -63,8 +56,7 @@ const RELEASE_SPEC: &str = r#"{
     "driftDetection": {
         "mode": "enabled",
         "ignore": [{"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}}]
-    },
-    "values": "$values"
+    }
 }"#;
 
 /// The values of a release that may not be seen.
@@ -105,6 +97,8 @@ pub(crate) fn render(
     world.configuration.check_for(definition.name, findings);
     let mut pack = Pack {
         name: definition.name,
+        chart: Template::new(CHART_SPEC),
+        release: Template::new(RELEASE_SPEC),
         objects: Vec::new(),
         judged: Vec::new(),
     };
@@ -178,15 +172,11 @@ pub(crate) fn farewell(definition: &Definition) -> Value {
 }
 
 fn object(kind: &Kind, namespace: Option<&str>, name: &str, pack: &str, wave: usize) -> Value {
-    let mut object = fill(
-        OBJECT,
-        &[
-            ("apiVersion", Value::from(kind.api_version())),
-            ("kind", Value::from(kind.kind())),
-            ("name", Value::from(name)),
-        ],
-    );
+    let mut object = Value::Null;
+    object["apiVersion"] = Value::from(kind.api_version());
+    object["kind"] = Value::from(kind.kind());
     let metadata = &mut object["metadata"];
+    metadata["name"] = Value::from(name);
     metadata["labels"][PACK_LABEL] = Value::from(pack);
     if let Some(definition) = catalog::find(pack) {
         metadata["labels"][PART_OF] = Value::from(definition.set);
@@ -204,6 +194,8 @@ fn annotate(object: &mut Value, key: &str, value: &str) {
 
 struct Pack {
     name: &'static str,
+    chart: Template,
+    release: Template,
     objects: Vec<Value>,
     judged: Vec<ObjectReference>,
 }
@@ -251,23 +243,15 @@ impl Pack {
         let mut chart = self.object(&OCI_REPOSITORY, FLUX_NAMESPACE, release.name, SOURCE_WAVE);
         let base = world.configuration.text("/baseRepository");
         let url = format!("{}/{}", base.unwrap_or_default(), release.chart);
-        let from = fill(
-            CHART_SPEC,
-            &[
-                ("url", Value::from(url)),
-                ("version", Value::from(spec.version())),
-            ],
-        );
+        let from = self.chart.fill(&[
+            ("url", Value::from(url)),
+            ("version", Value::from(spec.version())),
+        ]);
         chart["spec"] = with_login(from, world);
         self.objects.push(chart);
 
-        let mut body = fill(
-            RELEASE_SPEC,
-            &[
-                ("name", Value::from(release.name)),
-                ("values", Value::Object(values)),
-            ],
-        );
+        let mut body = self.release.fill(&[("name", Value::from(release.name))]);
+        body["values"] = Value::Object(values);
         let before = before(definition, release, world);
         if !before.is_empty() {
             body["dependsOn"] = Value::Array(before);
@@ -304,7 +288,8 @@ impl Pack {
         let is_secret = |object: &Value| object["kind"] == SECRET.kind();
         let mut hash = Hash::default();
         for object in self.objects.iter().filter(|object| !is_secret(object)) {
-            hash.add(object.to_string().as_bytes());
+            // A hash takes everything, and an object of JSON can be written.
+            let _ = serde_json::to_writer(&mut hash, object);
         }
         let revision = format!("{:016x}", hash.0);
         for object in &mut self.objects {
@@ -350,9 +335,15 @@ fn values(
         } else {
             &mut open
         };
-        let path = format!("{GLOBAL}{}", given.path);
-        put(tree, &path, given.value.clone());
+        put(tree, &given.path, given.value.clone());
     }
+    let [mut open, secret] = [open, secret].map(|given| {
+        let mut tree = Map::new();
+        if !given.is_empty() {
+            put(&mut tree, GLOBAL, Value::Object(given));
+        }
+        tree
+    });
     match release.name {
         "istio-gateway" => {
             // A target group is bound to a port of the nodes.
@@ -420,11 +411,16 @@ impl Default for Hash {
     }
 }
 
-impl Hash {
-    fn add(&mut self, bytes: &[u8]) {
+impl std::io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         for byte in bytes {
             self.0 ^= u64::from(*byte);
             self.0 = self.0.wrapping_mul(0x0100_0000_01b3);
         }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
