@@ -1,5 +1,8 @@
 //! Jobs: pods that are to complete.
 
+mod policy;
+
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -90,17 +93,18 @@ struct Count {
     /// The indexes that are done, of a Job that has them.
     done: Vec<i64>,
     indexed: bool,
+    /// What fails the whole Job, of the pods that failed just now.
+    fatal: Option<String>,
 }
 
 impl Count {
     fn of(job: &Value, pods: &[Value]) -> Self {
         let status = &job["status"];
         let indexed = text_at(job, "/spec/completionMode") == "Indexed";
-        let fresh = |phase: &str| {
-            pods.iter()
-                .filter(|pod| is_tracked(pod) && template::phase(pod) == phase)
-                .count()
-        };
+        let succeeded = pods
+            .iter()
+            .filter(|pod| is_tracked(pod) && template::phase(pod) == "Succeeded");
+        let fresh = succeeded.count();
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let mut done = indexes(text(status, "completedIndexes"));
         if indexed {
@@ -111,26 +115,36 @@ impl Count {
             done.sort_unstable();
             done.dedup();
         }
-        let ended = pods
-            .iter()
-            .filter(|pod| is_tracked(pod) && meta::is_terminating(pod) && !template::is_over(pod));
+        // A pod that somebody deletes has failed, unless the Job is suspended.
+        let suspended = flag(&job["spec"], "suspend");
+        let is_lost = |pod: &&Value| {
+            let deleted = meta::is_terminating(pod) && !template::is_over(pod) && !suspended;
+            is_tracked(pod) && (deleted || template::phase(pod) == "Failed")
+        };
+        let mut failed = 0;
+        let mut fatal = None;
+        for pod in pods.iter().filter(is_lost) {
+            match policy::judge(job, pod) {
+                policy::Judgement::Counted => failed += 1,
+                policy::Judgement::Ignored => {}
+                policy::Judgement::Fatal(why) => {
+                    failed += 1;
+                    fatal.get_or_insert(why);
+                }
+            }
+        }
         let before = |field: &str| integer(status, field).unwrap_or(0);
         let succeeded = if indexed {
             number(done.len())
         } else {
-            before("succeeded") + number(fresh("Succeeded"))
-        };
-        // A pod that somebody deletes has failed, unless the Job is suspended.
-        let deleted = if flag(&job["spec"], "suspend") {
-            0
-        } else {
-            number(ended.count())
+            before("succeeded") + number(fresh)
         };
         Count {
             succeeded,
-            failed: before("failed") + number(fresh("Failed")) + deleted,
+            failed: before("failed") + failed,
             done,
             indexed,
+            fatal,
         }
     }
 }
@@ -140,7 +154,7 @@ impl Count {
 struct Verdict {
     success: bool,
     reason: &'static str,
-    message: &'static str,
+    message: Cow<'static, str>,
 }
 
 fn verdict(
@@ -157,11 +171,18 @@ fn verdict(
         .filter_map(|status| integer(status, "restartCount"))
         .sum();
     let restarting = text_at(spec, "/template/spec/restartPolicy") == "OnFailure";
+    if let Some(why) = &count.fatal {
+        return Some(Verdict {
+            success: false,
+            reason: "PodFailurePolicy",
+            message: Cow::Owned(why.clone()),
+        });
+    }
     if count.failed > limit || (restarting && restarts > 0 && restarts >= limit) {
         return Some(Verdict {
             success: false,
             reason: "BackoffLimitExceeded",
-            message: "Job has reached the specified backoff limit",
+            message: "Job has reached the specified backoff limit".into(),
         });
     }
     if let Some(deadline) = deadline(job) {
@@ -169,7 +190,7 @@ fn verdict(
             return Some(Verdict {
                 success: false,
                 reason: "DeadlineExceeded",
-                message: "Job was active longer than specified deadline",
+                message: "Job was active longer than specified deadline".into(),
             });
         }
         context.wake_at(deadline);
@@ -182,7 +203,7 @@ fn verdict(
     done.then_some(Verdict {
         success: true,
         reason: "CompletionsReached",
-        message: "Reached expected number of succeeded pods",
+        message: "Reached expected number of succeeded pods".into(),
     })
 }
 
@@ -287,11 +308,21 @@ fn number(pod: &mut Value, job: &str, index: i64) {
 /// Until when failed pods are not replaced.
 fn pause(count: &Count, pods: &[Value]) -> Option<SystemTime> {
     let failed = pods.iter().filter(|pod| template::phase(pod) == "Failed");
-    let ends = failed.flat_map(|pod| items(&pod["status"], "containerStatuses"));
+    let failed: Vec<&Value> = failed.collect();
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let statuses = failed.iter().flat_map(|pod| {
+        lists
+            .into_iter()
+            .flat_map(|list| items(&pod["status"], list))
+    });
     let ends =
-        ends.filter_map(|status| clock::parse(text_at(status, "/state/terminated/finishedAt")));
+        statuses.filter_map(|status| clock::parse(text_at(status, "/state/terminated/finishedAt")));
     let last = ends.max()?;
-    let doublings = u32::try_from(count.failed - 1).unwrap_or(0).min(10);
+    // Those that a policy leaves out of account make the pauses longer, too.
+    let times = i64::try_from(failed.len())
+        .unwrap_or(i64::MAX)
+        .max(count.failed);
+    let doublings = u32::try_from(times - 1).unwrap_or(0).min(10);
     Some(last + (BACKOFF * 2_u32.pow(doublings)).min(BACKOFF_MAX))
 }
 
@@ -395,7 +426,7 @@ fn report(
                 job,
                 Kind::Warning,
                 verdict.reason,
-                verdict.message,
+                &verdict.message,
             );
         }
         None => {
@@ -439,7 +470,7 @@ fn finish(status: &mut Value, verdict: &Verdict, now: &str) {
             kind,
             status: true,
             reason: verdict.reason,
-            message: verdict.message,
+            message: &verdict.message,
         };
         conditions::replace(status, condition, now, STAMPS);
     }

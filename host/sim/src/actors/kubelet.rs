@@ -11,10 +11,18 @@ use super::node;
 use super::run::{Duty, Moment, State};
 use super::script::{Failure, Script};
 use super::tables::PODS;
+use super::template;
 use crate::clock::rfc3339;
 use crate::kinds::edit::{flag, integer, items, set, text, text_at};
 use crate::rest::meta;
 use crate::status::ApiError;
+
+/// Bytes of a container's last word, of which a kubelet keeps the end.
+const MESSAGE: usize = 4096;
+/// How a container ends that is killed.
+const KILLED: i32 = 137;
+/// What an evicted pod is told.
+const EVICTED: &str = "The node was low on resource: ephemeral-storage.";
 
 /// Brings the status of a pod on a node up to date. `owner` is its controller.
 pub(super) fn run(
@@ -29,16 +37,20 @@ pub(super) fn run(
         script,
         completes: policy != "Always",
         restarts: policy != "Never",
-        fails: fails(script, owner),
+        fails: fails(context, pod, script, owner),
     };
-    let moment = duty.at(context.elapsed(begun));
+    let elapsed = context.elapsed(begun);
+    let moment = duty.at(elapsed);
     if let Some(next) = moment.next {
         context.wake_at(begun + next);
     }
     let life = Life {
         pod,
+        duty,
         begun,
+        elapsed,
         moment,
+        stuck: stuck(pod, &duty),
         now: context.timestamp(),
         address: address(context, pod),
     };
@@ -55,13 +67,44 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Whether a pod that completes does so with an error: all of them, or the first
-/// few of its Job.
-fn fails(script: &Script, owner: Option<&Value>) -> bool {
-    let wanted = matches!(script.failure, Some(Failure::Exit | Failure::CrashLoop));
-    let failed = owner.and_then(|owner| owner.pointer("/status/failed"));
-    let failed = failed.and_then(Value::as_i64).unwrap_or(0);
-    wanted && script.fail_times.is_none_or(|times| failed < times)
+/// Whether a pod is one of those that fail: all of them, or the first few of its
+/// controller. Not all that failed are counted by a Job, nor are all of them still there.
+fn fails(context: &Context<'_>, pod: &Value, script: &Script, owner: Option<&Value>) -> bool {
+    let wanted = match script.failure {
+        Some(Failure::Exit | Failure::CrashLoop) => {
+            let name = script.fail_container.as_deref();
+            name.is_none_or(|name| has_container(pod, name))
+        }
+        Some(Failure::Evict) => true,
+        _ => false,
+    };
+    let Some(times) = script.fail_times.filter(|_| wanted) else {
+        return wanted;
+    };
+    let Some(owner) = owner else {
+        return times > 0;
+    };
+    let counted = owner.pointer("/status/failed").and_then(Value::as_i64);
+    let pods = context.controlled(owner, PODS);
+    let there = pods.iter().filter(|pod| template::phase(pod) == "Failed");
+    let there = i64::try_from(there.count()).unwrap_or(i64::MAX);
+    there.max(counted.unwrap_or(0)) < times
+}
+
+fn has_container(pod: &Value, name: &str) -> bool {
+    let lists = ["initContainers", "containers"];
+    let mut all = lists.iter().flat_map(|list| items(&pod["spec"], list));
+    all.any(|container| text(container, "name") == name)
+}
+
+/// The place of the init container that fails: nothing after it begins.
+fn stuck(pod: &Value, duty: &Duty<'_>) -> Option<usize> {
+    if !duty.fails_by_itself() {
+        return None;
+    }
+    let name = duty.script.fail_container.as_deref()?;
+    let mut inits = items(&pod["spec"], "initContainers");
+    inits.position(|container| text(container, "name") == name)
 }
 
 /// The address of the pod: kept once given, the node's in the host's network.
@@ -78,8 +121,11 @@ fn address(context: &mut Context<'_>, pod: &Value) -> String {
 /// A pod at a moment.
 struct Life<'a> {
     pod: &'a Value,
+    duty: Duty<'a>,
     begun: SystemTime,
+    elapsed: Duration,
     moment: Moment,
+    stuck: Option<usize>,
     now: String,
     address: String,
 }
@@ -103,16 +149,28 @@ impl Life<'_> {
             "conditions",
             self.conditions(before, generation),
         );
+        if self.moment.state == State::Evicted {
+            set(&mut status, "reason", "Evicted");
+            set(&mut status, "message", EVICTED);
+        }
         let inits: Vec<Value> = self
             .containers("initContainers")
-            .map(|c| self.initialized(c))
+            .enumerate()
+            .map(|(place, container)| match self.stuck {
+                Some(stuck) if place == stuck => self.container(container),
+                Some(stuck) if place > stuck => waiting(container),
+                _ => self.initialized(container),
+            })
             .collect();
         if !inits.is_empty() {
             set(&mut status, "initContainerStatuses", inits);
         }
         let containers: Vec<Value> = self
             .containers("containers")
-            .map(|c| self.container(c))
+            .map(|container| match self.stuck {
+                Some(_) => waiting(container),
+                None => self.container(container),
+            })
             .collect();
         set(&mut status, "containerStatuses", containers);
         status
@@ -125,22 +183,23 @@ impl Life<'_> {
     fn phase(&self) -> &'static str {
         match self.moment.state {
             State::Pulling { .. } => "Pending",
+            State::Running { .. } | State::BackingOff if self.stuck.is_some() => "Pending",
             State::Running { .. } | State::BackingOff => "Running",
-            State::Over { failed: true } => "Failed",
+            State::Over { failed: true } | State::Evicted => "Failed",
             State::Over { failed: false } => "Succeeded",
         }
     }
 
     fn conditions(&self, before: &Value, generation: i64) -> Vec<Value> {
-        let ready = self.moment.state == State::Running { ready: true };
-        let over = matches!(self.moment.state, State::Over { .. });
+        let ready = self.moment.state == State::Running { ready: true } && self.stuck.is_none();
+        let over = matches!(self.moment.state, State::Over { .. } | State::Evicted);
         let names: Vec<&str> = self
             .containers("containers")
             .map(|c| text(c, "name"))
             .collect();
         let unready = match self.moment.state {
             State::Over { failed: false } => Some(("PodCompleted", String::new())),
-            State::Over { failed: true } => Some(("PodFailed", String::new())),
+            State::Over { failed: true } | State::Evicted => Some(("PodFailed", String::new())),
             _ if ready => None,
             _ => Some((
                 "ContainersNotReady",
@@ -148,11 +207,20 @@ impl Life<'_> {
             )),
         };
         let pulling = matches!(self.moment.state, State::Pulling { .. });
-        let initialized =
-            (over && self.phase() == "Succeeded").then(|| ("PodCompleted", String::new()));
-        let list = [
+        let initialized = match self.stuck {
+            Some(_) if over => Some(("PodFailed", String::new())),
+            Some(stuck) => {
+                let inits = self.containers("initContainers").skip(stuck);
+                let names: Vec<&str> = inits.map(|c| text(c, "name")).collect();
+                let message = format!("containers with incomplete status: [{}]", names.join(" "));
+                Some(("ContainersNotInitialized", message))
+            }
+            None if over && self.phase() == "Succeeded" => Some(("PodCompleted", String::new())),
+            None => None,
+        };
+        let mut list = vec![
             ("PodReadyToStartContainers", !over && !pulling, None),
-            ("Initialized", true, initialized),
+            ("Initialized", self.stuck.is_none(), initialized),
             (
                 "Ready",
                 ready && self.gates_are_open(before),
@@ -160,6 +228,10 @@ impl Life<'_> {
             ),
             ("ContainersReady", ready, unready.clone()),
         ];
+        if self.moment.state == State::Evicted {
+            let why = ("TerminationByKubelet", EVICTED.to_owned());
+            list.push(("DisruptionTarget", true, Some(why)));
+        }
         let mut conditions: Vec<Value> = list
             .into_iter()
             .map(|(kind, status, why)| self.condition(before, kind, status, why, generation))
@@ -221,7 +293,7 @@ impl Life<'_> {
     }
 
     fn container(&self, container: &Value) -> Value {
-        let moment = &self.moment;
+        let moment = self.moment_of(container);
         let run = u32::from(moment.restarts > 0) * moment.restarts;
         let id = self.id(container, run);
         let image = text(container, "image");
@@ -235,7 +307,8 @@ impl Life<'_> {
                 state = json!({"running": {"startedAt": self.at(moment.began)}});
                 if let Some(ended) = moment.ended {
                     let before = self.id(container, moment.restarts.saturating_sub(1));
-                    last = json!({"terminated": self.terminated(ended, true, &before)});
+                    let code = self.duty.script.exit_code;
+                    last = json!({"terminated": self.terminated(container, ended, code, &before)});
                 }
             }
             State::BackingOff => {
@@ -253,12 +326,18 @@ impl Life<'_> {
                 );
                 state = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
                 if let Some(ended) = moment.ended {
-                    last = json!({"terminated": self.terminated(ended, true, &id)});
+                    let code = self.duty.script.exit_code;
+                    last = json!({"terminated": self.terminated(container, ended, code, &id)});
                 }
             }
-            State::Over { failed } => {
+            State::Over { .. } | State::Evicted => {
                 if let Some(ended) = moment.ended {
-                    state = json!({"terminated": self.terminated(ended, failed, &id)});
+                    let code = match moment.state {
+                        State::Evicted => KILLED,
+                        State::Over { failed: true } => self.duty.script.exit_code,
+                        _ => 0,
+                    };
+                    state = json!({"terminated": self.terminated(container, ended, code, &id)});
                 }
             }
         }
@@ -269,7 +348,7 @@ impl Life<'_> {
             ("lastState", last),
             (
                 "ready",
-                json!(moment.state == State::Running { ready: true }),
+                json!(moment.state == State::Running { ready: true } && self.stuck.is_none()),
             ),
             ("restartCount", json!(moment.restarts)),
             ("image", json!(image)),
@@ -298,8 +377,8 @@ impl Life<'_> {
     fn initialized(&self, container: &Value) -> Value {
         let image = text(container, "image");
         let id = self.id(container, 0);
-        let state =
-            json!({"terminated": self.terminated((Duration::ZERO, Duration::ZERO), false, &id)});
+        let at_once = (Duration::ZERO, Duration::ZERO);
+        let state = json!({"terminated": self.ended(at_once, 0, &id)});
         json!({
             "name": container["name"],
             "state": state,
@@ -314,10 +393,57 @@ impl Life<'_> {
         })
     }
 
-    fn terminated(&self, (began, ended): (Duration, Duration), failed: bool, id: &str) -> Value {
+    /// What one container does. Where another one fails, it does as it would otherwise.
+    fn moment_of(&self, container: &Value) -> Moment {
+        if self.is_to_fail(container) || !self.duty.fails_by_itself() {
+            return self.moment;
+        }
+        if matches!(self.moment.state, State::Pulling { .. }) {
+            return self.moment;
+        }
+        let over = self.duty.script.complete_after;
+        let is_over = self.duty.completes && self.elapsed >= over;
+        Moment {
+            state: match is_over {
+                true => State::Over { failed: false },
+                false => State::Running { ready: true },
+            },
+            restarts: 0,
+            began: Duration::ZERO,
+            ended: is_over.then_some((Duration::ZERO, over)),
+            next: None,
+        }
+    }
+
+    /// Whether a container is one of those that fail where a pod does.
+    fn is_to_fail(&self, container: &Value) -> bool {
+        let name = self.duty.script.fail_container.as_deref();
+        name.is_none_or(|name| name == text(container, "name"))
+    }
+
+    /// How a container ended that has a last word, where one was given: all of them, or
+    /// the one that fails.
+    fn terminated(
+        &self,
+        container: &Value,
+        span: (Duration, Duration),
+        code: i32,
+        id: &str,
+    ) -> Value {
+        let mut ended = self.ended(span, code, id);
+        let speaks = self.is_to_fail(container) || !self.duty.fails_by_itself();
+        let message = self.duty.script.termination_message.as_deref();
+        let message = message.filter(|_| speaks && self.moment.state != State::Evicted);
+        if let Some(message) = message {
+            set(&mut ended, "message", last(message));
+        }
+        ended
+    }
+
+    fn ended(&self, (began, ended): (Duration, Duration), code: i32, id: &str) -> Value {
         json!({
-            "exitCode": i32::from(failed),
-            "reason": if failed { "Error" } else { "Completed" },
+            "exitCode": code,
+            "reason": if code == 0 { "Completed" } else { "Error" },
             "startedAt": self.at(began),
             "finishedAt": self.at(ended),
             "containerID": id,
@@ -333,6 +459,27 @@ impl Life<'_> {
         let digest = digest(&format!("{uid}/{}/{run}", text(container, "name")));
         format!("containerd://{digest}")
     }
+}
+
+/// A container that waits for those before it.
+fn waiting(container: &Value) -> Value {
+    json!({
+        "name": container["name"],
+        "state": {"waiting": {"reason": "PodInitializing"}},
+        "lastState": {},
+        "ready": false,
+        "restartCount": 0,
+        "image": container["image"],
+        "imageID": "",
+        "started": false,
+    })
+}
+
+/// The end of a message that is too long.
+fn last(message: &str) -> &str {
+    let start = message.len().saturating_sub(MESSAGE);
+    let start = (start..).find(|&at| message.is_char_boundary(at));
+    start.map_or(message, |start| &message[start..])
 }
 
 fn pulling(image: &str, backing_off: bool) -> Value {
@@ -361,11 +508,24 @@ fn digest(text: &str) -> String {
 
 /// Writes the events of what happened between two statuses.
 fn tell(context: &Context<'_>, pod: &Value, before: &Value, after: &Value) {
-    for container in items(after, "containerStatuses") {
+    if text(after, "reason") == "Evicted" {
+        context.event(
+            KUBELET,
+            pod,
+            Kind::Warning,
+            "Evicted",
+            text(after, "message"),
+        );
+    }
+    let all = |status| {
+        let lists = ["initContainerStatuses", "containerStatuses"];
+        lists.into_iter().flat_map(move |list| items(status, list))
+    };
+    for container in all(after) {
         let name = text(container, "name");
-        let known = items(before, "containerStatuses").find(|known| text(known, "name") == name);
-        let waiting = |status: &Value| text_at(status, "/state/waiting/reason").to_owned();
-        let (was, is) = (known.map(waiting).unwrap_or_default(), waiting(container));
+        let known = all(before).find(|known| text(known, "name") == name);
+        let waits = |status: &Value| text_at(status, "/state/waiting/reason").to_owned();
+        let (was, is) = (known.map(waits).unwrap_or_default(), waits(container));
         let runs = |status: &Value| status.pointer("/state/running/startedAt").cloned();
         if runs(container).is_some() && known.and_then(runs) != runs(container) {
             let message = format!(
@@ -388,7 +548,7 @@ fn tell(context: &Context<'_>, pod: &Value, before: &Value, after: &Value) {
                 &format!("Container started: {name}"),
             );
         }
-        if is != was && !is.is_empty() {
+        if is != was && !matches!(&*is, "" | "PodInitializing") {
             let reason = if is == "ErrImagePull" {
                 "Failed"
             } else {
@@ -410,6 +570,13 @@ fn tell(context: &Context<'_>, pod: &Value, before: &Value, after: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_message_the_end_is_kept() {
+        let long = format!("é{}", "a".repeat(MESSAGE - 1));
+        assert_eq!(last(&long), "a".repeat(MESSAGE - 1));
+        assert_eq!(last("short"), "short");
+    }
 
     #[test]
     fn images_keep_their_name() {

@@ -26,6 +26,8 @@ pub(super) enum State {
     BackingOff,
     /// They ended for good.
     Over { failed: bool },
+    /// They were ended for good, for the sake of the node.
+    Evicted,
 }
 
 /// A moment in the life of the containers. Times count from the start of the pod.
@@ -51,11 +53,21 @@ pub(super) struct Duty<'a> {
     pub(super) completes: bool,
     /// Whether they are started again when they ended badly.
     pub(super) restarts: bool,
-    /// Whether they end badly.
+    /// Whether it is one of those that fail, if any do.
     pub(super) fails: bool,
 }
 
 impl Duty<'_> {
+    /// Whether its programs end badly, rather than that somebody ends them.
+    pub(super) fn fails_by_itself(&self) -> bool {
+        self.fails
+            && match self.script.failure {
+                Some(Failure::Exit) => self.completes,
+                Some(Failure::CrashLoop) => self.completes || self.restarts,
+                _ => false,
+            }
+    }
+
     /// What the containers do `elapsed` after the start.
     pub(super) fn at(&self, elapsed: Duration) -> Moment {
         let script = self.script;
@@ -74,7 +86,22 @@ impl Duty<'_> {
                     (!backing_off).then_some(PULL),
                 )
             }
-            Some(Failure::CrashLoop) if self.restarts => crashing(CRASH, elapsed),
+            Some(Failure::CrashLoop) if self.restarts && self.fails => crashing(CRASH, elapsed),
+            Some(Failure::Evict) if self.fails => {
+                let over = script.complete_after;
+                if elapsed >= over {
+                    return Moment {
+                        ended: Some((Duration::ZERO, over)),
+                        ..moment(State::Evicted, None)
+                    };
+                }
+                let (ready, next) = match self.completes {
+                    true => (true, None),
+                    false => script.readiness(elapsed),
+                };
+                let next = next.map_or(over, |next| next.min(over));
+                moment(State::Running { ready }, Some(next))
+            }
             _ if !self.completes => {
                 let (ready, next) = script.readiness(elapsed);
                 moment(State::Running { ready }, next)
@@ -163,7 +190,7 @@ mod tests {
             script,
             completes: policy != "Always",
             restarts: policy != "Never",
-            fails: script.failure == Some(Failure::Exit),
+            fails: script.failure.is_some(),
         };
         let moment = duty.at(Duration::from_secs(at));
         let next_in = moment.next.map(|next| next.as_secs());
@@ -203,6 +230,17 @@ mod tests {
             0,
             None,
         );
+    }
+
+    #[test]
+    fn pods_are_evicted_whatever_they_are_for() {
+        let evicted = script(Some(Failure::Evict));
+        let running = |ready| State::Running { ready };
+        check(&evicted, "Always", 1, running(false), 0, Some(2));
+        check(&evicted, "Always", 2, running(true), 0, Some(5));
+        check(&evicted, "Always", 5, State::Evicted, 0, None);
+        check(&evicted, "OnFailure", 4, running(true), 0, Some(5));
+        check(&evicted, "OnFailure", 5, State::Evicted, 0, None);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) enum Failure {
     CrashLoop,
     /// The program of a pod that is to complete ends with an error.
     Exit,
+    /// The node is short of disk, and the pod has to go.
+    Evict,
     /// A source, or what it has, cannot be fetched.
     Fetch,
     /// What was fetched cannot be made objects of.
@@ -47,11 +49,12 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    const ALL: [(&'static str, Failure); 13] = [
+    const ALL: [(&'static str, Failure); 14] = [
         ("schedule", Failure::Schedule),
         ("image-pull", Failure::ImagePull),
         ("crash-loop", Failure::CrashLoop),
         ("exit", Failure::Exit),
+        ("evict", Failure::Evict),
         ("fetch", Failure::Fetch),
         ("build", Failure::Build),
         ("apply", Failure::Apply),
@@ -81,8 +84,14 @@ pub(super) struct Script {
     pub(super) complete_after: Duration,
     /// What goes wrong.
     pub(super) failure: Option<Failure>,
-    /// Of how many pods of a Job, or attempts, it goes wrong; all when absent.
+    /// Of how many pods of one controller, or attempts, it goes wrong; all when absent.
     pub(super) fail_times: Option<i64>,
+    /// The container that ends with an error; all but the init containers when absent.
+    pub(super) fail_container: Option<String>,
+    /// With which code programs end that fail.
+    pub(super) exit_code: i32,
+    /// What programs leave as their last word.
+    pub(super) termination_message: Option<String>,
     /// What a source has now, as its kind calls it.
     pub(super) revision: Option<String>,
 }
@@ -107,6 +116,9 @@ impl Script {
             complete_after: settings.complete_after,
             failure: None,
             fail_times: None,
+            fail_container: None,
+            exit_code: 1,
+            termination_message: None,
             revision: None,
         }
     }
@@ -150,6 +162,13 @@ impl Script {
                 let why = || format!("{value:?} is no number of times; write 0, 1, 2, …");
                 self.fail_times = Some(times.ok_or_else(why)?);
             }
+            "fail-container" => self.fail_container = Some(container(value)?),
+            "exit-code" => {
+                let code = value.parse().ok().filter(|code| (1..=255).contains(code));
+                let why = || format!("{value:?} is no code of a failure; write 1 to 255");
+                self.exit_code = code.ok_or_else(why)?;
+            }
+            "termination-message" => self.termination_message = Some(value.to_owned()),
             "revision" => self.revision = Some(revision(value)?),
             _ => {
                 return Err(format!(
@@ -184,16 +203,19 @@ impl Script {
 }
 
 /// The names of the annotations, without their domain.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     "complete-after",
     "degrade-after",
+    "exit-code",
     "fail",
+    "fail-container",
     "fail-times",
     "ignore",
     "ready-after",
     "recover-after",
     "revision",
     "stall",
+    "termination-message",
 ];
 
 fn flag(value: &str) -> Result<bool, String> {
@@ -218,6 +240,13 @@ fn failure(value: &str) -> Result<Option<Failure>, String> {
                 names.join(", ")
             ))
         }
+    }
+}
+
+fn container(value: &str) -> Result<String, String> {
+    match crate::names::dns1123_label(value).is_empty() {
+        true => Ok(value.to_owned()),
+        false => Err(format!("{value:?} is no name of a container")),
     }
 }
 
@@ -298,12 +327,22 @@ mod tests {
             (
                 "fail",
                 "often",
-                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit, fetch, build, apply, health, install, upgrade, test, uninstall, compare and none",
+                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit, evict, fetch, build, apply, health, install, upgrade, test, uninstall, compare and none",
             ),
             (
                 "fail-times",
                 "-1",
                 "annotation actor.reeve.dev/fail-times is left out of account: \"-1\" is no number of times; write 0, 1, 2, …",
+            ),
+            (
+                "fail-container",
+                "a/b",
+                "annotation actor.reeve.dev/fail-container is left out of account: \"a/b\" is no name of a container",
+            ),
+            (
+                "exit-code",
+                "0",
+                "annotation actor.reeve.dev/exit-code is left out of account: \"0\" is no code of a failure; write 1 to 255",
             ),
             (
                 "revision",
@@ -313,7 +352,7 @@ mod tests {
             (
                 "redy-after",
                 "5s",
-                "annotation actor.reeve.dev/redy-after is left out of account: there is none of that name; there are complete-after, degrade-after, fail, fail-times, ignore, ready-after, recover-after, revision, stall",
+                "annotation actor.reeve.dev/redy-after is left out of account: there is none of that name; there are complete-after, degrade-after, exit-code, fail, fail-container, fail-times, ignore, ready-after, recover-after, revision, stall, termination-message",
             ),
         ] {
             let object = annotated(&[(name, value)]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, addressed, after, conditions, has, template};
+use crate::world::{World, addressed, after, conditions, has, path, template};
 
 fn job(annotations: &[(&str, &str)], spec: Value) -> Value {
     let mut job = json!({
@@ -151,6 +151,72 @@ async fn jobs_fail_when_their_pods_do() {
         ],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_says_what_failures_mean() {
+    let rules = |rules: Value| json!({"backoffLimit": 1, "podFailurePolicy": {"rules": rules}});
+    let ignoring = json!([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]);
+    // Two evictions count for nothing, and make the pauses longer all the same.
+    check(
+        &[("fail", "evict"), ("fail-times", "2")],
+        rules(ignoring.clone()),
+        &[
+            (5.0, json!({"failed": null, "active": null}), &[]),
+            (11.5, json!({"failed": null, "active": 1}), &[]),
+            (31.0, json!({"failed": null, "active": null}), &[]),
+            (35.0, json!({"failed": null, "succeeded": 1}), COMPLETE),
+        ],
+    )
+    .await;
+    // Without it, they are failures.
+    check(
+        &[("fail", "evict")],
+        json!({"backoffLimit": 1}),
+        &[(60.0, json!({"failed": 2}), FAILED)],
+    )
+    .await;
+    let world = check(
+        &[("fail", "exit"), ("exit-code", "65")],
+        rules(json!([
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [65]}},
+        ])),
+        &[(
+            5.0,
+            json!({"failed": 1, "active": null}),
+            &[
+                "FailureTarget=True PodFailurePolicy",
+                "Failed=True PodFailurePolicy",
+            ],
+        )],
+    )
+    .await;
+    let found = world.get("Job", "task").await;
+    let pod = world.names("Pod").await.remove(0);
+    assert_eq!(
+        found["status"]["conditions"][1]["message"],
+        format!(
+            "Container main for pod default/{pod} failed with exit code 65 matching FailJob rule at index 0"
+        )
+    );
+    // A pod that is drained goes with a condition.
+    let world = World::new();
+    let spec = rules(ignoring);
+    world.create(job(&[("complete-after", "1h")], spec)).await;
+    world.settle().await;
+    let pod = world.names("Pod").await.remove(0);
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+    let path = format!("{}/{pod}/eviction", path("Pod"));
+    let (code, answer) = world
+        .send("POST", &path, "application/json", eviction)
+        .await;
+    assert_eq!(code, 201, "{answer}");
+    after(20.0).await;
+    has(
+        &world.get("Job", "task").await["status"],
+        json!({"failed": null, "active": 1}),
+    );
 }
 
 #[tokio::test(start_paused = true)]

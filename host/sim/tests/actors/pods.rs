@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, addressed, after, conditions, has};
+use crate::world::{World, addressed, after, conditions, has, workload};
 
 fn pod(annotations: &[(&str, &str)], spec: Value) -> Value {
     let mut pod = json!({
@@ -133,6 +133,141 @@ async fn pods_fail_as_they_are_asked_to() {
         (2.0, json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]})),
     ])
     .await;
+}
+
+/// The program of one container, and the others.
+#[tokio::test(start_paused = true)]
+async fn one_container_fails() {
+    let two = json!({
+        "restartPolicy": "Never",
+        "initContainers": [{"name": "first", "image": "i"}, {"name": "fetch", "image": "i"}, {"name": "last", "image": "i"}],
+        "containers": [{"name": "main", "image": "i"}, {"name": "side", "image": "i"}],
+    });
+    let said = |name| {
+        [
+            ("fail", "exit"),
+            ("exit-code", "65"),
+            ("fail-container", name),
+            ("termination-message", "no disk"),
+            ("complete-after", "5s"),
+        ]
+    };
+    let done = json!({"ready": true, "state": {"terminated": {"exitCode": 0, "message": null}}});
+    let initializing = json!({"ready": false, "state": {"waiting": {"reason": "PodInitializing"}}});
+    let failed = json!({"ready": false, "state": {"terminated": {"exitCode": 65, "reason": "Error", "message": "no disk"}}});
+    let world = check(
+        &said("fetch"),
+        two.clone(),
+        &[
+            (
+                4.0,
+                json!({"phase": "Pending",
+                    "initContainerStatuses": [done, {"ready": false, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}, initializing],
+                    "containerStatuses": [initializing, initializing]}),
+            ),
+            (
+                6.0,
+                json!({"phase": "Failed",
+                    "initContainerStatuses": [done, failed, initializing],
+                    "containerStatuses": [initializing, initializing]}),
+            ),
+        ],
+    )
+    .await;
+    assert_eq!(
+        conditions(&world.get("Pod", "a").await),
+        [
+            "PodReadyToStartContainers=False",
+            "Initialized=False PodFailed",
+            "Ready=False PodFailed",
+            "ContainersReady=False PodFailed",
+            "PodScheduled=True",
+        ]
+    );
+    let well =
+        json!({"state": {"terminated": {"exitCode": 0, "reason": "Completed", "message": null}}});
+    check(
+        &said("side"),
+        two.clone(),
+        &[(6.0, json!({"phase": "Failed", "initContainerStatuses": [done, done, done], "containerStatuses": [well, failed]}))],
+    )
+    .await;
+    // Whose pod has no such container does not fail, and everybody says so.
+    let told = json!({"state": {"terminated": {"exitCode": 0, "message": "no disk"}}});
+    check(
+        &said("other"),
+        two,
+        &[(
+            6.0,
+            json!({"phase": "Succeeded", "containerStatuses": [told, told]}),
+        )],
+    )
+    .await;
+    // One that is started again, beside one that runs.
+    check(
+        &[("fail", "crash-loop"), ("fail-container", "side"), ("exit-code", "2")],
+        json!({"containers": [{"name": "main", "image": "i"}, {"name": "side", "image": "i"}]}),
+        &[(13.0, json!({"phase": "Running", "containerStatuses": [
+            {"ready": true, "restartCount": 0, "state": {"running": {}}},
+            {"ready": false, "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"exitCode": 2}}},
+        ]}))],
+    )
+    .await;
+    check(
+        &[("fail", "crash-loop"), ("fail-container", "fetch")],
+        json!({"initContainers": [{"name": "fetch", "image": "i"}]}),
+        &[(13.0, json!({"phase": "Pending",
+            "initContainerStatuses": [{"restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+            "containerStatuses": [initializing]}))],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_evicted_for_the_sake_of_their_node() {
+    let world = check(
+        &[("fail", "evict"), ("complete-after", "5s"), ("termination-message", "never said")],
+        json!({}),
+        &[
+            (4.0, json!({"phase": "Running", "reason": null})),
+            (
+                6.0,
+                json!({"phase": "Failed", "reason": "Evicted",
+                    "message": "The node was low on resource: ephemeral-storage.",
+                    "containerStatuses": [{"ready": false, "state": {"terminated": {"exitCode": 137, "message": null}}}]}),
+            ),
+        ],
+    )
+    .await;
+    let found = world.get("Pod", "a").await;
+    assert!(
+        conditions(&found).contains(&"DisruptionTarget=True TerminationByKubelet".to_owned()),
+        "{found:#}"
+    );
+    let events = world.events("a").await;
+    assert!(
+        events.contains(&"Evicted: The node was low on resource: ephemeral-storage.".to_owned()),
+        "{events:?}"
+    );
+    // The next one of its controller stays.
+    let world = World::new();
+    let annotations = [
+        ("fail", "evict"),
+        ("fail-times", "1"),
+        ("complete-after", "5s"),
+    ];
+    world
+        .create(workload("Deployment", "web", &annotations, json!({})))
+        .await;
+    after(60.0).await;
+    let phases = world.list("Pod").await;
+    let mut phases: Vec<&str> = phases
+        .iter()
+        .map(|pod| pod["status"]["phase"].as_str().unwrap())
+        .collect();
+    phases.sort_unstable();
+    assert_eq!(phases, ["Failed", "Running"]);
 }
 
 #[tokio::test(start_paused = true)]
