@@ -51,7 +51,7 @@ pub use embedded::EmbeddedCluster;
 pub use flux::{FLUX_USER, HelmController};
 pub use helm::{chart_of, helm};
 pub use installed::Installed;
-pub use kwok::{KWOK_USER, NODE, SimulatedNode};
+pub use kwok::{Ended, KWOK_USER, NODE, SimulatedNode};
 pub use names::Names;
 pub use opa::Opa;
 pub use pod::{Account, Pod};

@@ -1,7 +1,9 @@
 //! The chart of models: the commands and recipes of the management agent's own chart,
 //! what is granted, and that models are built as it says.
 
+mod ground;
 mod install;
+mod life;
 mod recipes;
 mod supervisor;
 
