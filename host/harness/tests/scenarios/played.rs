@@ -265,6 +265,14 @@ steps:
           kind: ResourceQuota
           metadata: {name: quotas, namespace: alice}
           spec: {hard: {pods: "100"}}
+  - advance: 10m
+    expect:
+      writes: 0
+      objects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: quotas, namespace: alice}
+          spec: {hard: {pods: "100"}}
   - outage: none
     expect:
       objects:
