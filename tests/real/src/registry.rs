@@ -1,4 +1,4 @@
-//! An OCI registry over TLS, which wants to know who asks.
+//! An OCI registry, mostly over TLS, which wants to know who asks.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::server::{Server, listens};
 /// It starts within a second; tests run beside builds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A running registry with one login, over TLS on a loopback port. What is stored
+/// A running registry with one login, on a loopback port. What is stored
 /// outlives [`Registry::stop`], and is gone when it is dropped.
 #[derive(Debug)]
 pub struct Registry {
@@ -37,13 +37,36 @@ impl Registry {
     /// When it cannot be built, or does not become ready; the message has the end of its
     /// log.
     pub fn start(certificate: &str, private_key: &str) -> Result<Self> {
+        Self::start_with(Some((certificate, private_key)))
+    }
+
+    /// Starts one that speaks plain HTTP.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::start`].
+    pub fn start_plain() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    fn start_with(tls: Option<(&str, &str)>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("reeve-registry-")
             .tempdir()?;
         let port = free_port()?;
         let path = |name: &str| folder.path().join(name).display().to_string();
-        fs::write(folder.path().join("certificate.pem"), certificate)?;
-        fs::write(folder.path().join("key.pem"), private_key)?;
+        let tls = match tls {
+            Some((certificate, private_key)) => {
+                fs::write(folder.path().join("certificate.pem"), certificate)?;
+                fs::write(folder.path().join("key.pem"), private_key)?;
+                format!(
+                    "  tls: {{certificate: {}, key: {}}}\n",
+                    path("certificate.pem"),
+                    path("key.pem")
+                )
+            }
+            None => String::new(),
+        };
         fs::write(
             folder.path().join("users"),
             format!("{}:{PASSWORD_HASH}\n", Self::USER),
@@ -51,11 +74,9 @@ impl Registry {
         let settings = format!(
             "version: 0.1\n\
              storage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http:\n  addr: 127.0.0.1:{port}\n  tls: {{certificate: {}, key: {}}}\n\
+             http:\n  addr: 127.0.0.1:{port}\n{tls}\
              auth: {{htpasswd: {{realm: reeve, path: {}}}}}\n",
             path("data"),
-            path("certificate.pem"),
-            path("key.pem"),
             path("users"),
         );
         fs::write(folder.path().join("settings.yaml"), settings)?;
@@ -100,6 +121,11 @@ impl Registry {
     /// The name of an artifact in it.
     pub fn image(&self, name: &str) -> String {
         format!("localhost:{}/{name}", self.port)
+    }
+
+    /// The port on which it is.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// What `docker login` would write for it.

@@ -1,8 +1,10 @@
 //! The chart of models: the commands and recipes of the management agent's own chart,
 //! what is granted, and that models are built as it says.
 
+mod buildah;
 mod ground;
 mod install;
+mod kubelet;
 mod life;
 mod recipes;
 mod supervisor;
