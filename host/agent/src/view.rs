@@ -418,7 +418,8 @@ fn unseen(kind: &GroupVersionKind, state: &WatchState) -> ReadError {
 }
 
 fn show(object: &Object, projection: &Projection) -> Bytes {
-    Bytes::from(projection.apply(&object.value()).to_string())
+    // It was proven to be an object when it came.
+    Bytes::from(projection.show(object.json()).unwrap_or_default())
 }
 
 fn parse_projection(pointers: &[String]) -> Result<Projection, ReadError> {

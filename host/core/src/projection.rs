@@ -4,6 +4,8 @@
 //! that a guest cannot see cannot change its answer, so a change of it alone is
 //! no reason to call it.
 
+mod text;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -33,7 +35,11 @@ const MOST: usize = 256;
 
 /// Metadata that no guest sees: bookkeeping of the API server that changes
 /// without anything having changed.
-const HIDDEN: [&str; 3] = ["managedFields", "resourceVersion", "selfLink"];
+const HIDDEN: &[&str] = &["managedFields", "resourceVersion", "selfLink"];
+
+/// The same, and what by default is not shown either: it counts changes of the whole spec,
+/// read or not.
+const BOOKKEEPING: &[&str] = &["managedFields", "resourceVersion", "selfLink", "generation"];
 
 impl Projection {
     /// A projection of these JSON Pointers. None stands for all but the status.
@@ -121,7 +127,7 @@ impl Projection {
                 let (one, other) = (step_in(one, path), step_in(other, path));
                 match (one, other) {
                     ((_, Some(one)), (_, Some(other))) if *path == ["metadata"] => {
-                        fields_differ(one, other, &HIDDEN)
+                        fields_differ(one, other, HIDDEN)
                     }
                     _ => one != other,
                 }
@@ -155,7 +161,7 @@ impl Projection {
         }
         if let Some(metadata) = seen.get_mut("metadata").and_then(Value::as_object_mut) {
             for field in HIDDEN {
-                metadata.remove(field);
+                metadata.remove(*field);
             }
         }
         seen
@@ -179,9 +185,7 @@ fn without_bookkeeping(object: &Value) -> Value {
             "metadata" => {
                 let mut metadata = value.clone();
                 if let Some(metadata) = metadata.as_object_mut() {
-                    metadata.retain(|key, _| !HIDDEN.contains(&key.as_str()));
-                    // It counts changes of the whole spec, read or not.
-                    metadata.remove("generation");
+                    metadata.retain(|key, _| !BOOKKEEPING.contains(&key.as_str()));
                 }
                 seen.insert(field.clone(), metadata);
             }
@@ -194,13 +198,12 @@ fn without_bookkeeping(object: &Value) -> Value {
 }
 
 fn differs_without_bookkeeping(one: &Value, other: &Value) -> bool {
-    const BOOKKEEPING: [&str; 4] = [HIDDEN[0], HIDDEN[1], HIDDEN[2], "generation"];
     let metadata = |object: &Value| object.get("metadata").is_some();
     if !metadata(one) || !metadata(other) {
         return without_bookkeeping(one) != without_bookkeeping(other);
     }
     fields_differ(one, other, &["status", "metadata"])
-        || fields_differ(&one["metadata"], &other["metadata"], &BOOKKEEPING)
+        || fields_differ(&one["metadata"], &other["metadata"], BOOKKEEPING)
 }
 
 /// Whether two values differ; fields of these names do not count.
@@ -409,7 +412,54 @@ mod tests {
         })
     }
 
+    #[test]
+    fn parts_are_shown_as_they_were_written() {
+        let text = r#" {"status": {"a": 1}, "metadata": {"uid": "1", "name": "n", "generation": 2,
+            "annotations": {"x": "\u00e4\n"}, "resourceVersion": "7"}, "kind": "K",
+            "spec": {"n": 12345678901234567890123, "f": 1.10, "l": [ 1 ], "a/b~c": {"d": null}}}"#;
+        for (pointers, expected) in [
+            (
+                &[][..],
+                r#"{"kind":"K","metadata":{"annotations":{"x": "\u00e4\n"},"name":"n","uid":"1"},"spec":{"n": 12345678901234567890123, "f": 1.10, "l": [ 1 ], "a/b~c": {"d": null}}}"#,
+            ),
+            (
+                &["/spec/f", "/spec/a~1b~0c/d", "/spec/l/0", "/none"],
+                r#"{"kind":"K","metadata":{"name":"n","uid":"1"},"spec":{"a/b~c":{"d":null},"f":1.10,"l":[ 1 ]}}"#,
+            ),
+            (
+                &["/metadata", "/metadata/annotations/x", "/status/b"],
+                r#"{"kind":"K","metadata":{"annotations":{"x": "\u00e4\n"},"generation":2,"name":"n","uid":"1"},"status":{}}"#,
+            ),
+        ] {
+            let pointers = pointers.iter().map(|one| (*one).to_owned()).collect();
+            let projection = Projection::new(pointers).unwrap();
+            assert_eq!(projection.show(text).unwrap(), expected);
+        }
+        for text in ["", "[]", "{\"a\": }", "{} x"] {
+            assert!(Projection::default().show(text).is_err(), "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_is_cut_out_of_a_text_is_what_is_shown_of_its_value(
+            object in any_object(),
+            pretty in any::<bool>(),
+            pointers in prop::collection::vec(prop::sample::select(vec![
+                "/metadata", "/metadata/labels", "/metadata/labels/a", "/metadata/name/x", "/spec",
+                "/spec/a", "/spec/a/b", "/spec/none", "/status/a", "/data", "/apiVersion/a",
+            ]), 0..5),
+        ) {
+            let pointers = pointers.into_iter().map(str::to_owned).collect();
+            let projection = Projection::new(pointers).unwrap();
+            let text = match pretty {
+                true => serde_json::to_string_pretty(&object).unwrap(),
+                false => object.to_string(),
+            };
+            let shown: Value = serde_json::from_str(&projection.show(&text).unwrap()).unwrap();
+            prop_assert_eq!(shown, projection.apply(&object));
+        }
+
         /// To compare is to compare what would be shown.
         #[test]
         fn objects_differ_as_what_is_shown_of_them_does(
