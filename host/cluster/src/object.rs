@@ -1,10 +1,13 @@
 //! One object as the API server gave it.
 
 mod cut;
+mod glance;
 mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
+pub(crate) use glance::Glance;
+use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference};
 use serde::{Deserialize, de};
 use serde_json::Value;
@@ -25,6 +28,7 @@ use words::Words;
 pub struct Object {
     resource: Arc<Resource>,
     words: Words,
+    glance: Glance,
     generation: Option<i64>,
     deleting: bool,
     json: Box<str>,
@@ -160,12 +164,10 @@ impl Object {
         ];
         let owners = metadata.owner_references.iter().flatten();
         let labels = metadata.labels.iter().flatten();
+        let labels = labels.map(|(key, value)| (&*key.0, &*value.0));
         Ok(Self {
-            words: Words::new(
-                names,
-                owners.map(|owner| &*owner.uid),
-                labels.map(|(key, value)| (&*key.0, &*value.0)),
-            ),
+            glance: Glance::of(labels.clone()),
+            words: Words::new(names, owners.map(|owner| &*owner.uid), labels),
             json: cut_managed_fields(json, metadata.managed_fields, typed),
             managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
             resource: resource.clone(),
@@ -229,6 +231,11 @@ impl Object {
     pub fn label(&self, key: &str) -> Option<&str> {
         let mut labels = self.labels();
         labels.find(|(k, _)| *k == key).map(|(_, value)| value)
+    }
+
+    /// Whether a selector selects it; `demanded` are the labels that this demands.
+    pub(crate) fn is_selected(&self, selector: &Selector, demanded: Glance) -> bool {
+        self.glance.may_have(demanded) && selector.matches(|key| self.label(key))
     }
 
     /// Its annotations. They are read from the JSON at each call: they are asked

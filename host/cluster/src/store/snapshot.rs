@@ -5,7 +5,7 @@ use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::table::{Table, ViewKey};
 use super::view::View;
-use crate::object::Object;
+use crate::object::{Glance, Object};
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;
 use std::fmt;
@@ -194,7 +194,8 @@ impl Snapshot {
 }
 
 fn select(view: &View, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<Object>> {
-    let selected = |object: &&Arc<Object>| selector.matches(|key| object.label(key));
+    let demanded = Glance::of(selector.demands());
+    let selected = |object: &&Arc<Object>| object.is_selected(selector, demanded);
     match namespace {
         Some(namespace) => view
             .objects
