@@ -111,12 +111,13 @@ impl Build<'_> {
     /// The Job.
     pub(crate) fn job(&self) -> Value {
         let spec = self.spec();
+        let template = build_key([&*spec.to_string()]);
         let annotations = json!({
             MODEL_ID: self.model.id,
             PACKAGE: self.model.package(),
             BASE: self.base.to_string(),
             IMAGE: self.destination.to_string(),
-            TEMPLATE: self.template(),
+            TEMPLATE: template,
             // Builds take longer than other things that are waited for.
             WAVE_TIMEOUT: format!("{}s", DEADLINE + 300),
         });
@@ -126,14 +127,9 @@ impl Build<'_> {
                 "labels": {OF: self.place.name, KEY: self.key},
                 "annotations": annotations,
             }),
-            json!({"spec": spec}),
+            "spec",
+            spec,
         )
-    }
-
-    /// What the Job is made from, in short: most of it cannot be changed once it
-    /// exists.
-    pub(crate) fn template(&self) -> String {
-        build_key([&*self.spec().to_string()])
     }
 
     fn spec(&self) -> Value {
@@ -169,21 +165,21 @@ impl Build<'_> {
                 .map(|Json(mount)| mount.clone()),
         );
         container["name"] = json!(CONTAINER);
-        container["volumeMounts"] = json!(mounts);
+        container["volumeMounts"] = Value::Array(mounts);
         container["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
         container["resources"] = json!({"requests": {"ephemeral-storage": self.disk()}});
         let mut pod = json!({
             "restartPolicy": "Never",
             "serviceAccountName": config.service_account.name,
             "automountServiceAccountToken": false,
-            "initContainers": [self.fetch(&recipe.files)],
-            "containers": [container],
-            "volumes": volumes,
         });
+        pod["initContainers"] = Value::Array(vec![self.fetch(&recipe.files)]);
+        pod["containers"] = Value::Array(vec![container]);
+        pod["volumes"] = Value::Array(volumes);
         if let (Some(fields), Value::Object(more)) = (pod.as_object_mut(), recipe.pod) {
             fields.extend(more);
         }
-        json!({
+        let mut spec = json!({
             "backoffLimit": BACKOFF_LIMIT,
             "activeDeadlineSeconds": DEADLINE,
             "podFailurePolicy": {"rules": [
@@ -195,9 +191,10 @@ impl Build<'_> {
             ]},
             "template": {
                 "metadata": {"labels": {OF: self.place.name, KEY: self.key, BUILD: self.name}},
-                "spec": pod,
             },
-        })
+        });
+        spec["template"]["spec"] = pod;
+        spec
     }
 
     /// Bytes of disk: the model as it was fetched, in a layer and in that layer packed,
@@ -238,18 +235,19 @@ impl Build<'_> {
             script.push_str(&format!("printf '%s' \"${variable}\" > {file}\n"));
         }
         script.push_str(FETCH_SCRIPT);
-        json!({
+        let mut container = json!({
             "name": FETCH,
             "image": self.settings.config.image_builder.fetch_image,
             "command": ["/bin/sh", "-c", script],
-            "env": env,
             "securityContext": {
                 "allowPrivilegeEscalation": false,
                 "capabilities": {"drop": ["ALL"]},
             },
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}],
-        })
+        });
+        container["env"] = Value::Array(env);
+        container
     }
 }
 

@@ -168,11 +168,13 @@ impl LiveJob {
         self.condition("Complete").is_some()
     }
 
-    /// Whether it was made from this template.
-    pub(crate) fn is_from(&self, template: &str) -> bool {
+    /// Whether it was made from what another is made from: most of that cannot be changed
+    /// once it exists.
+    pub(crate) fn is_from_that_of(&self, other: &Value) -> bool {
         let annotations = self.metadata.annotations.as_ref();
         let made_from = annotations.and_then(|annotations| annotations.get(TEMPLATE));
-        made_from.is_some_and(|made_from| made_from == template)
+        let other = &other["metadata"]["annotations"][TEMPLATE];
+        made_from.is_some_and(|made_from| other == made_from)
     }
 
     /// How it stands. Of pods and Jobs one may be seen before the other, so a pod that
@@ -227,7 +229,8 @@ impl LiveJob {
         object(
             &place.object(&JOB, &self.metadata.name),
             json!({"labels": ours(&self.metadata.labels), "annotations": annotations}),
-            json!({"spec": spec}),
+            "spec",
+            spec,
         )
     }
 }

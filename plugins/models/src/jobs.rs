@@ -84,11 +84,10 @@ pub(crate) fn jobs(
 
 /// A Job as it would be made, if that is how it was made; otherwise as it is.
 fn kept(place: &Place, job: &LiveJob, wanted: Option<&Wanted<'_>>) -> Value {
-    let same = wanted.filter(|wanted| {
-        job.metadata.name == wanted.build.name && job.is_from(&wanted.build.template())
-    });
-    match same {
-        Some(wanted) => wanted.build.job(),
+    let wanted = wanted.filter(|wanted| job.metadata.name == wanted.build.name);
+    let made = wanted.map(|wanted| wanted.build.job());
+    match made.filter(|made| job.is_from_that_of(made)) {
+        Some(made) => made,
         None => job.as_it_is(place),
     }
 }

@@ -82,9 +82,16 @@ impl Place {
     }
 }
 
-/// An object of no one form: its metadata without the name, and all of its other fields.
-pub(crate) fn object(reference: &ObjectReference, metadata: Value, body: Value) -> Value {
-    let mut object = body;
+/// An object of no one form: its metadata without the name, and its one other field. It is
+/// moved in: `json!` would write anew what is in it.
+pub(crate) fn object(
+    reference: &ObjectReference,
+    metadata: Value,
+    field: &str,
+    value: Value,
+) -> Value {
+    let mut object = Value::Null;
+    object[field] = value;
     object["apiVersion"] = json!(reference.kind.api_version());
     object["kind"] = json!(reference.kind.kind());
     object["metadata"] = metadata;

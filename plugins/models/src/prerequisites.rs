@@ -146,7 +146,8 @@ fn account_of(
     object(
         reference,
         json!({"labels": {OF: place.name}, "annotations": annotations}),
-        json!({"automountServiceAccountToken": false}),
+        "automountServiceAccountToken",
+        json!(false),
     )
 }
 

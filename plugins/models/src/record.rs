@@ -122,7 +122,8 @@ impl Record {
         object(
             &place.object(&CONFIG_MAP, place.record()),
             json!({"labels": labels}),
-            json!({"data": data}),
+            "data",
+            data,
         )
     }
 

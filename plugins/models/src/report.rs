@@ -54,7 +54,8 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
     object(
         &place.object(&MODEL_DEPLOYMENT, &place.name),
         json!({"annotations": {"reeve.dev/apply": "Contribute"}}),
-        json!({"status": status}),
+        "status",
+        status,
     )
 }
 

@@ -125,8 +125,8 @@ impl Serving<'_> {
         }
         let mut template = json!({
             "metadata": {"labels": self.labels(), "annotations": self.version.annotations()},
-            "spec": self.pod(startup),
         });
+        template["spec"] = self.pod(startup);
         if let Some(relaunch) = &self.spec.relaunch {
             template["metadata"]["annotations"][RELAUNCH] = json!(relaunch);
         }
@@ -139,8 +139,8 @@ impl Serving<'_> {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
             },
-            "template": template,
         });
+        spec["template"] = template;
         // Not said, it is an autoscaler's to decide.
         if let Some(replicas) = self.spec.replicas {
             spec["replicas"] = json!(replicas);
@@ -148,7 +148,8 @@ impl Serving<'_> {
         object(
             &self.place.object(&DEPLOYMENT, &self.place.name),
             json!({"labels": self.labels(), "annotations": annotations}),
-            json!({"spec": spec}),
+            "spec",
+            spec,
         )
     }
 
@@ -175,7 +176,6 @@ impl Serving<'_> {
             "name": CONTAINER,
             "image": version.image.to_string(),
             "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
-            "env": env,
             // Loading may take long, and is no failure; after that, silence is.
             "startupProbe": {
                 "httpGet": ping,
@@ -191,8 +191,9 @@ impl Serving<'_> {
                 // Answers to large requests take their time.
                 "failureThreshold": 6,
             },
-            "volumeMounts": mounts,
         });
+        server["env"] = Value::Array(env);
+        server["volumeMounts"] = Value::Array(mounts);
         if let Some(resources) = &self.spec.resources {
             server["resources"] = resources.0.clone();
         }
@@ -201,9 +202,9 @@ impl Serving<'_> {
         let secrets: Vec<Value> = secrets.iter().map(|name| json!({"name": name})).collect();
         let mut pod = json!({
             "automountServiceAccountToken": false,
-            "containers": containers,
-            "volumes": volumes,
         });
+        pod["containers"] = Value::Array(containers);
+        pod["volumes"] = Value::Array(volumes);
         if !secrets.is_empty() {
             pod["imagePullSecrets"] = json!(secrets);
         }
@@ -214,10 +215,11 @@ impl Serving<'_> {
         object(
             &self.place.object(&SERVICE, &self.place.name),
             json!({"labels": {OF: self.place.name}}),
-            json!({"spec": {
+            "spec",
+            json!({
                 "selector": {OF: self.place.name},
                 "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
-            }}),
+            }),
         )
     }
 
@@ -248,7 +250,8 @@ impl Serving<'_> {
                     "nginx.ingress.kubernetes.io/proxy-send-timeout": PROXY_TIMEOUT,
                 },
             }),
-            json!({"spec": spec}),
+            "spec",
+            spec,
         )
     }
 }
