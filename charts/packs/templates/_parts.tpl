@@ -46,6 +46,8 @@ releases: {plugin: packs, role: Releases}
 {{- toJson (set $place "configMap" .configMap) -}}
 {{- else if .secret -}}
 {{- toJson (set $place "secret" .secret) -}}
+{{- else if .url -}}
+{{- toJson (dict "url" .url) -}}
 {{- end -}}
 {{- end -}}
 
@@ -77,7 +79,7 @@ releases: {plugin: packs, role: Releases}
 {{- $namespace := default "sgp-system-manager" .place.namespace -}}
 {{- if .place.configMap }}
   - {group: "", resource: configmaps, namespace: {{ $namespace | quote }}, names: [{{ .place.configMap | quote }}]}
-{{- else if not .place.file }}
+{{- else if not (or .place.file .place.url) }}
   - {group: "", resource: secrets, namespace: {{ $namespace | quote }}, names: [{{ default .usual .place.secret | quote }}]}
 {{- end }}
 {{- end -}}
@@ -147,8 +149,17 @@ writes:
 {{- range list "configuration" "desiredState" "fluxManifests" -}}
 {{- with dig . "file" "" $.of.settings }}{{ $folders = append $folders (dir .) }}{{ end -}}
 {{- end -}}
+{{- $granted := dict -}}
+{{- if $folders }}{{ $_ := set $granted "files" (uniq $folders) }}{{ end -}}
+{{- $http := list -}}
+{{- with dig "fluxManifests" "url" "" $.of.settings -}}
+{{- range concat (list (regexReplaceAll "[?].*$" . "")) $.root.Values.flux.manifests.redirects -}}
+{{- $http = append $http (dict "url" . "methods" (list "GET")) -}}
+{{- end -}}
+{{- end -}}
+{{- if $http }}{{ $_ := set $granted "http" $http }}{{ end -}}
 {{- $spec := dict -}}
-{{- if $folders }}{{ $_ := set $spec "capabilities" (dict "files" (uniq $folders)) }}{{ end -}}
+{{- if $granted }}{{ $_ := set $spec "capabilities" $granted }}{{ end -}}
 {{- mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) | toJson -}}
 {{- end -}}
 

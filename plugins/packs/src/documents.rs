@@ -1,5 +1,7 @@
 //! Reading the documents, wherever they are.
 
+use std::time::Duration;
+
 use reeve_sdk::prelude::*;
 
 use crate::configuration::{self, Configuration};
@@ -9,6 +11,9 @@ use crate::json::Json;
 use crate::kinds::{CONFIG_MAP, SECRET};
 use crate::settings::{Config, Entry, Located};
 
+/// How often a URL is looked at. What is published under a version does not change.
+const HOURLY: Duration = Duration::from_secs(3600);
+
 impl Located<'_> {
     /// The place, for people.
     pub(crate) fn describe(&self) -> String {
@@ -16,10 +21,11 @@ impl Located<'_> {
             Self::Secret(at) => format!("{}, entry {}", at.of(&SECRET), at.key),
             Self::ConfigMap(at) => format!("{}, entry {}", at.of(&CONFIG_MAP), at.key),
             Self::File(path) => format!("file {path}"),
+            Self::Url(url) => (*url).to_owned(),
         }
     }
 
-    /// What is read to have the document, which is called `name` if it is a file.
+    /// What is read to have the document, which is called `name` if it is outside.
     pub(crate) fn declared(&self, name: &str, manifest: Manifest) -> Manifest {
         let entry = |kind: Kind, at: &Entry<'_>| {
             let place = Scope::Namespaces(vec![at.namespace.to_owned()]);
@@ -31,6 +37,11 @@ impl Located<'_> {
             Self::File(path) => {
                 let about = format!("the document {name} of the packs");
                 manifest.source(SourceRule::file(name, *path).describe(about))
+            }
+            Self::Url(url) => {
+                let about = format!("the document {name} of the packs");
+                let source = SourceRule::url(name, *url).describe(about);
+                manifest.source(source.every(HOURLY))
             }
         }
     }
@@ -47,7 +58,7 @@ impl Located<'_> {
                 entry.map(decode).transpose()?
             }
             Self::ConfigMap(at) => at.read(&CONFIG_MAP, cx)?.map(String::into_bytes),
-            Self::File(_) => Some(cx.source(name)?.body),
+            Self::File(_) | Self::Url(_) => Some(cx.source(name)?.body),
         };
         let text = |bytes| {
             String::from_utf8(bytes)

@@ -20,7 +20,7 @@ use crate::render;
 use crate::settings::Config;
 use crate::values::{lay_over, put};
 
-/// The name of the manifests where they are a file.
+/// The name of the manifests where they are outside.
 const MANIFESTS: &str = "flux-manifests";
 /// The controller that pulls charts.
 const SOURCE_CONTROLLER: &str = "source-controller";
@@ -92,14 +92,11 @@ fn manifests(
     let what = documents::described("the manifests of Flux", &place);
     let text = place.read(MANIFESTS, cx)?;
     let text = text.or_not_ready(format_args!("{what} are not there yet; store them"))?;
-    let list = json::parse(&text).ok();
-    let items = list.and_then(|mut list| match list.get_mut("items")?.take() {
-        Value::Array(items) => Some(items),
-        _ => None,
-    });
-    let mut items = items.or_terminal(format_args!(
-        "{what}: expected one JSON List, as of `kubectl create --dry-run=client -o json -f`"
-    ))?;
+    let mut items = items(&text).map_err(|problem| {
+        Failure::terminal(format!(
+            "{what}: {problem}; expected manifests, such as those of `flux install --export`"
+        ))
+    })?;
     for item in &mut items {
         // What has another form is refused by the host, which says where.
         let metadata = item.get_mut("metadata").and_then(Value::as_object_mut);
@@ -110,6 +107,34 @@ fn manifests(
         }
     }
     Ok(items)
+}
+
+/// The objects of a text, and of Lists in it.
+fn items(text: &str) -> Result<Vec<Value>, String> {
+    // JSON is YAML, and quicker to read.
+    let documents = match json::parse(text) {
+        Ok(document) => vec![document],
+        Err(_) => reeve_sdk::yaml::documents(text)?,
+    };
+    let mut items = Vec::new();
+    for mut document in documents {
+        let kind = document["kind"].as_str();
+        let is_list = kind.is_none_or(|kind| kind.ends_with("List"));
+        match document
+            .get_mut("items")
+            .filter(|_| is_list)
+            .map(Value::take)
+        {
+            Some(Value::Array(all)) => items.extend(all),
+            Some(_) => return Err("the items of a List are no list".to_owned()),
+            None => items.push(document),
+        }
+    }
+    match items.iter().position(|item| !item["kind"].is_string()) {
+        Some(index) => Err(format!("item {index} has no kind")),
+        None if items.is_empty() => Err("there is nothing".to_owned()),
+        None => Ok(items),
+    }
 }
 
 /// What tells the cloud who pulls charts: parts of objects of Flux.

@@ -13,8 +13,8 @@ pub(crate) struct Config {
     pub(crate) configuration: Place,
     /// Where desired-state.json is: without this in the Secret desired-state.
     pub(crate) desired_state: Place,
-    /// Where the manifests of Flux are, as one JSON List. Without this Flux is installed
-    /// by somebody else.
+    /// Where the manifests of Flux are: YAML, such as that of `flux install --export`, or a
+    /// JSON List. Without this Flux is installed by somebody else.
     pub(crate) flux_manifests: Place,
     /// A Secret of type kubernetes.io/dockerconfigjson in flux-system with which charts
     /// are pulled. Without this the cloud's own identity is used.
@@ -42,7 +42,7 @@ pub(crate) enum Role {
     DesiredState,
 }
 
-/// Where a document is: in a Secret, a ConfigMap, or a file.
+/// Where a document is: in a Secret, a ConfigMap, a file, or at a URL.
 #[config]
 #[derive(Default)]
 pub(crate) struct Place {
@@ -54,6 +54,9 @@ pub(crate) struct Place {
     config_map: String,
     /// The file, by its absolute path in the agent's pod. It has to be granted.
     file: String,
+    /// The http or https URL, for the manifests of Flux alone. It has to be granted, and
+    /// wherever it redirects to.
+    url: String,
     /// The entry of the Secret or ConfigMap; the document's own name unless set.
     key: String,
 }
@@ -64,6 +67,7 @@ pub(crate) enum Located<'a> {
     Secret(Entry<'a>),
     ConfigMap(Entry<'a>),
     File(&'a str),
+    Url(&'a str),
 }
 
 /// An entry of a Secret or ConfigMap.
@@ -105,8 +109,17 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        self.configuration.check("/configuration")?;
-        self.desired_state.check("/desiredState")?;
+        for (path, place) in [
+            ("/configuration", &self.configuration),
+            ("/desiredState", &self.desired_state),
+        ] {
+            place.check(path)?;
+            if !place.url.is_empty() {
+                let problem = "only the manifests of Flux may be at a URL; use secret, configMap \
+                               or file";
+                return Err(ConfigError::new(format!("{path}/url"), problem));
+            }
+        }
         self.flux_manifests.check("/fluxManifests")?;
         if self.pull_secret.is_empty() {
             return Ok(());
@@ -117,15 +130,17 @@ impl Config {
 
 impl Place {
     fn is_unset(&self) -> bool {
-        [&self.secret, &self.config_map, &self.file]
-            .iter()
-            .all(|name| name.is_empty())
+        self.named().all(str::is_empty)
+    }
+
+    fn named(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.secret, &self.config_map, &self.file, &self.url];
+        all.into_iter().map(String::as_str)
     }
 
     fn check(&self, path: &str) -> Result<(), ConfigError> {
-        let names = [&self.secret, &self.config_map, &self.file];
-        if names.iter().filter(|name| !name.is_empty()).count() > 1 {
-            let problem = "more than one of secret, configMap and file; leave one";
+        if self.named().filter(|name| !name.is_empty()).count() > 1 {
+            let problem = "more than one of secret, configMap, file and url; leave one";
             return Err(ConfigError::new(path, problem));
         }
         for (field, name) in [("secret", &self.secret), ("configMap", &self.config_map)] {
@@ -142,6 +157,11 @@ impl Place {
         if !self.file.is_empty() && !self.file.starts_with('/') {
             let problem = "expected an absolute path";
             return Err(ConfigError::new(format!("{path}/file"), problem));
+        }
+        let is_web = ["http://", "https://"].map(|scheme| self.url.starts_with(scheme));
+        if !self.url.is_empty() && !is_web.contains(&true) {
+            let problem = "expected an http or https URL";
+            return Err(ConfigError::new(format!("{path}/url"), problem));
         }
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !self.key.bytes().all(fits) {
@@ -162,6 +182,8 @@ impl Place {
         };
         if !self.file.is_empty() {
             Located::File(&self.file)
+        } else if !self.url.is_empty() {
+            Located::Url(&self.url)
         } else if !self.config_map.is_empty() {
             Located::ConfigMap(entry(&self.config_map))
         } else {

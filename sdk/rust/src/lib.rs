@@ -154,6 +154,8 @@ pub mod schema;
 mod selector;
 mod source;
 mod words;
+#[cfg(feature = "yaml")]
+pub mod yaml;
 
 #[cfg(target_arch = "wasm32")]
 mod guest;

@@ -27,6 +27,7 @@ impl Term {
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl Term {
     /// Whether the other holds of an object wherever this one does, as the host tells it.
     fn implies(&self, other: &Self) -> bool {
@@ -48,6 +49,7 @@ impl Term {
 
 /// Whether a selector is narrower than another, or the same: each requirement of the other
 /// follows from one of its own.
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn is_within(selector: &[Term], other: &[Term]) -> bool {
     let follows = |wanted: &Term| selector.iter().any(|said| said.implies(wanted));
     other.iter().all(follows)

@@ -74,11 +74,51 @@ fn manifests_that_are_given_are_applied_with_it() {
     );
     assert_eq!(account["labels"]["packs.reeve.dev/pack"], "flux");
 
-    for text in ["apiVersion: v1", "[]", "{}", r#"{"items": {}}"#] {
+    let published = "# Flux\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: flux-system\n\
+                     ---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: source-controller\n  \
+                     namespace: flux-system\n---\n";
+    world.store("ConfigMap", "flux", "flux.json", published);
+    let found = objects(&run(&world, &config));
+    let account = &found["ServiceAccount flux-system/source-controller"]["metadata"];
+    assert_eq!(account["labels"]["packs.reeve.dev/pack"], "flux");
+
+    for (text, problem) in [
+        ("apiVersion: v1", "item 0 has no kind"),
+        ("[]", "item 0 has no kind"),
+        ("{}", "item 0 has no kind"),
+        ("", "there is nothing"),
+        ("---\n# none\n", "there is nothing"),
+        ("kind: [", "line 1"),
+        (
+            r#"{"kind": "List", "items": {}}"#,
+            "the items of a List are no list",
+        ),
+        (r#"{"kind": "List", "items": []}"#, "there is nothing"),
+        (
+            r#"{"kind": "List", "items": [{"kind": "A"}, 1]}"#,
+            "item 1 has no kind",
+        ),
+    ] {
         world.store("ConfigMap", "flux", "flux.json", text);
         let failure = world.try_run("flux", &config).unwrap_err().to_string();
-        assert!(failure.contains("expected one JSON List"), "{failure}");
+        assert!(
+            failure.contains(problem) && failure.contains("flux install --export"),
+            "{text}: {failure}"
+        );
     }
+}
+
+#[test]
+fn manifests_at_a_url_are_a_source() {
+    let mut world = World::new(&example(Cloud::Aws, false));
+    let url = "https://example.com/flux/v2.9.4/install.yaml";
+    let config = json!({"role": "Flux", "fluxManifests": {"url": url}});
+    let failure = world.try_run("flux", &config).unwrap_err();
+    assert!(failure.to_string().contains("flux-manifests"), "{failure}");
+    let text = "kind: ServiceAccount\nmetadata: {name: source-controller, namespace: flux-system}";
+    world.published = Some(text.to_owned());
+    let found = objects(&run(&world, &config));
+    assert!(found.contains_key("ServiceAccount flux-system/source-controller"));
 }
 
 #[test]

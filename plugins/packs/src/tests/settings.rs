@@ -10,7 +10,7 @@ fn what_makes_no_sense_is_refused_with_its_path() {
     for (config, error) in [
         (
             json!({"configuration": {"secret": "a", "file": "/b"}}),
-            "/configuration: more than one of secret, configMap and file; leave one",
+            "/configuration: more than one of secret, configMap, file and url; leave one",
         ),
         (
             json!({"desiredState": {"file": "b"}}),
@@ -20,6 +20,19 @@ fn what_makes_no_sense_is_refused_with_its_path() {
             json!({"fluxManifests": {"configMap": "A"}}),
             "/fluxManifests/configMap: expected lower-case letters, digits, `-` and `.`, each \
              part with a letter or digit at both ends",
+        ),
+        (
+            json!({"fluxManifests": {"url": "https://example.com/", "file": "/a"}}),
+            "/fluxManifests: more than one of secret, configMap, file and url; leave one",
+        ),
+        (
+            json!({"fluxManifests": {"url": "oci://example.com/flux"}}),
+            "/fluxManifests/url: expected an http or https URL",
+        ),
+        (
+            json!({"desiredState": {"url": "https://example.com/"}}),
+            "/desiredState/url: only the manifests of Flux may be at a URL; use secret, \
+             configMap or file",
         ),
         (
             json!({"configuration": {"key": "a/b"}}),

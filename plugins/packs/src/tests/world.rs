@@ -56,6 +56,8 @@ pub(super) fn example(cloud: Cloud, all: bool) -> Value {
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) objects: BTreeMap<String, Value>,
+    /// The manifests of Flux, as they are published.
+    pub(super) published: Option<String>,
 }
 
 impl World {
@@ -63,6 +65,7 @@ impl World {
     pub(super) fn new(configuration: &Value) -> Self {
         let mut world = Self {
             objects: BTreeMap::new(),
+            published: None,
         };
         world.configure(&configuration.to_string());
         for pack in &PACKS {
@@ -136,9 +139,12 @@ impl World {
         let config = config.to_string();
         let manifest = ReevePlugin::describe(config.as_bytes()).unwrap();
         let objects = self.objects.values();
-        let cx = objects.fold(Context::test().declaring(manifest), |cx, object| {
+        let mut cx = objects.fold(Context::test().declaring(manifest), |cx, object| {
             cx.with_object(object)
         });
+        if let Some(text) = &self.published {
+            cx = cx.with_source("flux-manifests", text.as_str());
+        }
         let primary = json!({"metadata": {"name": pack, "uid": pack}});
         ReevePlugin::reconcile(primary.to_string().as_bytes(), config.as_bytes(), &cx)
     }

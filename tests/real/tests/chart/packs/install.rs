@@ -13,6 +13,7 @@ use reeve_test_support::definitions::FOLDER;
 use serde_json::{Value, json};
 
 use super::CHART;
+use super::published::Published;
 use crate::stage::{AGENT, NAMESPACE, Stage};
 
 const DEFINITIONS: [&str; 4] = [
@@ -46,6 +47,8 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
         "version": "0.1",
         "packs": [{"name": "flux"}, {"name": "sgp-helm-repository"}, {"name": "temporalf"}],
     });
+    let published = Published::new(&flux())?;
+    let manifests = json!({"url": published.url, "redirects": [published.redirect]});
     let notes = stage.helm_on(
         CHART,
         "install",
@@ -55,16 +58,16 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
             "--set-json",
             &format!("desiredState.document={state}"),
             "--set-json",
-            r#"flux.manifests.configMap="flux""#,
+            &format!("flux.manifests={manifests}"),
         ],
     )?;
     for line in [
         "reeve plugin package packs.wasm --name packs --namespace reeve-system",
         "THE ACCOUNT reeve-system/packs-flux CAN MAKE AN ADMINISTRATOR OF THE CLUSTER",
+        &published.url,
     ] {
         ensure!(notes.contains(line), "no `{line}` in {notes}");
     }
-    flux_is_described(&stage)?;
     let file = component("packs").to_string_lossy().into_owned();
     let package = ["plugin", "package", &file, "--name", "packs", "--namespace"];
     let packed = stage.reeve(&[&package[..], &[NAMESPACE]].concat())?;
@@ -234,7 +237,7 @@ fn kubectl_knows_a_pack_as_an_apply_set(stage: &Stage) -> Result<()> {
 }
 
 /// A Flux that is small, and has roles as Flux has them.
-pub(super) fn flux_is_described(stage: &Stage) -> Result<()> {
+fn flux() -> [Value; 5] {
     let rbac = "rbac.authorization.k8s.io/v1";
     let deployment = |name: &str| {
         json!({
@@ -249,22 +252,27 @@ pub(super) fn flux_is_described(stage: &Stage) -> Result<()> {
             },
         })
     };
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}},
-        {
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}}),
+        json!({
             "apiVersion": rbac, "kind": "ClusterRole",
             "metadata": {"name": "crd-controller-flux-system"},
             "rules": [{"apiGroups": ["helm.toolkit.fluxcd.io"], "resources": ["*"], "verbs": ["*"]}],
-        },
-        {
+        }),
+        json!({
             "apiVersion": rbac, "kind": "ClusterRoleBinding",
             "metadata": {"name": "cluster-reconciler-flux-system"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "helm-controller", "namespace": "flux-system"}],
-        },
+        }),
         deployment("source-controller"),
         deployment("helm-controller"),
-    ]});
+    ]
+}
+
+/// The same, where a cluster has no internet.
+pub(super) fn flux_is_described(stage: &Stage) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": flux()});
     stage.apply(&[json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "flux", "namespace": "sgp-system-manager"},

@@ -20,6 +20,8 @@ type Case = (
     Value,
 );
 
+/// Where the manifests of Flux are published, by version.
+const PUBLISHED: &str = "https://github.com/fluxcd/flux2/releases/download/";
 const EXTERNAL: &str =
     r#"externalSecrets={"provider":"aws","aws":{"region":"us-east-1","role":"arn:r"}}"#;
 const FROM_EXTERNAL: &str =
@@ -159,6 +161,22 @@ fn cases() -> Vec<Case> {
             json!({"kind": "ClusterSecretStore", "name": "all"}),
         ),
         (
+            &[
+                r#"flux.manifests={"url":"https://mirror.example.com/flux.yaml?token=x","redirects":[]}"#,
+            ],
+            "Plugin",
+            "packs-flux",
+            "/spec/capabilities",
+            json!({"http": [{"url": "https://mirror.example.com/flux.yaml", "methods": ["GET"]}]}),
+        ),
+        (
+            &[r#"flux.manifests.file="/etc/flux/install.yaml""#],
+            "Plugin",
+            "packs-flux",
+            "/spec/capabilities",
+            json!({"files": ["/etc/flux"]}),
+        ),
+        (
             &[r#"flux.manifests.configMap="flux""#],
             "ConfigMap",
             "packs-flux",
@@ -166,16 +184,14 @@ fn cases() -> Vec<Case> {
             json!({"namespace": "sgp-system-manager", "configMap": "flux", "key": "flux.json"}),
         ),
         (
-            &[r#"flux.manifests.configMap="flux""#],
+            &[r#"flux.roles=["crd-controller-flux-system"]"#],
             "ClusterRole",
             "reeve-plugin-reeve-system.packs-flux-escalates",
             "/rules",
             json!([
                 {
                     "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
-                    "resourceNames": [
-                        "crd-controller-flux-system", "flux-edit-flux-system", "flux-view-flux-system",
-                    ],
+                    "resourceNames": ["crd-controller-flux-system"],
                     "verbs": ["escalate"],
                 },
                 {
@@ -184,6 +200,13 @@ fn cases() -> Vec<Case> {
                     "verbs": ["bind"],
                 },
             ]),
+        ),
+        (
+            &[r#"flux.manifests.url="""#],
+            "ClusterRole",
+            "reeve-plugin-reeve-system.packs-flux-escalates",
+            "",
+            Value::Null,
         ),
         (
             &[r#"pullSecret="x""#],
@@ -378,8 +401,9 @@ fn each_part_is_granted_what_it_asks_for() -> Result<()> {
             }],
         },
     }))?;
-    let cases: [&[&str]; 3] = [
+    let cases: [&[&str]; 4] = [
         &[],
+        &[r#"flux.manifests.url="""#],
         &[
             r#"flux.manifests.configMap="flux""#,
             "targetGroupBinding=true",
@@ -405,6 +429,24 @@ fn each_part_is_granted_what_it_asks_for() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn flux_comes_from_where_it_is_published() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let objects = rendered(home.path(), &[])?;
+    let url = json!(format!("{PUBLISHED}v2.9.4/install.yaml"));
+    let found = look(&objects, "ConfigMap", "packs-flux", "config:/fluxManifests")?;
+    ensure!(found == json!({"url": url}), "{found}");
+    let granted = [
+        url,
+        json!("https://release-assets.githubusercontent.com/"),
+        json!("https://objects.githubusercontent.com/"),
+    ]
+    .map(|url| json!({"url": url, "methods": ["GET"]}));
+    let found = look(&objects, "Plugin", "packs-flux", "/spec/capabilities")?;
+    ensure!(found == json!({"http": granted}), "{found}");
+    Ok(())
+}
+
 /// Beyond what manifests ask for, the chart grants nothing to anybody but to Flux's part,
 /// and to that only with manifests.
 #[test]
@@ -422,11 +464,13 @@ fn only_the_part_of_flux_escalates() -> Result<()> {
             .map(|object| object["metadata"]["name"].to_string())
             .collect())
     };
-    ensure!(wide(&[])? == Vec::<String>::new());
-    let with = wide(&[r#"flux.manifests.configMap="flux""#])?;
-    ensure!(
-        with == [r#""reeve-plugin-reeve-system.packs-flux-escalates""#],
-        "{with:?}"
-    );
+    ensure!(wide(&[r#"flux.manifests.url="""#])? == Vec::<String>::new());
+    for with in [&[][..], &[r#"flux.manifests.configMap="flux""#]] {
+        let with = wide(with)?;
+        ensure!(
+            with == [r#""reeve-plugin-reeve-system.packs-flux-escalates""#],
+            "{with:?}"
+        );
+    }
     Ok(())
 }
