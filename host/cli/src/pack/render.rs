@@ -44,7 +44,7 @@ pub(super) struct RenderArgs {
     /// desired-state.json; without it initialDesiredState of the configuration holds
     #[arg(long, value_name = "FILE")]
     desired_state: Option<PathBuf>,
-    /// The manifests of Flux, as one JSON List
+    /// The manifests of Flux, YAML or a JSON List; without them they are left out
     #[arg(long, value_name = "FILE")]
     flux_manifests: Option<PathBuf>,
     /// config.yaml of the plugin, such as pullSecret; role and places do not matter here
