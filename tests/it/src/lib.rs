@@ -20,8 +20,9 @@ use reeve_api::APPROVE_ASKS_ANNOTATION;
 use reeve_cluster::lease::TokioClock;
 use reeve_cluster::{ElectorSettings, LeaseName, LeaseTiming};
 use reeve_core::Digest;
-use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Subject};
-use reeve_engine::{Compiler, Component, Engine, EngineConfig};
+use reeve_core::grant::{self, ACCOUNT_ANNOTATION, Grantee, Served, Subject};
+use reeve_core::manifest::Manifest;
+use reeve_engine::{Compiler, Component, Engine, EngineConfig, Limits};
 use reeve_sim::{Actors, Clock, Config, Server};
 use reeve_test_cache::Compiled;
 use serde_json::{Value, json};
@@ -88,6 +89,37 @@ fn caching_engine(folder: &Path) -> Engine {
         ..EngineConfig::new(Compiler::InThisProcess)
     };
     Engine::new(config).expect("an engine can be made")
+}
+
+/// What a component asks for with a configuration.
+async fn manifest(component: &[u8], config: &Value) -> Manifest {
+    let component = engine().load(component.to_owned().into()).await;
+    let component = component.expect("it is a component");
+    let config = config.to_string().into();
+    let called = component.describe(config, &Limits::default()).await;
+    let described = called.expect("the component answers").value;
+    let raw = described.expect("the configuration can be used");
+    Manifest::try_from(raw).expect("the manifest can be used")
+}
+
+/// Kinds that plugins here ask for and whose objects are in no namespace.
+const CLUSTER_SCOPED: [&str; 6] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "Namespace",
+    "Pack",
+    "PackSet",
+];
+
+/// The name of a kind's resource, as nearly all kinds have it.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if kind.ends_with('s') => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
 }
 
 /// A condition, as far as tests look at it.
@@ -321,15 +353,8 @@ impl World {
         let api_version = text("/apiVersion").expect("an object has an apiVersion");
         let kind = text("/kind").expect("an object has a kind");
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let plural = match kind {
-            "NetworkPolicy" => "networkpolicies".to_owned(),
-            "JournalEntry" => "journalentries".to_owned(),
-            "StorageClass" => "storageclasses".to_owned(),
-            "ValidatingAdmissionPolicy" => "validatingadmissionpolicies".to_owned(),
-            kind => format!("{}s", kind.to_lowercase()),
-        };
         let gvk = GroupVersionKind::gvk(group, version, kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural(kind));
         match text("/metadata/namespace") {
             Some(namespace) => Api::namespaced_with(self.admin.clone(), namespace, &resource),
             None => Api::all_with(self.admin.clone(), &resource),
@@ -413,6 +438,32 @@ impl World {
     pub async fn install(&self, name: &str, data: &[(&str, Vec<u8>)], config: Option<Value>) {
         self.allow(name).await;
         self.deliver(name, data, config).await;
+    }
+
+    /// Installs a plugin with just the rights that it asks for. Their namespaces are made.
+    pub async fn install_granted(&self, name: &str, component: &[u8], config: &Value) {
+        let served = |kind: &reeve_core::GroupVersionKind| Served {
+            plural: plural(&kind.kind),
+            namespaced: !CLUSTER_SCOPED.contains(&kind.kind.as_str()),
+        };
+        let grantee = Grantee {
+            plugin: name,
+            namespace: NAMESPACE,
+            service_account: name,
+            agent: Subject::User(AGENT),
+        };
+        let manifest = manifest(component, config).await;
+        let mut grants = grant::objects(&grantee, &manifest, served);
+        grants.extend(grant::holding(&grantee, &manifest, served));
+        for grant in &grants {
+            if let Some(namespace) = grant["metadata"]["namespace"].as_str() {
+                let namespace = reeve_test_support::samples::namespace(namespace);
+                self.apply(&namespace).await;
+            }
+            self.apply(grant).await;
+        }
+        let data = [("plugin.wasm", component.to_owned())];
+        self.deliver(name, &data, Some(config.clone())).await;
     }
 
     /// Writes just the ConfigMap of a plugin.

@@ -45,6 +45,11 @@ impl Log {
         let has_all = |line: &&String| texts.iter().all(|text| line.contains(text));
         lines.iter().filter(has_all).cloned().collect()
     }
+
+    /// The lines since this was last called.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.lines.lock())
+    }
 }
 
 struct Keeper {

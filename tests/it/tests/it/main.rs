@@ -39,6 +39,7 @@ mod namespaces;
 mod noops;
 mod outage;
 mod packaged;
+mod packs;
 mod panics;
 mod policy_object;
 mod printed;
