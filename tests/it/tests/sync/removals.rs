@@ -1,6 +1,7 @@
 //! What becomes of objects when their plugin is removed.
 
 use reeve_it::{AGENT, NAMESPACE, config_map_reference, core_reference, plugin_reference};
+use reeve_sim::Actors;
 use serde_json::{Value, json};
 
 use crate::endings::{FINALIZER, finalizers, let_hold};
@@ -273,4 +274,136 @@ async fn nothing_is_removed_as_an_account_that_does_not_agree() {
         .await;
     stage.pass(120).await;
     assert!(!stage.exists(&config_map("a", 0)).await);
+}
+
+const FLUX: &str = include_str!("../../../../plugins/packs/scenarios/crds/flux.yaml");
+
+fn release(name: &str) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": APPS},
+        "spec": {"interval": "30m", "chartRef": {"kind": "OCIRepository", "name": "chart"}},
+    })
+}
+
+/// A stage on which Flux is played and the plugin may make releases, and a chart for them.
+async fn stage_with_flux() -> Stage {
+    let stage = Stage::with_plugin(json!({"deletionPolicy": "Delete"})).await;
+    let world = &stage.world;
+    let definitions: Vec<Value> = serde_saphyr::from_multiple(FLUX).unwrap();
+    for definition in &definitions {
+        world.apply(definition).await;
+    }
+    let kinds = [
+        "HelmRelease.helm.toolkit.fluxcd.io",
+        "OCIRepository.source.toolkit.fluxcd.io",
+    ];
+    world.server.set_actors(Some(Actors {
+        kinds: kinds.iter().map(|kind| kind.parse().unwrap()).collect(),
+        ..Actors::default()
+    }));
+    let chart = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",
+        "metadata": {"name": "chart", "namespace": APPS},
+        "spec": {"interval": "5m", "url": "oci://registry.example.com/charts/chart"},
+    });
+    world.apply(&chart).await;
+    let account = json!({"kind": "ServiceAccount", "name": "courier", "namespace": NAMESPACE});
+    let agent = json!({"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"});
+    let read = ["get", "list", "watch"];
+    for (role, subject, verbs) in [
+        ("courier-flux-agent", agent, &read[..]),
+        (
+            "courier-flux",
+            account,
+            &["get", "list", "watch", "create", "patch", "delete"],
+        ),
+    ] {
+        let rules = json!([{"apiGroups": ["helm.toolkit.fluxcd.io"],
+            "resources": ["helmreleases"], "verbs": verbs}]);
+        world.role(role, &rules, &subject).await;
+    }
+    let mut config = config();
+    config["writes"]["HelmRelease.v2.helm.toolkit.fluxcd.io"] = json!([APPS]);
+    stage.deliver(config).await;
+    stage.pass(5).await;
+    world.approve("courier").await;
+    stage.pass(60).await;
+    stage
+}
+
+/// How often Flux has uninstalled a release.
+async fn uninstalled(stage: &Stage, name: &str) -> usize {
+    let events = stage.world.list(&core_reference("Event", APPS, "")).await;
+    let events = events.iter().filter(|event| {
+        event["involvedObject"]["name"] == name && event["reason"] == "UninstallSucceeded"
+    });
+    events.count()
+}
+
+/// Flux leaves behind what it has installed of a release that is suspended when it is deleted.
+#[tokio::test(start_paused = true)]
+async fn suspended_releases_are_resumed_before_they_go() {
+    let stage = stage_with_flux().await;
+    stage
+        .bundle("one", &[release("runs"), release("suspended")])
+        .await;
+    stage.world.apply(&release("theirs")).await;
+    stage.pass(600).await;
+    for name in ["runs", "suspended", "theirs"] {
+        let found = stage.world.get(&release(name)).await.unwrap();
+        let conditions = found["status"]["conditions"].to_string();
+        assert!(
+            conditions.contains("InstallSucceeded"),
+            "{name}: {conditions}"
+        );
+    }
+    for name in ["suspended", "theirs"] {
+        let suspend = json!({"spec": {"suspend": true}});
+        stage.world.edit(&release(name), suspend).await;
+    }
+    stage.pass(60).await;
+    let suspended = async |name: &str| {
+        let found = stage.world.get(&release(name)).await.unwrap();
+        found["spec"]["suspend"].clone()
+    };
+    assert_eq!(suspended("suspended").await, true, "that is left to others");
+
+    remove(&stage).await;
+    stage.pass(20).await;
+    assert_eq!(suspended("suspended").await, true, "not before it goes");
+    stage.pass(120).await;
+    for name in ["runs", "suspended"] {
+        assert_eq!(stage.world.get(&release(name)).await, None, "{name}");
+        assert_eq!(uninstalled(&stage, name).await, 1, "{name}");
+    }
+    assert!(said(&stage).await.contains("its objects are deleted"));
+    // One that the plugin has not made stays; who deletes it leaves behind what is installed.
+    assert_eq!(suspended("theirs").await, true);
+    stage.world.delete(&release("theirs")).await;
+    stage.pass(60).await;
+    assert_eq!(stage.world.get(&release("theirs")).await, None);
+    assert_eq!(uninstalled(&stage, "theirs").await, 0);
+}
+
+/// What cannot be resumed is not deleted, for that would leave behind what Flux has installed.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_cannot_be_resumed_stays() {
+    let stage = stage_with_flux().await;
+    stage.bundle("one", &[release("suspended")]).await;
+    stage.pass(600).await;
+    let suspend = json!({"spec": {"suspend": true}});
+    stage.world.edit(&release("suspended"), suspend).await;
+    let fault = "internal-error: verb=patch, resource=helmreleases, user=system:serviceaccount:*";
+    stage.world.server.set_faults(vec![fault.parse().unwrap()]);
+    remove(&stage).await;
+    stage.pass(300).await;
+    let found = stage.world.get(&release("suspended")).await.unwrap();
+    assert_eq!(found["metadata"]["deletionTimestamp"], Value::Null);
+    let text = said(&stage).await;
+    assert!(text.contains("that does not go on: "), "{text}");
+    stage.world.server.set_faults(Vec::new());
+    stage.pass(300).await;
+    assert_eq!(stage.world.get(&release("suspended")).await, None);
+    assert_eq!(uninstalled(&stage, "suspended").await, 1);
 }
