@@ -1,6 +1,7 @@
 //! The parts of the plugin `packs` on a cluster in which Flux is played.
 
 mod canaries;
+mod files;
 mod leaks;
 
 use base64::Engine as _;
