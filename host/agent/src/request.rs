@@ -33,8 +33,8 @@ pub(crate) enum Attempt {
     Anew,
 }
 
-/// What was asked of single units, last of all, and when.
-pub(crate) type Overheard = BTreeMap<ObjectReference, (Instant, Attempt)>;
+/// What was asked of single units, and when each of it was last.
+pub(crate) type Overheard = BTreeMap<ObjectReference, BTreeMap<Attempt, Instant>>;
 
 /// What was asked with one of the annotations, and how far that is.
 #[derive(Debug, Default)]
@@ -151,11 +151,8 @@ impl PluginState {
 
     /// Notes what was asked of a single unit while another replica led, or none.
     pub(crate) fn overhear(&mut self, primary: &ObjectReference, attempt: Attempt) {
-        let now = Instant::now();
-        let known = self.overheard.entry(primary.clone());
-        let (when, asked) = known.or_insert((now, attempt));
-        *when = now;
-        *asked = attempt.max(*asked);
+        let heard = self.overheard.entry(primary.clone()).or_default();
+        heard.insert(attempt, Instant::now());
     }
 
     /// Takes up what was asked and has not been done by who led before, and nothing that was.
@@ -165,9 +162,10 @@ impl PluginState {
         for unit in self.units.values_mut() {
             unit.attempt = Attempt::Same;
         }
-        for (primary, (when, attempt)) in std::mem::take(&mut self.overheard) {
-            let unit = self.units.get_mut(&primary);
-            if let Some(unit) = unit.filter(|_| when >= since) {
+        for (primary, heard) in std::mem::take(&mut self.overheard) {
+            let recent = heard.into_iter().filter(|(_, when)| *when >= since);
+            let most = recent.map(|(attempt, _)| attempt).max();
+            if let (Some(unit), Some(attempt)) = (self.units.get_mut(&primary), most) {
                 unit.try_anew(attempt.min(Attempt::Retry));
             }
         }
@@ -292,10 +290,14 @@ mod tests {
         plugin.leave_requests(&done);
         let overheard = [("a", long_ago), ("b", now)].map(|(name, when)| {
             let primary = (*unit(name).primary).clone();
-            (primary, (when, Attempt::Anew))
+            (primary, BTreeMap::from([(Attempt::Anew, when)]))
         });
-        for (primary, (_, attempt)) in &overheard {
-            plugin.units.get_mut(primary).unwrap().try_anew(*attempt);
+        for (primary, _) in &overheard {
+            plugin
+                .units
+                .get_mut(primary)
+                .unwrap()
+                .try_anew(Attempt::Anew);
         }
         let mut attempts = |overheard: &[_]| {
             plugin.overheard = overheard.iter().cloned().collect();
@@ -305,11 +307,18 @@ mod tests {
         };
         assert_eq!(attempts(&[]), [Attempt::Same, Attempt::Look]);
         assert_eq!(attempts(&overheard), [Attempt::Same, Attempt::Retry]);
-        // Who asks for less after that takes nothing back.
+        // Who asks for less after that takes nothing back, and asks for nothing more either.
         let a = (*unit("a").primary).clone();
+        let heard = |retry, look| {
+            let heard = BTreeMap::from([(Attempt::Retry, retry), (Attempt::Look, look)]);
+            [(a.clone(), heard)]
+        };
+        assert_eq!(attempts(&heard(now, now))[0], Attempt::Retry);
+        assert_eq!(attempts(&heard(long_ago, now))[0], Attempt::Look);
+        assert_eq!(attempts(&heard(long_ago, long_ago))[0], Attempt::Same);
         plugin.overhear(&a, Attempt::Retry);
         plugin.overhear(&a, Attempt::Look);
-        assert_eq!(plugin.overheard[&a].1, Attempt::Retry);
+        assert_eq!(plugin.overheard[&a].len(), 2);
         plugin.overheard.clear();
         assert_eq!(plugin.resync.handled, text("10"));
         has_run(&mut plugin, &unit("b"));

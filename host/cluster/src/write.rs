@@ -8,6 +8,7 @@ mod managers;
 mod preconditions;
 pub(crate) mod refusal;
 mod resume;
+mod unsaid;
 
 pub use create::Create;
 pub use error::WriteError;

@@ -1,6 +1,7 @@
 //! Reading the API server's refusals of writes.
 
 use super::error::WriteError;
+use super::unsaid;
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::status::{Cause, Details, Status};
@@ -32,7 +33,9 @@ impl Attempt<'_> {
                 reference: self.reference(),
                 source,
             },
-            CallError::Status(status) => self.refused(*status),
+            CallError::Status(status) => {
+                self.refused(unsaid::without_values(self.resource, *status))
+            }
         }
     }
 

@@ -38,9 +38,10 @@ impl Projection {
     ///
     /// When the text is no JSON object.
     pub fn show(&self, json: &str) -> Result<String, serde_json::Error> {
-        let mut shown = String::with_capacity(json.len());
+        let mut shown = String::new();
         let members: Members<'_> = serde_json::from_str(json)?;
         if self.is_default() {
+            shown.reserve(json.len());
             let is_shown = |key: &str| key != "status";
             write(&mut shown, &members, &is_shown, |out, key, value| {
                 let hidden = if key == "metadata" { BOOKKEEPING } else { &[] };

@@ -491,6 +491,14 @@ async fn patches_that_go_wrong_tell_nothing_of_secrets() {
             "reducto-values",
         ),
         (
+            json_patch(json!([{"op": "move", "from": "/data", "path": "/immutable"}])),
+            "reducto-values",
+        ),
+        (
+            json_patch(json!([{"op": "move", "from": values, "path": "/metadata/labels/a"}])),
+            "reducto-values",
+        ),
+        (
             json_patch(json!([{"op": "add", "path": "/type", "value": "kubernetes.io/tls"}])),
             "reducto-values",
         ),
