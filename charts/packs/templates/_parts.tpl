@@ -63,7 +63,12 @@ releases: {plugin: packs, role: Releases}
 {{- $_ := set $settings "removeNamespaces" false -}}
 {{- end -}}
 {{- if eq $role "Flux" -}}
-{{- with include "packs.place" $values.flux.manifests }}{{ $_ := set $settings "fluxManifests" (fromJson .) }}{{ end -}}
+{{- $manifests := default dict $values.flux.manifests -}}
+{{- with include "packs.place" $manifests -}}
+{{- $place := fromJson . -}}
+{{- with $manifests.sha256 }}{{ $_ := set $place "sha256" . }}{{ end -}}
+{{- $_ := set $settings "fluxManifests" $place -}}
+{{- end -}}
 {{- end -}}
 {{- if has $role (list "Releases" "FrontDoor") -}}
 {{- with $values.pullSecret }}{{ $_ := set $settings "pullSecret" . }}{{ end -}}
@@ -71,7 +76,16 @@ releases: {plugin: packs, role: Releases}
 {{- if and (eq $role "FrontDoor") $values.targetGroupBinding -}}
 {{- $_ := set $settings "targetGroupBinding" true -}}
 {{- end -}}
-{{- mergeOverwrite $settings (deepCopy (default dict .values.settings)) | toJson -}}
+{{- $said := deepCopy (default dict .values.settings) -}}
+{{- /* Manifests of Flux that are named here are not the others, and where nothing is named
+       there are none. */ -}}
+{{- if hasKey $said "fluxManifests" }}{{ $_ := unset $settings "fluxManifests" }}{{ end -}}
+{{- $settings = mergeOverwrite $settings $said -}}
+{{- $manifests := default dict $settings.fluxManifests -}}
+{{- if not (or $manifests.file $manifests.configMap $manifests.secret $manifests.url) -}}
+{{- $_ := unset $settings "fluxManifests" -}}
+{{- end -}}
+{{- toJson $settings -}}
 {{- end -}}
 
 {{/* What is read to have a document. */}}
@@ -147,20 +161,21 @@ writes:
 {{- define "packs.spec" -}}
 {{- $folders := list -}}
 {{- range list "configuration" "desiredState" "fluxManifests" -}}
-{{- with dig . "file" "" $.of.settings }}{{ $folders = append $folders (dir .) }}{{ end -}}
+{{- with (default dict (index $.of.settings .)).file }}{{ $folders = append $folders (dir .) }}{{ end -}}
 {{- end -}}
-{{- $granted := dict -}}
-{{- if $folders }}{{ $_ := set $granted "files" (uniq $folders) }}{{ end -}}
 {{- $http := list -}}
-{{- with dig "fluxManifests" "url" "" $.of.settings -}}
-{{- range concat (list (regexReplaceAll "[?].*$" . "")) $.root.Values.flux.manifests.redirects -}}
+{{- with (default dict $.of.settings.fluxManifests).url -}}
+{{- $redirects := (default dict $.root.Values.flux.manifests).redirects -}}
+{{- range concat (list (regexReplaceAll "[?].*$" . "")) (default list $redirects) -}}
 {{- $http = append $http (dict "url" . "methods" (list "GET")) -}}
 {{- end -}}
 {{- end -}}
-{{- if $http }}{{ $_ := set $granted "http" $http }}{{ end -}}
-{{- $spec := dict -}}
-{{- if $granted }}{{ $_ := set $spec "capabilities" $granted }}{{ end -}}
-{{- mergeOverwrite $spec (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) | toJson -}}
+{{- $spec := mergeOverwrite dict (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) -}}
+{{- $granted := default dict $spec.capabilities -}}
+{{- with concat $folders (default list $granted.files) }}{{ $_ := set $granted "files" (uniq .) }}{{ end -}}
+{{- with concat $http (default list $granted.http) }}{{ $_ := set $granted "http" . }}{{ end -}}
+{{- with $granted }}{{ $_ := set $spec "capabilities" . }}{{ end -}}
+{{- toJson $spec -}}
 {{- end -}}
 
 {{/* What no manifest can ask for: to write the roles of Flux, whatever is in them, and to

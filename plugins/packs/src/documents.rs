@@ -21,7 +21,8 @@ impl Located<'_> {
             Self::Secret(at) => format!("{}, entry {}", at.of(&SECRET), at.key),
             Self::ConfigMap(at) => format!("{}, entry {}", at.of(&CONFIG_MAP), at.key),
             Self::File(path) => format!("file {path}"),
-            Self::Url(url) => (*url).to_owned(),
+            // What is behind a question mark may be for nobody to see.
+            Self::Url(url) => url.split('?').next().unwrap_or_default().to_owned(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! it is to the cloud.
 
 use reeve_sdk::prelude::*;
+use sha2::{Digest as _, Sha256};
 
 use crate::applyset::PART_OF;
 use crate::catalog::{self, Definition, FLUX};
@@ -92,6 +93,18 @@ fn manifests(
     let what = documents::described("the manifests of Flux", &place);
     let text = place.read(MANIFESTS, cx)?;
     let text = text.or_not_ready(format_args!("{what} are not there yet; store them"))?;
+    let wanted = &config.flux_manifests.sha256;
+    let found = || -> String {
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    if !wanted.is_empty() && found() != *wanted {
+        return Err(Failure::terminal(format!(
+            "{what}: their SHA-256 is {} and not {wanted}, which fluxManifests.sha256 wants; mend \
+             one of them",
+            found()
+        )));
+    }
     let mut items = items(&text).map_err(|problem| {
         Failure::terminal(format!(
             "{what}: {problem}; expected manifests, such as those of `flux install --export`"

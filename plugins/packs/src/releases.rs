@@ -142,8 +142,12 @@ pub(crate) fn check_leave(
         for other in graph::dependents(name, &specs) {
             let is_enabled = specs.get(other).is_some_and(|spec| spec.is_enabled());
             let stays = match cluster {
-                Some(cx) if !is_enabled => Live::read(other, cx)?.has_any(),
-                _ => true,
+                // What is no pack of ours has nothing.
+                Some(cx) if !is_enabled && catalog::find(other).is_some() => {
+                    Live::read(other, cx)?.has_any()
+                }
+                Some(_) => is_enabled,
+                None => true,
             };
             if stays {
                 needed.push(other);

@@ -55,8 +55,11 @@ pub(crate) struct Place {
     /// The file, by its absolute path in the agent's pod. It has to be granted.
     file: String,
     /// The http or https URL, for the manifests of Flux alone. It has to be granted, and
-    /// wherever it redirects to.
+    /// wherever it redirects to. It is no secret: whoever sees this configuration sees it.
     url: String,
+    /// SHA-256 of the document in hexadecimal, for the manifests of Flux alone. What has
+    /// another is not used.
+    pub(crate) sha256: String,
     /// The entry of the Secret or ConfigMap; the document's own name unless set.
     key: String,
 }
@@ -113,12 +116,13 @@ impl Config {
             ("/configuration", &self.configuration),
             ("/desiredState", &self.desired_state),
         ] {
-            place.check(path)?;
-            if !place.url.is_empty() {
-                let problem = "only the manifests of Flux may be at a URL; use secret, configMap \
-                               or file";
-                return Err(ConfigError::new(format!("{path}/url"), problem));
+            for (field, text) in [("url", &place.url), ("sha256", &place.sha256)] {
+                if !text.is_empty() {
+                    let problem = "only for the manifests of Flux; take it out";
+                    return Err(ConfigError::new(format!("{path}/{field}"), problem));
+                }
             }
+            place.check(path)?;
         }
         self.flux_manifests.check("/fluxManifests")?;
         if self.pull_secret.is_empty() {
@@ -158,10 +162,23 @@ impl Place {
             let problem = "expected an absolute path";
             return Err(ConfigError::new(format!("{path}/file"), problem));
         }
-        let is_web = ["http://", "https://"].map(|scheme| self.url.starts_with(scheme));
-        if !self.url.is_empty() && !is_web.contains(&true) {
-            let problem = "expected an http or https URL";
+        let scheme = ["http://", "https://"].iter();
+        let mut rest = scheme.filter_map(|scheme| self.url.strip_prefix(scheme));
+        let authority = rest
+            .next()
+            .and_then(|rest| rest.split(['/', '?', '#']).next());
+        let login = authority.is_none_or(|authority| authority.contains('@'));
+        if !self.url.is_empty() && login {
+            let problem = "expected an http or https URL without a login";
             return Err(ConfigError::new(format!("{path}/url"), problem));
+        }
+        let is_digest = |text: &str| {
+            let mut bytes = text.bytes();
+            text.len() == 64 && bytes.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        if !self.sha256.is_empty() && !is_digest(&self.sha256) {
+            let problem = "expected a SHA-256: 64 digits and letters from a to f";
+            return Err(ConfigError::new(format!("{path}/sha256"), problem));
         }
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !self.key.bytes().all(fits) {

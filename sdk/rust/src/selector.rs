@@ -47,6 +47,17 @@ impl Term {
     }
 }
 
+/// Reads the selector of a list of objects, whose values have to be such as labels have.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn parse_of_labels(selector: &str) -> Result<Vec<Term>, String> {
+    let terms = parse(selector)?;
+    for value in terms.iter().flat_map(|term| term.values.iter().flatten()) {
+        crate::names::check_label_value(value)
+            .map_err(|error| format!("selector `{selector}`: value `{value}`: {error}"))?;
+    }
+    Ok(terms)
+}
+
 /// Whether a selector is narrower than another, or the same: each requirement of the other
 /// follows from one of its own.
 #[cfg(not(target_arch = "wasm32"))]

@@ -213,7 +213,8 @@ impl Backend {
     }
 
     fn matching(&self, query: &Query) -> Result<Vec<(ObjectReference, &Value)>, ReadError> {
-        let selector = crate::selector::parse(&query.selector).map_err(ReadError::Invalid)?;
+        let selector = crate::selector::parse_of_labels(&query.selector);
+        let selector = selector.map_err(ReadError::Invalid)?;
         self.answers(
             &query.kind,
             |rule| {

@@ -5,13 +5,13 @@ mod tests;
 
 use std::borrow::Cow;
 
-use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use granit_parser::{Event, Options, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
 
 /// Reads the documents of a stream, without empty ones.
 ///
-/// As in all of Kubernetes, which reads YAML 1.1, `yes` and `on` are true, and a number with
-/// a zero in front is octal. Names of fields are text, whatever they look like.
+/// As for kubectl, which reads YAML 1.1, `yes` and `on` are true, and a number with a zero in
+/// front is octal. Names of fields are text, whatever they look like.
 ///
 /// ```
 /// use reeve_sdk::prelude::*;
@@ -28,7 +28,10 @@ use serde_json::{Map, Number, Value};
 /// with which a short text can stand for a long one.
 pub fn documents(text: &str) -> Result<Vec<Value>, String> {
     let mut documents = Documents::default();
-    for event in Parser::new_from_str(text) {
+    // Between a field and its value there may be as many as somebody has written.
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| error.to_string())?;
         let taken = documents.take(event);
         taken.map_err(|problem| format!("line {}: {problem}", span.start.line()))?;
@@ -169,6 +172,9 @@ fn number(text: &str) -> Option<Number> {
     let based = [("0x", 16), ("0o", 8), ("0b", 2), ("0", 8)];
     let based = based.iter().find_map(|(prefix, base)| {
         let digits = digits.strip_prefix(prefix)?;
+        let digits = digits
+            .starts_with(|c: char| c.is_ascii_hexdigit())
+            .then_some(digits)?;
         u64::from_str_radix(digits, *base).ok()
     });
     if let Some(size) = based.filter(|_| digits != "0") {

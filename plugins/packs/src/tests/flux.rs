@@ -119,6 +119,20 @@ fn manifests_at_a_url_are_a_source() {
     world.published = Some(text.to_owned());
     let found = objects(&run(&world, &config));
     assert!(found.contains_key("ServiceAccount flux-system/source-controller"));
+
+    // As any program that computes SHA-256 says.
+    let sha256 = "4e51dbd2ef0b602f548d577ce59c299bcce7385af10876be35cd3a32502dc96a";
+    let mut config = json!({"role": "Flux", "fluxManifests": {
+        "url": format!("{url}?token=canary"), "sha256": sha256,
+    }});
+    assert_eq!(objects(&run(&world, &config)), found);
+    config["fluxManifests"]["sha256"] = json!("0".repeat(64));
+    let failure = world.try_run("flux", &config).unwrap_err().to_string();
+    assert!(
+        failure.contains(&format!("is {sha256} and not 0000")),
+        "{failure}"
+    );
+    assert!(!failure.contains("canary"), "{failure}");
 }
 
 #[test]

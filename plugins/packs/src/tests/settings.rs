@@ -27,12 +27,23 @@ fn what_makes_no_sense_is_refused_with_its_path() {
         ),
         (
             json!({"fluxManifests": {"url": "oci://example.com/flux"}}),
-            "/fluxManifests/url: expected an http or https URL",
+            "/fluxManifests/url: expected an http or https URL without a login",
+        ),
+        (
+            json!({"fluxManifests": {"url": "https://u:p@example.com/flux"}}),
+            "/fluxManifests/url: expected an http or https URL without a login",
+        ),
+        (
+            json!({"fluxManifests": {"sha256": "AB"}}),
+            "/fluxManifests/sha256: expected a SHA-256: 64 digits and letters from a to f",
+        ),
+        (
+            json!({"configuration": {"sha256": "AB"}}),
+            "/configuration/sha256: only for the manifests of Flux; take it out",
         ),
         (
             json!({"desiredState": {"url": "https://example.com/"}}),
-            "/desiredState/url: only the manifests of Flux may be at a URL; use secret, \
-             configMap or file",
+            "/desiredState/url: only for the manifests of Flux; take it out",
         ),
         (
             json!({"configuration": {"key": "a/b"}}),

@@ -103,7 +103,10 @@ fn lists_are_filtered_and_ordered() {
         assert_eq!(found, expected, "{selector}");
         assert_eq!(cx.list::<Value>(&query).unwrap().len(), expected.len());
     }
-    for selector in ["a=b,", "a b", "(x)", "a of (b)", "=x", ",", "!"] {
+    let long = format!("a={}", "x".repeat(64));
+    for selector in [
+        "a=b,", "a b", "(x)", "a of (b)", "=x", ",", "!", "a=b/c", "a!=_", &long,
+    ] {
         let query = Query::of(CONFIG_MAP).selector(selector);
         assert!(
             matches!(cluster().list::<Value>(&query), Err(ReadError::Invalid(_))),

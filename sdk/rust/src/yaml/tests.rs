@@ -22,6 +22,15 @@ fn documents_are_read_as_kubectl_reads_them() {
 }
 
 #[test]
+fn there_may_be_any_number_of_comments() {
+    let text = format!(
+        "a:\n{}  1\nb: # none\n  # at all\n  - 2\n",
+        "  # more\n".repeat(10_000)
+    );
+    assert_eq!(parse(&text).unwrap(), [json!({"a": 1, "b": [2]})]);
+}
+
+#[test]
 fn what_has_no_quotes_is_what_it_looks_like() {
     for (text, expected) in [
         ("~", json!(null)),
@@ -44,6 +53,9 @@ fn what_has_no_quotes_is_what_it_looks_like() {
         ("-12", json!(-12)),
         ("18446744073709551615", json!(u64::MAX)),
         ("1.5", json!(1.5)),
+        ("0+7", json!("0+7")),
+        ("0x+5", json!("0x+5")),
+        ("00", json!(0)),
         (".5", json!(0.5)),
         ("1e3", json!(1000.0)),
         ("1.2.3", json!("1.2.3")),

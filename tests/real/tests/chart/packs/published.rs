@@ -32,7 +32,7 @@ impl Published {
             .build()?;
         let files = runtime.block_on(http::serve(None, move |request: Request<_>| {
             let (path, text) = (request.uri().path().to_owned(), text.clone());
-            async move { answer(&path == ASSET, StatusCode::OK, text, None) }
+            async move { answer(path == ASSET, StatusCode::OK, text, None) }
         }))?;
         let redirect = format!("http://127.0.0.1:{files}/assets/");
         let asset = format!("http://127.0.0.1:{files}{ASSET}");
@@ -40,7 +40,7 @@ impl Published {
             let (path, asset) = (request.uri().path().to_owned(), asset.clone());
             async move {
                 answer(
-                    &path == RELEASE,
+                    path == RELEASE,
                     StatusCode::FOUND,
                     String::new(),
                     Some(&asset),

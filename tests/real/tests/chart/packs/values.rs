@@ -170,6 +170,36 @@ fn cases() -> Vec<Case> {
             json!({"http": [{"url": "https://mirror.example.com/flux.yaml", "methods": ["GET"]}]}),
         ),
         (
+            &[
+                r#"parts.flux.settings={"fluxManifests":{"url":"https://mirror.example.com/flux.yaml"}}"#,
+                "flux.manifests.redirects=null",
+                r#"plugin.capabilities={"http":[{"url":"https://example.com/"}]}"#,
+            ],
+            "Plugin",
+            "packs-flux",
+            "/spec/capabilities",
+            json!({"http": [
+                {"url": "https://mirror.example.com/flux.yaml", "methods": ["GET"]},
+                {"url": "https://example.com/"},
+            ]}),
+        ),
+        (
+            &[r#"parts.flux.settings={"fluxManifests":{"configMap":"flux"}}"#],
+            "ConfigMap",
+            "packs-flux",
+            "config:/fluxManifests",
+            json!({"configMap": "flux"}),
+        ),
+        (
+            &[
+                r#"flux.manifests.sha256="0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef""#,
+            ],
+            "ConfigMap",
+            "packs-flux",
+            "config:/fluxManifests/sha256",
+            json!("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+        ),
+        (
             &[r#"flux.manifests.file="/etc/flux/install.yaml""#],
             "Plugin",
             "packs-flux",
@@ -401,9 +431,10 @@ fn each_part_is_granted_what_it_asks_for() -> Result<()> {
             }],
         },
     }))?;
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 5] = [
         &[],
         &[r#"flux.manifests.url="""#],
+        &[r#"parts.flux.settings={"fluxManifests":{"url":""}}"#],
         &[
             r#"flux.manifests.configMap="flux""#,
             "targetGroupBinding=true",
@@ -464,7 +495,17 @@ fn only_the_part_of_flux_escalates() -> Result<()> {
             .map(|object| object["metadata"]["name"].to_string())
             .collect())
     };
-    ensure!(wide(&[r#"flux.manifests.url="""#])? == Vec::<String>::new());
+    for without in [
+        r#"flux.manifests.url="""#,
+        "flux.manifests=null",
+        r#"parts.flux.settings={"fluxManifests":{"url":""}}"#,
+        r#"parts.flux.settings={"fluxManifests":{"namespace":"x"}}"#,
+        r#"parts.flux.settings={"fluxManifests":null}"#,
+        "parts.flux.enabled=false",
+    ] {
+        let found = wide(&[without])?;
+        ensure!(found == Vec::<String>::new(), "{without}: {found:?}");
+    }
     for with in [&[][..], &[r#"flux.manifests.configMap="flux""#]] {
         let with = wide(with)?;
         ensure!(
