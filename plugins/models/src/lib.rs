@@ -114,8 +114,8 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         namespace,
     };
     let spec = &primary.spec;
-    let live = Live::read(&place, cx)?;
     let recorded = Record::read(&place, cx)?;
+    let live = Live::read(&place, recorded.served, cx)?;
     let own = LiveJob::made_for(&place, cx)?;
     let mut target = target(&place, spec, &settings, &live);
     let mut id = id(&place, spec, target.as_ref().ok());
@@ -179,6 +179,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         // What a stop has deleted was not lost.
         record.seen = Seen::default();
     }
+    record.served = live.served;
     let version = version(&decision, target.as_ref().ok(), &live);
     note(&mut record, target.as_ref().ok(), &live, version.as_ref());
     let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
@@ -244,7 +245,6 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             settings: &settings,
             id: &id,
             version,
-            served: live.served,
         };
         outcome = outcome.objects(serving.objects());
     }

@@ -7,7 +7,7 @@ use reeve_sdk::prelude::*;
 
 use crate::image::{Digest, Image};
 use crate::model::Version;
-use crate::names::{DEPLOYMENT, DIGEST, OF, Place, RELAUNCH, REPLICA_SET, SERVED};
+use crate::names::{DEPLOYMENT, DIGEST, OF, Place, RELAUNCH, REPLICA_SET};
 
 /// The Deployment as it is.
 #[input]
@@ -136,7 +136,9 @@ const DEPLOYMENT_PARTS: [&str; 8] = [
 
 impl Live {
     /// Reads what serves a deployment.
-    pub(crate) fn read(place: &Place, cx: &Context) -> Result<Self, Failure> {
+    /// `served` is how many servers there were to be when all of them answered last, as it
+    /// was recorded: said of the Deployment itself, it would count as a change of it.
+    pub(crate) fn read(place: &Place, served: Option<i64>, cx: &Context) -> Result<Self, Failure> {
         let reference = place.object(&DEPLOYMENT, &place.name);
         let deployment: Option<LiveDeployment> = cx.get_parts(&reference, DEPLOYMENT_PARTS)?;
         let query = place.labelled(REPLICA_SET, OF, &place.name).projection([
@@ -162,7 +164,7 @@ impl Live {
             live.rollout = deployment.rollout();
             live.relaunch = deployment.relaunch();
             live.replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
-            live.scaled(&deployment, cx);
+            live.scaled(&deployment, served, cx);
         }
         Ok(live)
     }
@@ -185,10 +187,10 @@ impl Live {
 
     /// Tells servers that are to come from those that went: of both the Deployment says the
     /// same, and for the first it knows no deadline.
-    fn scaled(&mut self, deployment: &LiveDeployment, cx: &Context) {
+    fn scaled(&mut self, deployment: &LiveDeployment, served: Option<i64>, cx: &Context) {
         self.served = match self.rollout {
             Rollout::Done | Rollout::Idle => Some(self.replicas.unwrap_or(1)),
-            _ => deployment.served(),
+            _ => served,
         };
         if let (Rollout::Short { available, wanted }, Some(served)) = (&self.rollout, self.served)
             && served <= *available
@@ -245,11 +247,6 @@ impl LiveDeployment {
 
     fn relaunch(&self) -> Option<String> {
         self.marks()?.annotations.as_ref()?.get(RELAUNCH).cloned()
-    }
-
-    fn served(&self) -> Option<i64> {
-        let annotations = self.metadata.annotations.as_ref()?;
-        annotations.get(SERVED)?.parse().ok()
     }
 
     /// How long it may still take until as many servers answer as are wanted.

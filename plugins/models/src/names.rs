@@ -46,9 +46,6 @@ pub(crate) const ARTIFACT: &str = "models.reeve.dev/artifact";
 pub(crate) const ENVIRONMENT: &str = "models.reeve.dev/prediction-environment";
 /// Annotation of pods that serve: the request to start anew that they answer.
 pub(crate) const RELAUNCH: &str = "models.reeve.dev/relaunch";
-/// Annotation of a Deployment: how many servers there were to be when all of them answered
-/// last.
-pub(crate) const SERVED: &str = "models.reeve.dev/served-replicas";
 /// Annotation of a Job: what it was made from, in short.
 pub(crate) const TEMPLATE: &str = "models.reeve.dev/template";
 

@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) seen: Seen,
     /// Images that nothing uses any more, as `repository:tag@digest`, the oldest first.
     pub(crate) orphans: Vec<String>,
+    /// How many servers there were to be when all of them answered last.
+    pub(crate) served: Option<i64>,
     /// What the supervisor was told last, or is to be told.
     pub(crate) report: Option<Value>,
 }
@@ -90,6 +92,7 @@ impl Record {
                 uids: seen.collect(),
             },
             orphans: text("orphaned").lines().map(str::to_owned).collect(),
+            served: text("served").parse().ok(),
             report: reeve_sdk::parse_json::<Json>(text("report"))
                 .ok()
                 .map(|report| report.0),
@@ -115,6 +118,9 @@ impl Record {
         }
         if !self.orphans.is_empty() {
             data["orphaned"] = json!(lines(self.orphans.clone()));
+        }
+        if let Some(served) = self.served {
+            data["served"] = json!(served.to_string());
         }
         if let Some(report) = &self.report {
             data["report"] = json!(report.to_string());
@@ -215,6 +221,7 @@ mod tests {
         record.see("model-build-b", Some("2"));
         record.orphans = vec![image('c').orphan(), image('d').orphan()];
         record.report = Some(json!({"event": "e", "modelId": null}));
+        record.served = Some(3);
         assert_eq!(again(&record), record);
         let labels = &record.object(&place(), Some("k"))["metadata"]["labels"];
         assert_eq!(labels, &json!({OF: "churn", WANTS: "k"}));
@@ -226,6 +233,7 @@ mod tests {
             ("images", "a\n\nb r.io/x m-b\nc r.io/x:1 t\n"),
             ("seen", " "),
             ("report", "{"),
+            ("served", "many"),
         ];
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned()));
         assert_eq!(Record::parse(&data.into()), Record::default());

@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::model::{Model, Spec, Version};
 use crate::names::{
     ARTIFACT, BASE, DEPLOYMENT, DIGEST, ENVIRONMENT, IMAGE, INGRESS, KEY, MODEL_ID, OF, PACKAGE,
-    Place, RELAUNCH, SERVED, SERVICE, WAVE_TIMEOUT, literal, object,
+    Place, RELAUNCH, SERVICE, WAVE_TIMEOUT, literal, object,
 };
 use crate::settings::{Root, Settings};
 use crate::tracking;
@@ -42,8 +42,6 @@ pub(crate) struct Serving<'a> {
     /// Id of the deployment.
     pub(crate) id: &'a str,
     pub(crate) version: &'a Version,
-    /// How many servers there were to be when all of them answered last.
-    pub(crate) served: Option<i64>,
 }
 
 impl Version {
@@ -116,9 +114,6 @@ impl Serving<'_> {
         let deadline = startup.saturating_add(ROLLOUT);
         let mut annotations = self.version.annotations();
         annotations[WAVE_TIMEOUT] = json!(format!("{}s", deadline.saturating_add(60)));
-        if let Some(served) = self.served {
-            annotations[SERVED] = json!(served.to_string());
-        }
         let environment = &self.settings.config.datarobot.prediction_env_id;
         if !environment.is_empty() {
             annotations[ENVIRONMENT] = json!(environment);

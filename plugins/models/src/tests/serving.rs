@@ -31,7 +31,6 @@ fn a_deployment_serves_a_digest_with_probes_and_without_a_gap() {
     });
     let environment = json!({
         "models.reeve.dev/prediction-environment": "env-1",
-        "models.reeve.dev/served-replicas": "1",
         "reeve.dev/wave-timeout": "1560s",
     });
     let ping = json!({"path": "/ping", "port": "http"});

@@ -2,8 +2,10 @@
 
 use crate::process::{ALLOCATOR, Process, reeve};
 use anyhow::{Context as _, Result, bail, ensure};
+use std::iter::Sum;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -140,9 +142,21 @@ impl AgentProcess {
     /// failed.
     pub(super) async fn writes(&self) -> Result<(usize, usize)> {
         let metrics = self.metrics().await?;
-        let all = sum(&metrics, "reeve_writes_total", "");
-        let good = sum(&metrics, "reeve_writes_total", "result=\"success\"");
+        let all: usize = sum(&metrics, "reeve_writes_total", "");
+        let good: usize = sum(&metrics, "reeve_writes_total", "result=\"success\"");
         Ok((all, all - good))
+    }
+
+    /// Seconds that calls of a plugin took since its start, with all that the agent did
+    /// for them meanwhile, and how many there were.
+    pub(super) async fn calls(&self, plugin: &str) -> Result<(f64, f64)> {
+        let metrics = self.metrics().await?;
+        let label = format!("plugin=\"{plugin}\"");
+        let value = |name: &str| sum::<f64>(&metrics, name, &label);
+        Ok((
+            value("reeve_call_seconds_sum"),
+            value("reeve_call_seconds_count"),
+        ))
     }
 
     /// The process, which lives for as long as this.
@@ -161,12 +175,12 @@ fn runs(metrics: &str) -> usize {
 }
 
 /// The values of a metric with this label, together.
-fn sum(metrics: &str, name: &str, label: &str) -> usize {
+fn sum<N: FromStr + Sum>(metrics: &str, name: &str, label: &str) -> N {
     let samples = metrics.lines().filter_map(|line| {
         let labels = line.strip_prefix(name)?.strip_prefix('{')?;
         let (labels, value) = labels.rsplit_once("} ")?;
         let counted = labels.contains(label);
-        counted.then(|| value.parse::<usize>().ok())?
+        counted.then(|| value.parse().ok())?
     });
     samples.sum()
 }
