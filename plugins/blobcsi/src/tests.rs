@@ -1,6 +1,7 @@
 //! Configuration, descriptions and cluster in, volumes out.
 
 mod bucket;
+mod claims;
 mod containers;
 mod gateways;
 mod held;
