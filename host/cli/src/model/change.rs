@@ -381,9 +381,13 @@ impl<'a> Action<'a> {
 /// it is reported: the report before that says that all is well, too.
 fn is_heard(deployment: &Value) -> bool {
     let (spec, status) = (&deployment["spec"], &deployment["status"]);
-    ["relaunch", "replicas"].into_iter().all(|field| {
+    // Of what serves there always is a number of servers; before the first relaunch it is of
+    // none.
+    let fields = ["relaunch", "replicas"];
+    let is_reported = fields.iter().any(|field| !status[field].is_null());
+    fields.into_iter().all(|field| {
         let (wanted, is) = (&spec[field], &status[field]);
-        wanted.is_null() || is.is_null() || wanted == is
+        wanted.is_null() || !is_reported || wanted == is
     })
 }
 
@@ -456,6 +460,7 @@ mod tests {
             "nobody reports it"
         );
         assert!(!heard(json!({"relaunch": "2"}), json!({"relaunch": "1"})));
+        assert!(!heard(json!({"relaunch": "1"}), json!({"replicas": 1})));
         assert!(!heard(
             json!({"relaunch": "2", "replicas": 3}),
             json!({"relaunch": "2", "replicas": 1})

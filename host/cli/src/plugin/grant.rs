@@ -221,6 +221,7 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut changes = apply::apply(&client, &cluster, &grantee, &objects, kept).await?;
+    let is_whole = !changes.iter().any(|change| change.starts_with(apply::LEFT));
     if kept {
         changes.push(format!(
             "kept: what the version of {name} that runs asks for beyond this ({}); grant again when the new one has taken over (`reeve get plugins`), and it is taken away, or at once with --take-away",
@@ -258,7 +259,10 @@ pub(crate) async fn run(args: GrantArgs) -> anyhow::Result<ExitCode> {
             print(text)?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match is_whole {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 /// What a version that runs asks for and this one does not: it goes on until this one takes

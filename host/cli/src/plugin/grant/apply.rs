@@ -119,6 +119,9 @@ pub(super) async fn apply(
     Ok(done)
 }
 
+/// How a line begins about what could not be changed.
+pub(super) const LEFT: &str = "left: ";
+
 /// Takes back that accounts are the plugin's which an earlier grant has made so, under another
 /// name. The accounts stay: others may use them. Who may not list them leaves them as they are.
 async fn take_back_accounts(
@@ -167,7 +170,7 @@ async fn take_back_accounts(
             ),
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
             Err(error) => format!(
-                "left: {place} still is for plugin {}, and cannot be changed: {error}; take its \
+                "{LEFT}{place} still is for plugin {}, and cannot be changed: {error}; take its \
                  annotation {ACCOUNT_ANNOTATION} away",
                 grantee.plugin
             ),
