@@ -229,7 +229,11 @@ fn happened(decision: &Decision, known: Option<&Value>) -> Option<Happened> {
             Some(_) => None,
         },
         Phase::Replacing => Some(ReplacementStarted),
-        Phase::Stopping => Some(ShutdownStarted),
+        Phase::Stopping => match before {
+            // Another deployment needed the build longer, which goes with nobody's servers.
+            Some(ShutdownSucceeded) => before,
+            _ => Some(ShutdownStarted),
+        },
         Phase::Stopped => Some(ShutdownSucceeded),
         Phase::Errored => Some(LaunchFailed),
         Phase::Degraded => Some(HealthDegraded),

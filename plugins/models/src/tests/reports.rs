@@ -162,3 +162,30 @@ fn what_was_told_counts_although_no_record_says_so() {
     let again: Json = Actuation::new(action, Verb::Apply).input().unwrap();
     assert_eq!(again.0, *told);
 }
+
+#[test]
+fn a_build_that_another_needed_longer_is_no_news_of_who_was_stopped() {
+    let mut world = World::new(reporting());
+    let model = |id: &str, more: Value| {
+        let mut spec = changed(spec("m1", '1'), &more);
+        spec["deploymentId"] = json!(id);
+        spec
+    };
+    world.specs_as_they_are("first", model("f1", json!({})));
+    world.specs_as_they_are("second", model("s2", json!({})));
+    world.specs_as_they_are("first", model("f1", json!({"stopped": true})));
+    let of_first = |world: &World| -> Vec<String> {
+        let reports = world.reports.iter();
+        let of_first = reports.filter(|report| report.to_string().contains("\"f1\""));
+        let happened = of_first.map(|report| report["happened"].as_str().unwrap().to_owned());
+        let mut happened: Vec<String> = happened.collect();
+        happened.dedup();
+        happened
+    };
+    assert_eq!(of_first(&world), ["launchStarted", "shutdownSucceeded"]);
+    let jobs = world.names("Job");
+    assert_eq!(jobs.len(), 1, "the other needs it");
+    world.ends("second");
+    assert_eq!(world.names("Job"), [""; 0]);
+    assert_eq!(of_first(&world), ["launchStarted", "shutdownSucceeded"]);
+}
