@@ -3,7 +3,6 @@
 
 mod azure;
 mod bucket;
-mod claims;
 mod config;
 mod container;
 mod held;
@@ -62,7 +61,6 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
     let all = config.deletes_pods() || !doubts.is_empty() || answers.iter().any(may_hold);
     let live = Live::read(cx, &profile, &wanted, all)?;
     let pairs = distinct(wanted, &live, &mut problems);
-    let pairs = claims::own(pairs, &profile, cx, &mut problems)?;
     let held = Held::of(&profile, &live, &pairs, &answers, &doubts);
 
     // A Profile may well have no volume, and that is meant.

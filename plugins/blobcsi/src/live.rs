@@ -10,7 +10,7 @@ use crate::volume::{AUTOMOUNT, CLASSIFICATION, Claim, PROFILE, Volume};
 use crate::{CLAIM, VOLUME};
 
 /// What is read of both.
-pub(crate) const PARTS: [&str; 4] = [
+const PARTS: [&str; 4] = [
     "/metadata/labels",
     "/metadata/deletionTimestamp",
     "/spec",
@@ -127,7 +127,7 @@ impl Live {
 
 impl LiveVolume {
     /// None for one that no plugin made.
-    pub(crate) fn read(object: &Fields) -> Result<Option<Self>, JsonError> {
+    fn read(object: &Fields) -> Result<Option<Self>, JsonError> {
         let metadata: Metadata = object.read("metadata")?;
         if !metadata.belongs_to_plugin() {
             return Ok(None);

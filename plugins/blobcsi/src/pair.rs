@@ -14,8 +14,6 @@ pub(crate) struct Pair {
     pub(crate) what: String,
     /// The effect without which there is nothing to mount.
     pub(crate) needs: Option<String>,
-    /// Whether it is a Profile's own container, of which nobody can say whose it is.
-    pub(crate) is_unsaid: bool,
     pub(crate) volume: Volume,
     pub(crate) claim: Claim,
 }
@@ -27,18 +25,11 @@ impl Pair {
         profile: &str,
         needs: Option<String>,
     ) -> Result<Self, String> {
-        let is_unsaid = needs.is_none();
-        let mut pair = Self::new(
+        Self::new(
             format!("instance {}", instance.name),
             needs,
             of_instance(instance, profile),
-        )?;
-        pair.is_unsaid = is_unsaid;
-        let container = pair.volume.source.attribute("containerName");
-        if is_unsaid && container != profile {
-            pair.volume.container = container.to_owned();
-        }
-        Ok(pair)
+        )
     }
 
     /// Somebody's bucket.
@@ -66,7 +57,6 @@ impl Pair {
             Ok(volume) => Ok(Self {
                 what,
                 needs,
-                is_unsaid: false,
                 claim: Claim::to(&volume),
                 volume,
             }),

@@ -1,7 +1,6 @@
 //! Configuration, descriptions and cluster in, volumes out.
 
 mod bucket;
-mod claims;
 mod containers;
 mod gateways;
 mod held;

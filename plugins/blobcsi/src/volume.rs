@@ -11,8 +11,6 @@ use crate::{CLAIM, VOLUME};
 pub(crate) const CLASSIFICATION: &str = "data.statcan.gc.ca/classification";
 /// The label of volumes with the Profile that they are for.
 pub(crate) const PROFILE: &str = "kubeflow-profile";
-/// The label of volumes with the container that they are for.
-pub(crate) const CONTAINER: &str = "blobcsi.reeve.dev/container";
 /// The label of claims that notebooks mount by themselves.
 pub(crate) const AUTOMOUNT: &str = "blob.aaw.statcan.gc.ca/automount";
 /// The annotation that permits to delete what is no longer wanted: volumes keep
@@ -48,9 +46,6 @@ pub(crate) struct Volume {
     pub(crate) claim: String,
     pub(crate) source: Source,
     pub(crate) options: Vec<String>,
-    /// The Profile's own container, where it has another name than the Profile and nobody
-    /// else says whose it is.
-    pub(crate) container: String,
 }
 
 /// Where the data of a volume is, which it cannot change.
@@ -165,10 +160,6 @@ impl Volume {
         };
         let mut object = Object::new(VOLUME.object(&self.name), spec);
         mark(&mut object.metadata, &self.class, PROFILE, &self.profile);
-        if !self.container.is_empty() {
-            let labels = &mut object.metadata.labels;
-            labels.insert(CONTAINER.to_owned(), self.container.clone());
-        }
         object
     }
 }
