@@ -27,7 +27,7 @@ releases: {plugin: packs, role: Releases}
 {{- range $key, $row := include "packs.table" . | fromYaml -}}
 {{- $values := index $root.Values.parts $key -}}
 {{- if dig "enabled" true $values -}}
-{{- $of := merge (dict "settings" (include "packs.settings" (dict "root" $root "row" $row "values" $values) | fromJson)) $row -}}
+{{- $of := merge (dict "settings" (include "packs.settings" (dict "root" $root "key" $key "row" $row "values" $values) | fromJson)) $row -}}
 {{- $_ := set $of "rules" (include "packs.rules" (dict "of" $of) | fromYaml) -}}
 {{- $_ := set $of "spec" (include "packs.spec" (dict "root" $root "of" $of "values" $values) | fromJson) -}}
 {{- $_ := set $installed $key $of -}}
@@ -83,6 +83,9 @@ releases: {plugin: packs, role: Releases}
 {{- $settings = mergeOverwrite $settings $said -}}
 {{- $manifests := default dict $settings.fluxManifests -}}
 {{- if not (or $manifests.file $manifests.configMap $manifests.secret $manifests.url) -}}
+{{- if and $manifests (not (or (hasKey $manifests "file") (hasKey $manifests "configMap") (hasKey $manifests "secret") (hasKey $manifests "url"))) -}}
+{{- fail (printf "parts.%s.settings.fluxManifests names no place; add secret, configMap, file or url, or leave it to flux.manifests" .key) -}}
+{{- end -}}
 {{- $_ := unset $settings "fluxManifests" -}}
 {{- end -}}
 {{- toJson $settings -}}
@@ -170,10 +173,11 @@ writes:
 {{- $http = append $http (dict "url" . "methods" (list "GET")) -}}
 {{- end -}}
 {{- end -}}
-{{- $spec := mergeOverwrite dict (deepCopy .root.Values.plugin) (deepCopy (default dict .values.plugin)) -}}
+{{- $spec := mergeOverwrite dict (deepCopy (default dict .root.Values.plugin)) (deepCopy (default dict .values.plugin)) -}}
 {{- $granted := default dict $spec.capabilities -}}
 {{- with concat $folders (default list $granted.files) }}{{ $_ := set $granted "files" (uniq .) }}{{ end -}}
-{{- with concat $http (default list $granted.http) }}{{ $_ := set $granted "http" . }}{{ end -}}
+{{- /* The first that covers a request is the one that holds: what the values say. */ -}}
+{{- with concat (default list $granted.http) $http }}{{ $_ := set $granted "http" . }}{{ end -}}
 {{- with $granted }}{{ $_ := set $spec "capabilities" . }}{{ end -}}
 {{- toJson $spec -}}
 {{- end -}}

@@ -179,8 +179,8 @@ fn cases() -> Vec<Case> {
             "packs-flux",
             "/spec/capabilities",
             json!({"http": [
-                {"url": "https://mirror.example.com/flux.yaml", "methods": ["GET"]},
                 {"url": "https://example.com/"},
+                {"url": "https://mirror.example.com/flux.yaml", "methods": ["GET"]},
             ]}),
         ),
         (
@@ -360,8 +360,12 @@ fn each_value_does_what_it_says() -> Result<()> {
 #[test]
 fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
     let home = tempfile::tempdir()?;
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["pack=1"], "pack"),
+        (
+            &[r#"parts.flux.settings={"fluxManifests":{"sha256":"x"}}"#],
+            "parts.flux.settings.fluxManifests names no place",
+        ),
         (
             &[r#"configuration.document={"cloudProvider":"x"}"#],
             "/configuration/document/cloudProvider",
@@ -499,7 +503,6 @@ fn only_the_part_of_flux_escalates() -> Result<()> {
         r#"flux.manifests.url="""#,
         "flux.manifests=null",
         r#"parts.flux.settings={"fluxManifests":{"url":""}}"#,
-        r#"parts.flux.settings={"fluxManifests":{"namespace":"x"}}"#,
         r#"parts.flux.settings={"fluxManifests":null}"#,
         "parts.flux.enabled=false",
     ] {
