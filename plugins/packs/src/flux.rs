@@ -93,18 +93,7 @@ fn manifests(
     let what = documents::described("the manifests of Flux", &place);
     let text = place.read(MANIFESTS, cx)?;
     let text = text.or_not_ready(format_args!("{what} are not there yet; store them"))?;
-    let wanted = &config.flux_manifests.sha256;
-    let found = || -> String {
-        let digest = Sha256::digest(text.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    if !wanted.is_empty() && found() != *wanted {
-        return Err(Failure::terminal(format!(
-            "{what}: their SHA-256 is {} and not {wanted}, which fluxManifests.sha256 wants; mend \
-             one of them",
-            found()
-        )));
-    }
+    check_digest(&text, &config.flux_manifests.sha256, &what)?;
     let mut items = items(&text).map_err(|problem| {
         Failure::terminal(format!(
             "{what}: {problem}; expected manifests, such as those of `flux install --export`"
@@ -120,6 +109,22 @@ fn manifests(
         }
     }
     Ok(items)
+}
+
+/// Whether these are the manifests that are meant, where that is said.
+fn check_digest(text: &str, wanted: &str, what: &str) -> Result<(), Failure> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let digest = Sha256::digest(text.as_bytes());
+    let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Failure::terminal(format!(
+        "{what}: their SHA-256 is {found} and not {wanted}, which fluxManifests.sha256 wants; mend \
+         one of them"
+    )))
 }
 
 /// The objects of a text, and of Lists in it.

@@ -11,8 +11,7 @@ const HIDDEN: &str = "(not shown)";
 
 /// Takes values out of a refusal, where it is about a Secret.
 pub(super) fn without_values(resource: &Resource, mut status: Status) -> Status {
-    let kind = &resource.kind;
-    if kind.group.is_empty() && &*kind.kind == "Secret" {
+    if resource.kind.is_secret() {
         status.message = cut(&status.message);
         for cause in &mut status.details.causes {
             cause.message = cut(&cause.message);
