@@ -509,6 +509,11 @@ async fn patches_that_go_wrong_tell_nothing_of_secrets() {
             "reducto-values",
         ),
     ] {
+        // What was said of the patches before is no answer to these.
+        watched.patch("sgp-apps", json!([])).await;
+        let unit = watched.world.unit("packs", "sgp-apps").await;
+        let said = unit.unwrap_or_default()["status"]["conditions"].to_string();
+        assert!(!said.contains(says), "{patches}: {said}");
         watched.patch("sgp-apps", patches.clone()).await;
         let said = watched.said("packs", "sgp-apps").await;
         assert!(said.contains(says), "{patches}: {said}");
