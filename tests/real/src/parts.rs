@@ -137,6 +137,21 @@ pub fn kubernetes() -> Result<&'static Part> {
     }
 }
 
+/// The newest kubectl, which is newer than the servers.
+pub const NEWEST_KUBECTL: Part = Part {
+    name: "kubectl-newest",
+    version: "1.37.2",
+    tool: Tool::Go,
+    programs: &[("kubectl", ".")],
+    variables: &[
+        ("k8s.io/component-base/version.gitVersion", "v1.37.2"),
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "37"),
+        ("k8s.io/client-go/pkg/version.gitVersion", "v1.37.2"),
+    ],
+    tags: &[],
+};
+
 /// What the tests need around the servers; see the programs' own comments.
 pub const HELPERS: Part = Part {
     name: "helpers",
@@ -250,6 +265,7 @@ pub const ALL: &[&Part] = &[
     &HELPERS,
     &ETCD,
     &KUBERNETES,
+    &NEWEST_KUBECTL,
     &SSA,
     &CLIENTS,
     &HELM,

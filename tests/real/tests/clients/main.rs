@@ -4,7 +4,9 @@
 
 mod controllers;
 mod dev;
+mod helm;
 mod import;
 mod kube_rs;
 mod kubectl;
 mod rollouts;
+mod steps;

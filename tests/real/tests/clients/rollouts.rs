@@ -1,11 +1,9 @@
 //! kubectl where workloads run: rollouts, waiting, draining. There is no real server
 //! beside it, as that runs no pods; what kubectl has to come to is written down.
 
-use std::process::Command;
+use anyhow::Result;
 
-use anyhow::{Context as _, Result, ensure};
-use reeve_real::EmbeddedCluster;
-use reeve_real::parts::KUBERNETES;
+use crate::steps::{self, Ends};
 
 /// Command lines, and what each ends with or says.
 const STEPS: &[(&str, Ends)] = &[
@@ -120,42 +118,7 @@ X",
     ),
 ];
 
-/// How a command line ends: with success, and this in its last line of output; or
-/// without, and this in what it complains of.
-#[derive(Clone, Copy, Debug)]
-enum Ends {
-    Well(&'static str),
-    Badly(&'static str),
-}
-
 #[test]
 fn workloads_roll_out() -> Result<()> {
-    let programs = KUBERNETES.get()?;
-    let cluster = EmbeddedCluster::start_with(&["--actors"])?;
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(
-        std::iter::once(programs.clone()).chain(std::env::split_paths(&others)),
-    )?;
-    for (command, ends) in STEPS {
-        let ran = Command::new("sh")
-            .args(["-c", command])
-            .env("PATH", &path)
-            .env("HOME", cluster.folder())
-            .env("KUBECONFIG", cluster.kubeconfig())
-            .output()
-            .context("sh")?;
-        let output = String::from_utf8_lossy(&ran.stdout);
-        let errors = String::from_utf8_lossy(&ran.stderr);
-        let last = output.lines().last().unwrap_or_default();
-        let as_expected = match ends {
-            Ends::Well(text) => ran.status.success() && last.contains(text),
-            Ends::Badly(text) => !ran.status.success() && errors.contains(text),
-        };
-        ensure!(
-            as_expected,
-            "{command}\nshould end: {ends:?}\nended: {}\n{output}{errors}",
-            ran.status
-        );
-    }
-    Ok(())
+    steps::run(STEPS, "tests/clients")
 }

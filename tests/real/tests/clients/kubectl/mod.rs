@@ -1,4 +1,4 @@
-//! kubectl: the same command lines on both servers, and what they print.
+//! kubectl and Helm: the same command lines on both servers, and what they print.
 //!
 //! The command lines are the `*.script` files in this folder; `script.rs` says
 //! how they are written.
@@ -8,10 +8,11 @@ mod runner;
 mod script;
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use reeve_real::parts::KUBERNETES;
+use reeve_real::parts::{HELM, KUBERNETES, NEWEST_KUBECTL};
 use reeve_real::{ControlPlane, EmbeddedCluster};
 
 use runner::Runner;
@@ -81,11 +82,35 @@ fn what_is_not_compared_is_in_the_documents() -> Result<()> {
 
 #[test]
 fn kubectl_sees_no_difference() -> Result<()> {
+    sees_no_difference(KUBERNETES.get()?)
+}
+
+#[test]
+fn the_newest_kubectl_sees_no_difference() -> Result<()> {
+    sees_no_difference(NEWEST_KUBECTL.get()?)
+}
+
+#[test]
+fn the_kubectl_of_this_machine_sees_no_difference() -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::split_paths(&path).find(|folder| folder.join("kubectl").is_file());
+    match own {
+        Some(folder) => sees_no_difference(folder),
+        None => {
+            // Not by a macro, whose words the test runner keeps to itself.
+            let said = "SKIPPED: this machine has no kubectl of its own to try\n";
+            Ok(std::io::stderr().write_all(said.as_bytes())?)
+        }
+    }
+}
+
+/// The kubectl in this folder, and Helm beside it.
+fn sees_no_difference(kubectl: PathBuf) -> Result<()> {
     // For working on one script.
     let wanted = std::env::var("REEVE_KUBECTL_SCRIPT").unwrap_or_default();
     let scripts = scripts(&wanted)?;
 
-    let programs = KUBERNETES.get()?;
+    let programs = [kubectl, HELM.get()?];
     let real = ControlPlane::keeping_up_namespaces()?;
     let embedded = EmbeddedCluster::start()?;
     let real = Runner::new(&programs, &real.kubeconfig(), real.folder())?;

@@ -27,6 +27,11 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [-+]\d{4}",
             "TIME",
         ),
+        // Helm's.
+        (
+            r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\b",
+            "TIME",
+        ),
         (r#"(?i)(resource ?version"?: *"?)\d+"#, "${1}VERSION"),
         // The server's own, in `kube-root-ca.crt`, one or several.
         (

@@ -21,7 +21,7 @@ const LIMIT: &str = "60";
 
 /// A server, for kubectl.
 pub(crate) struct Runner {
-    /// With kubectl's folder in front.
+    /// With the programs' folders in front.
     path: OsString,
     kubeconfig: Value,
     folder: PathBuf,
@@ -37,11 +37,12 @@ struct Outcome {
 
 impl Runner {
     /// For the server of `kubeconfig`; files go to `folder`.
-    pub(crate) fn new(programs: &Path, kubeconfig: &Path, folder: &Path) -> Result<Self> {
+    pub(crate) fn new(programs: &[PathBuf], kubeconfig: &Path, folder: &Path) -> Result<Self> {
         let others = env::var_os("PATH").unwrap_or_default();
-        let folders = [programs.to_owned()].into_iter();
+        let folders = programs.iter().cloned();
         let path = env::join_paths(folders.chain(env::split_paths(&others)))?;
-        let view = Command::new(programs.join("kubectl"))
+        let view = Command::new("kubectl")
+            .env("PATH", &path)
             .args(["config", "view", "--raw", "--output=json"])
             .env("KUBECONFIG", kubeconfig)
             .output()?;
