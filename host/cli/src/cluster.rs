@@ -89,6 +89,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         asks_webhooks: true,
         ..Config::default()
     })?;
+    reeve_sim::allow_many_connections();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     // Before anybody is told that the server is there, and can end it.
     let stop = Stop::listen().context("cannot listen for signals")?;

@@ -88,6 +88,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
         asks_webhooks: true,
         ..Config::default()
     })?;
+    reeve_sim::allow_many_connections();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let serving = server.serve(address).await?;
     if let Some(folder) = args.kubeconfig.parent() {

@@ -80,6 +80,6 @@ pub use self::faults::{Fault, FaultError, Faults, Outage};
 pub use self::http::route::Verb;
 pub use self::identity::Identity;
 pub use self::kubeconfig::NAME as KUBECONFIG_NAME;
-pub use self::serve::{ServeError, Serving};
+pub use self::serve::{ServeError, Serving, allow_many_connections};
 pub use self::server::{Config, Server};
 pub use self::state::{StateError, is_snapshot, load_state, save_state};

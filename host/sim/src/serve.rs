@@ -10,6 +10,7 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
@@ -177,6 +178,21 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+/// Lets this process have as many files open as the system allows it at most. Each
+/// connection is one, and each watch of HTTP/1.1 a connection, while most systems let a
+/// process begin with 1,024, for the sake of programs that use `select`: nothing here does.
+/// Where the system refuses, there are as many as before.
+pub fn allow_many_connections() {
+    let before = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: before.maximum,
+        maximum: before.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, most) {
+        tracing::warn!(%error, "no more files may be open than before");
     }
 }
 

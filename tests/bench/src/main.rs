@@ -9,6 +9,7 @@ mod bare;
 mod call;
 mod converge;
 mod embedded;
+mod endurance;
 mod figure;
 mod fleet;
 mod impersonation;
@@ -17,6 +18,7 @@ mod load;
 mod memory;
 mod packs;
 mod process;
+mod readers;
 mod replay;
 mod scenarios;
 mod setup;
@@ -73,6 +75,12 @@ async fn measure(filter: &str, some: &str) -> Result<ExitCode> {
     }
     if wanted("embedded") {
         embedded::measure(&mut figures).await?;
+    }
+    if wanted("readers") {
+        readers::measure(&mut figures).await?;
+    }
+    if wanted("endurance") {
+        endurance::measure(&mut figures).await?;
     }
     if wanted("memory") {
         memory::measure(&mut figures).await?;
