@@ -28,7 +28,6 @@ use words::Words;
 pub struct Object {
     resource: Arc<Resource>,
     words: Words,
-    glance: Glance,
     generation: Option<i64>,
     deleting: bool,
     json: Box<str>,
@@ -166,7 +165,6 @@ impl Object {
         let labels = metadata.labels.iter().flatten();
         let labels = labels.map(|(key, value)| (&*key.0, &*value.0));
         Ok(Self {
-            glance: Glance::of(labels.clone()),
             words: Words::new(names, owners.map(|owner| &*owner.uid), labels),
             json: cut_managed_fields(json, metadata.managed_fields, typed),
             managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
@@ -233,9 +231,14 @@ impl Object {
         labels.find(|(k, _)| *k == key).map(|(_, value)| value)
     }
 
-    /// Whether a selector selects it; `demanded` are the labels that this demands.
-    pub(crate) fn is_selected(&self, selector: &Selector, demanded: Glance) -> bool {
-        self.glance.may_have(demanded) && selector.matches(|key| self.label(key))
+    /// Its labels at a glance, which is made anew at each call.
+    pub(crate) fn glance(&self) -> Glance {
+        Glance::of(self.labels())
+    }
+
+    /// Whether a selector selects it.
+    pub(crate) fn is_selected(&self, selector: &Selector) -> bool {
+        selector.matches(|key| self.label(key))
     }
 
     /// Its annotations. They are read from the JSON at each call: they are asked

@@ -1,20 +1,22 @@
 //! The objects of one watch, ordered by namespace and name.
 
-use crate::object::Object;
+use crate::object::{Glance, Object};
 use equivalent::{Comparable, Equivalent};
 use imbl::OrdSet;
+use reeve_core::selector::Selector;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// An ordered, persistent set of objects with distinct names.
 ///
-/// The index holds nothing but one pointer per object: names are compared where
-/// they already are.
+/// The index holds nothing but one pointer per object, with its labels at a glance: names are
+/// compared where they already are, and a list by labels looks at few objects that it does
+/// not select.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects(OrdSet<ByName>);
 
 #[derive(Clone, Debug)]
-struct ByName(Arc<Object>);
+struct ByName(Arc<Object>, Glance);
 
 /// A namespace and a name, to look one up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +24,9 @@ pub(super) struct Name<'a> {
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
 }
+
+/// What no name comes behind: names are of ASCII.
+const BEHIND: &str = "\u{10ffff}";
 
 impl<'a> Name<'a> {
     pub(super) fn of(object: &'a Object) -> Self {
@@ -77,7 +82,8 @@ impl Objects {
 
     /// Puts an object in the place of the one with its name.
     pub(super) fn put(&mut self, object: Arc<Object>) {
-        self.0.insert(ByName(object));
+        let glance = object.glance();
+        self.0.insert(ByName(object, glance));
     }
 
     pub(super) fn remove(&mut self, name: Name<'_>) {
@@ -92,15 +98,83 @@ impl Objects {
         self.0.iter().map(|entry| &entry.0)
     }
 
-    /// Those of one namespace.
-    pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<Object>> {
-        let first = Name {
-            namespace: Some(namespace),
-            name: "",
+    /// Those of one namespace, or all, that a selector selects.
+    pub(super) fn selected(
+        &self,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Vec<Arc<Object>> {
+        let demanded = Glance::of(selector.demands());
+        let selected =
+            |entry: &&ByName| entry.1.may_have(demanded) && entry.0.is_selected(selector);
+        let cloned = |entry: &ByName| entry.0.clone();
+        match namespace {
+            // Both ends are looked up, so that no object between them is asked for its
+            // namespace.
+            Some(namespace) => {
+                let namespace = Some(namespace);
+                let first = Name {
+                    namespace,
+                    name: "",
+                };
+                let last = Name {
+                    namespace,
+                    name: BEHIND,
+                };
+                let entries = self.0.range(first..last);
+                entries.filter(selected).map(cloned).collect()
+            }
+            None => self.0.iter().filter(selected).map(cloned).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Resource;
+    use proptest::prelude::*;
+    use reeve_core::GroupVersionKind;
+    use serde_json::json;
+
+    fn object(namespace: Option<&str>, name: &str, label: Option<&str>) -> Arc<Object> {
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".to_owned(),
+            namespaced: namespace.is_some(),
         };
-        self.0
-            .range(first..)
-            .map(|entry| &entry.0)
-            .take_while(move |object| object.namespace() == Some(namespace))
+        let labels = label.map(|value| json!({"app": value}));
+        let json = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": namespace, "name": name, "labels": labels},
+        });
+        let json = json.to_string();
+        Arc::new(Object::parse_shared(&Arc::new(resource), json.as_bytes()).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_selected_is_found_where_it_is(
+            all in prop::collection::vec(
+                (prop::option::of("[ab]{1,2}"), "[a-c]{1,2}", prop::option::of("[xy]")),
+                0..40,
+            ),
+            namespace in prop::option::of("[ab]{1,3}"),
+            selector in prop::sample::select(vec!["", "app=x", "app!=x", "!app", "app in (x,y)"]),
+        ) {
+            let mut objects = Objects::default();
+            for (namespace, name, label) in &all {
+                objects.put(object(namespace.as_deref(), name, label.as_deref()));
+            }
+            let selector: Selector = selector.parse().unwrap();
+            let here = |object: &&Arc<Object>| {
+                namespace.is_none() || object.namespace() == namespace.as_deref()
+            };
+            let expected = objects.iter().filter(here).filter(|object| object.is_selected(&selector));
+            let expected: Vec<Name<'_>> = expected.map(|object| Name::of(object)).collect();
+            let found = objects.selected(namespace.as_deref(), &selector);
+            let found: Vec<Name<'_>> = found.iter().map(|object| Name::of(object)).collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 }

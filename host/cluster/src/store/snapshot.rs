@@ -5,7 +5,7 @@ use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::table::{Table, ViewKey};
 use super::view::View;
-use crate::object::{Glance, Object};
+use crate::object::Object;
 use reeve_core::GroupVersionKind;
 use reeve_core::selector::Selector;
 use std::fmt;
@@ -106,7 +106,7 @@ impl Snapshot {
         ];
         let selectors = [selector.clone(), Selector::default()];
         self.first_complete(kind, scopes.into_iter().flatten(), &selectors, |view| {
-            Answer::Found(select(view, namespace, selector))
+            Answer::Found(view.objects.selected(namespace, selector))
         })
     }
 
@@ -145,7 +145,7 @@ impl Snapshot {
         selector: &Selector,
     ) -> Answer<Vec<Arc<Object>>> {
         self.ask_watch(watch, namespace, |view| {
-            Answer::Found(select(view, namespace, selector))
+            Answer::Found(view.objects.selected(namespace, selector))
         })
     }
 
@@ -190,20 +190,6 @@ impl Snapshot {
             }
         }
         waiting.map_or(Answer::NotWatched, Answer::NotSynced)
-    }
-}
-
-fn select(view: &View, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<Object>> {
-    let demanded = Glance::of(selector.demands());
-    let selected = |object: &&Arc<Object>| object.is_selected(selector, demanded);
-    match namespace {
-        Some(namespace) => view
-            .objects
-            .in_namespace(namespace)
-            .filter(selected)
-            .cloned()
-            .collect(),
-        None => view.objects.iter().filter(selected).cloned().collect(),
     }
 }
 
