@@ -17,6 +17,11 @@ const ROLE_EXISTS: &str = "42710";
 const DATABASE_EXISTS: &str = "42P04";
 /// SQLSTATE of a login that may not do something.
 const NOT_PERMITTED: &str = "42501";
+/// SQLSTATEs of a locale that the server does not have: `wrong_object_type` is what it says
+/// of one by name, `invalid_parameter_value` of one that does not fit the encoding.
+const NO_LOCALE: [&str; 2] = ["42809", "22023"];
+/// SQLSTATE of what a server does not understand.
+const NOT_UNDERSTOOD: &str = "42601";
 
 /// What `actuate` needs to know.
 #[input]
@@ -24,7 +29,13 @@ struct Input {
     name: String,
     locale: String,
     connection: String,
+    /// Whose the role is, as its comment is to say: Giteas of both classifications have one
+    /// of the same name.
+    holder: String,
 }
+
+/// With what our comments on roles begin. Others are left as they are, and say nothing.
+const OURS: &str = "Reeve: ";
 
 /// What is asked of the operator.
 pub(crate) fn rule(config: &Config) -> ActionRule {
@@ -68,6 +79,7 @@ pub(crate) fn action(profile: &str, config: &Config) -> Result<Action, Failure> 
     let action = Action::new(KEY, KEY)
         .input(&json!({
             "name": name, "locale": postgres.locale, "connection": config.connection(),
+            "holder": format!("{OURS}Gitea {} of Profile {profile}", config.classification),
         }))
         .secret(secret);
     Ok(match config.drop_database {
@@ -87,7 +99,7 @@ pub(crate) fn actuate(
     match call.verb {
         Verb::Apply => server.make(),
         Verb::Verify => Ok(Completion::is_in_place(
-            server.owner()? == Some(server.input.name.clone()),
+            server.owner()?.as_ref() == Some(&server.input.name) && server.rival()?.is_none(),
         )),
         Verb::Retire => server.drop(),
     }
@@ -107,15 +119,17 @@ impl Server<'_> {
                 .then(" WITH LOGIN PASSWORD ")
                 .password(PASSWORD)
         };
-        match self.run(&role("CREATE ROLE ")) {
-            Err(error) if error.is_state(ROLE_EXISTS) => {
-                self.check_role()?;
-                self.run(&role("ALTER ROLE "))
-                    .map_err(|error| self.explain(error))?;
-            }
-            made => {
-                made.map_err(|error| self.explain(error))?;
-            }
+        let exists = match self.run(&role("CREATE ROLE ")) {
+            Err(error) if error.is_state(ROLE_EXISTS) => true,
+            made => made.map(|_| false).map_err(|error| self.explain(error))?,
+        };
+        if exists {
+            self.check_role()?;
+        }
+        self.claim()?;
+        if exists {
+            self.run(&role("ALTER ROLE "))
+                .map_err(|error| self.explain(error))?;
         }
         // The owner of a database can be set only by who has its rights.
         let grant = Sql::text("GRANT ")
@@ -133,6 +147,13 @@ impl Server<'_> {
             .literal(locale);
         match self.run(&create) {
             Err(error) if error.is_state(DATABASE_EXISTS) => self.check_database()?,
+            Err(SqlError::Refused { state, .. }) if NO_LOCALE.contains(&&*state) => {
+                return Err(Failure::terminal(format!(
+                    "the server of SQL connection {} has no locale {locale:?} for UTF-8 (SQLSTATE \
+                     {state}); set /postgres/locale to one that it has, such as C or en_US.utf8",
+                    self.input.connection
+                )));
+            }
             made => {
                 made.map_err(|error| self.explain(error))?;
             }
@@ -158,6 +179,44 @@ impl Server<'_> {
         )))
     }
 
+    /// Makes the role this Gitea's, unless it is another's. Two that make it at once are told
+    /// apart by who comes first here.
+    fn claim(&self) -> Result<(), Failure> {
+        let Input { name, holder, .. } = &self.input;
+        let claim = Sql::text("DO $$BEGIN PERFORM pg_advisory_xact_lock(hashtext(")
+            .literal(name)
+            .then(")); IF shobj_description(")
+            .literal(name)
+            .then("::regrole, 'pg_authid') IS NULL THEN COMMENT ON ROLE ")
+            .identifier(name)
+            .then(" IS ")
+            .literal(holder)
+            .then("; END IF; END$$");
+        self.run(&claim).map_err(|error| self.explain(error))?;
+        self.check_holder()
+    }
+
+    /// That the role is not that of another Gitea, whose password would be changed.
+    fn check_holder(&self) -> Result<(), Failure> {
+        let name = &self.input.name;
+        match self.rival()? {
+            Some(other) => Err(Failure::terminal(format!(
+                "role {name} belongs to another: its comment is {other:?}. Give the Giteas of \
+                 each classification a PostgreSQL server of their own, or, if nobody needs that \
+                 one, COMMENT ON ROLE {name} IS NULL"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The other Gitea to which the role belongs, if it does.
+    fn rival(&self) -> Result<Option<String>, Failure> {
+        let comment = self
+            .text("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = $1")?;
+        let is_rival = |said: &String| said.starts_with(OURS) && *said != self.input.holder;
+        Ok(comment.filter(is_rival))
+    }
+
     /// That a database which was there belongs to the role.
     fn check_database(&self) -> Result<(), Failure> {
         let name = &self.input.name;
@@ -174,14 +233,18 @@ impl Server<'_> {
 
     /// To whom the database belongs, if it exists.
     fn owner(&self) -> Result<Option<String>, Failure> {
-        let look = Sql::text(
+        self.text(
             "SELECT rolname::text FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba \
              WHERE datname = $1",
         )
-        .bind(self.input.name.as_str());
+    }
+
+    /// The text that is asked for about the name of role and database.
+    fn text(&self, question: &'static str) -> Result<Option<String>, Failure> {
+        let look = Sql::text(question).bind(self.input.name.as_str());
         let found = self.run(&look)?.rows;
         Ok(found.into_iter().flatten().find_map(|value| match value {
-            SqlValue::Text(owner) => Some(owner),
+            SqlValue::Text(text) => Some(text),
             _ => None,
         }))
     }
@@ -193,14 +256,16 @@ impl Server<'_> {
                 "database {name} belongs to {owner} and is not dropped; drop or rename it yourself"
             )));
         }
-        for statement in [
-            Sql::text("DROP DATABASE IF EXISTS ")
-                .identifier(name)
-                .then(" WITH (FORCE)"),
-            Sql::text("DROP ROLE IF EXISTS ").identifier(name),
-        ] {
-            self.run(&statement).map_err(|error| self.explain(error))?;
+        self.check_holder()?;
+        let drop = || Sql::text("DROP DATABASE IF EXISTS ").identifier(name);
+        match self.run(&drop().then(" WITH (FORCE)")) {
+            // Before PostgreSQL 13 it waits until nobody is connected.
+            Err(error) if error.is_state(NOT_UNDERSTOOD) => self.run(&drop()),
+            dropped => dropped,
         }
+        .map_err(|error| self.explain(error))?;
+        let role = Sql::text("DROP ROLE IF EXISTS ").identifier(name);
+        self.run(&role).map_err(|error| self.explain(error))?;
         Ok(Completion::done())
     }
 

@@ -14,6 +14,10 @@ const CREATE_ROLE: &str = "CREATE ROLE <gitea_a_b> WITH LOGIN PASSWORD <password
 const ALTER_ROLE: &str = "ALTER ROLE <gitea_a_b> WITH LOGIN PASSWORD <password>";
 const MORE_RIGHTS: &str = "SELECT 1 FROM pg_roles WHERE rolname = $1 AND (rolsuper OR rolcreaterole OR \
                            rolcreatedb OR rolreplication OR rolbypassrls)";
+const CLAIM: &str = "DO $$BEGIN PERFORM pg_advisory_xact_lock(hashtext(<gitea_a_b>)); IF \
+                     shobj_description(<gitea_a_b>::regrole, 'pg_authid') IS NULL THEN COMMENT ON ROLE \
+                     <gitea_a_b> IS <Reeve: Gitea unclassified of Profile a-b>; END IF; END$$";
+const HOLDER: &str = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = $1";
 const GRANT: &str = "GRANT <gitea_a_b> TO CURRENT_USER";
 const CREATE: &str = "CREATE DATABASE <gitea_a_b> WITH OWNER <gitea_a_b> TEMPLATE template0 ENCODING \
                       'UTF8' LC_COLLATE <en-US> LC_CTYPE <en-US>";
@@ -80,7 +84,12 @@ fn made() -> Result<Completion, Failure> {
 
 #[test]
 fn a_database_is_made_with_its_role() {
-    check(Verb::Apply, &[], &[CREATE_ROLE, GRANT, CREATE], made());
+    check(
+        Verb::Apply,
+        &[],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE],
+        made(),
+    );
 }
 
 #[test]
@@ -92,7 +101,16 @@ fn what_an_earlier_call_has_made_is_taken_up() {
             (CREATE, || refused("42P04")),
             (OWNER, || row("gitea_a_b")),
         ],
-        &[CREATE_ROLE, MORE_RIGHTS, ALTER_ROLE, GRANT, CREATE, OWNER],
+        &[
+            CREATE_ROLE,
+            MORE_RIGHTS,
+            CLAIM,
+            HOLDER,
+            ALTER_ROLE,
+            GRANT,
+            CREATE,
+            OWNER,
+        ],
         made(),
     );
 }
@@ -114,7 +132,7 @@ fn what_is_somebody_elses_is_not() {
     check(
         Verb::Apply,
         &[(CREATE, || refused("42P04")), (OWNER, || row("bob"))],
-        &[CREATE_ROLE, GRANT, CREATE, OWNER],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE, OWNER],
         Err(Failure::terminal(
             "database gitea_a_b exists and belongs to bob; rename it, or give it to role gitea_a_b",
         )),
@@ -142,20 +160,20 @@ fn no_failure_is_swallowed() {
     check(
         Verb::Apply,
         &[(GRANT, away)],
-        &[CREATE_ROLE, GRANT],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT],
         tried_again(),
     );
     check(
         Verb::Apply,
         &[(CREATE, away)],
-        &[CREATE_ROLE, GRANT, CREATE],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE],
         tried_again(),
     );
     check(Verb::Verify, &[(OWNER, away)], &[OWNER], tried_again());
     check(
         Verb::Retire,
         &[(OWNER, || row("gitea_a_b")), (DROP, away)],
-        &[OWNER, DROP],
+        &[OWNER, HOLDER, DROP],
         tried_again(),
     );
     let not_permitted = || {
@@ -173,34 +191,112 @@ fn no_failure_is_swallowed() {
     check(
         Verb::Apply,
         &[(CREATE, || refused("42501"))],
-        &[CREATE_ROLE, GRANT, CREATE],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE],
         not_permitted(),
     );
     check(
         Verb::Apply,
-        &[(CREATE, || refused("22023"))],
-        &[CREATE_ROLE, GRANT, CREATE],
-        Err(Failure::retry("refused (SQLSTATE 22023)")),
+        &[(CREATE, || refused("53100"))],
+        &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE],
+        Err(Failure::retry("refused (SQLSTATE 53100)")),
     );
 }
 
 #[test]
 fn it_is_in_place_while_the_role_owns_it() {
-    for (answers, in_place) in [
+    let own: Answer = (OWNER, || row("gitea_a_b"));
+    for (answers, said, in_place) in [
+        (vec![own], vec![OWNER, HOLDER], true),
         (
-            &[(OWNER, (|| row("gitea_a_b")) as fn() -> _)] as &[Answer],
+            vec![
+                own,
+                (HOLDER, || row("Reeve: Gitea unclassified of Profile a-b")),
+            ],
+            vec![OWNER, HOLDER],
             true,
         ),
-        (&[(OWNER, || row("bob"))], false),
-        (&[], false),
+        (
+            vec![own, (HOLDER, || row("asked for by alice"))],
+            vec![OWNER, HOLDER],
+            true,
+        ),
+        (
+            vec![own, (HOLDER, || row(RIVAL))],
+            vec![OWNER, HOLDER],
+            false,
+        ),
+        (vec![(OWNER, || row("bob"))], vec![OWNER], false),
+        (vec![], vec![OWNER], false),
     ] {
         check(
             Verb::Verify,
-            answers,
-            &[OWNER],
+            &answers,
+            &said,
             Ok(Completion::is_in_place(in_place)),
         );
     }
+}
+
+const RIVAL: &str = "Reeve: Gitea protected-b of Profile a-b";
+
+#[test]
+fn two_giteas_do_not_share_a_role() {
+    let told = || {
+        Err(Failure::terminal(
+            "role gitea_a_b belongs to another: its comment is \"Reeve: Gitea protected-b of Profile \
+             a-b\". Give the Giteas of each classification a PostgreSQL server of their own, or, if \
+             nobody needs that one, COMMENT ON ROLE gitea_a_b IS NULL",
+        ))
+    };
+    let rival: Answer = (HOLDER, || row(RIVAL));
+    // Its password stays, whoever of the two made the role.
+    check(
+        Verb::Apply,
+        &[(CREATE_ROLE, || refused("42710")), rival],
+        &[CREATE_ROLE, MORE_RIGHTS, CLAIM, HOLDER],
+        told(),
+    );
+    check(Verb::Apply, &[rival], &[CREATE_ROLE, CLAIM, HOLDER], told());
+    check(
+        Verb::Retire,
+        &[(OWNER, || row("gitea_a_b")), rival],
+        &[OWNER, HOLDER],
+        told(),
+    );
+}
+
+#[test]
+fn a_locale_that_the_server_does_not_have_is_named() {
+    for (answer, state) in [
+        ((|| refused("42809")) as fn() -> _, "42809"),
+        (|| refused("22023"), "22023"),
+    ] {
+        check(
+            Verb::Apply,
+            &[(CREATE, answer)],
+            &[CREATE_ROLE, CLAIM, HOLDER, GRANT, CREATE],
+            Err(Failure::terminal(format!(
+                "the server of SQL connection gitea-unclassified has no locale \"en-US\" for UTF-8 \
+                 (SQLSTATE {state}); set /postgres/locale to one that it has, such as C or en_US.utf8"
+            ))),
+        );
+    }
+}
+
+#[test]
+fn an_old_server_drops_without_force() {
+    check(
+        Verb::Retire,
+        &[(OWNER, || row("gitea_a_b")), (DROP, || refused("42601"))],
+        &[
+            OWNER,
+            HOLDER,
+            DROP,
+            "DROP DATABASE IF EXISTS <gitea_a_b>",
+            DROP_ROLE,
+        ],
+        Ok(Completion::done()),
+    );
 }
 
 #[test]
@@ -208,7 +304,7 @@ fn it_is_dropped_with_its_role_only_where_that_is_wanted() {
     check(
         Verb::Retire,
         &[(OWNER, || row("gitea_a_b"))],
-        &[OWNER, DROP, DROP_ROLE],
+        &[OWNER, HOLDER, DROP, DROP_ROLE],
         Ok(Completion::done()),
     );
     let mut config = config("unclassified");
@@ -229,6 +325,7 @@ fn the_secret_has_what_gitea_reads() {
         Action::new("database", "database")
             .input(&json!({
                 "name": "gitea_a_b", "locale": "en-US", "connection": "gitea-unclassified",
+                "holder": "Reeve: Gitea unclassified of Profile a-b",
             }))
             .secret(
                 GeneratedSecret::new("password", "a-b", "gitea-postgresql-secret-unclassified")
