@@ -21,9 +21,9 @@ pub(crate) struct Doubt<'a> {
 
 /// Volumes and claims that nothing asks for and that stay all the same.
 #[derive(Default)]
-pub(crate) struct Held<'a> {
-    pub(crate) volumes: Vec<&'a Volume>,
-    pub(crate) claims: Vec<&'a Claim>,
+pub(crate) struct Held {
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) claims: Vec<Claim>,
     /// How many stay because an answer names no bucket, for each of the answers.
     pub(crate) emptied: Vec<usize>,
 }
@@ -36,10 +36,10 @@ struct Subject<'a> {
     volume: Option<&'a Volume>,
 }
 
-impl<'a> Held<'a> {
+impl Held {
     pub(crate) fn of(
         profile: &str,
-        live: &'a Live,
+        live: &Live,
         pairs: &[Pair],
         answers: &[Answer<'_>],
         doubts: &[Doubt<'_>],
@@ -50,9 +50,14 @@ impl<'a> Held<'a> {
         };
         for LiveVolume { volume, .. } in &live.volumes {
             let wanted = pairs.iter().any(|pair| pair.volume.name == volume.name);
-            let subject = Subject::of(profile, &volume.class, &volume.name, Some(volume));
-            if !wanted && held.keeps(subject, answers, doubts) {
-                held.volumes.push(volume);
+            let subject = Subject::of(profile, &volume.name, Some(volume));
+            if !wanted && let Some(class) = held.keeps(subject, answers, doubts) {
+                // With its labels, whoever took them off.
+                held.volumes.push(Volume {
+                    profile: profile.to_owned(),
+                    class: class.name().to_owned(),
+                    ..volume.clone()
+                });
             }
         }
         for LiveClaim { claim, .. } in &live.claims {
@@ -60,29 +65,33 @@ impl<'a> Held<'a> {
                 continue;
             }
             // With its volume, or by itself where that is gone.
-            let stays = match live.volume(&claim.volume) {
-                Some(_) => held.volumes.iter().any(|held| held.name == claim.volume),
+            let of_volume = held.volumes.iter().find(|held| held.name == claim.volume);
+            let class = match live.volume(&claim.volume) {
+                Some(_) => of_volume.map(|held| held.class.clone()),
                 None => {
-                    let subject = Subject::of(profile, &claim.class, &claim.volume, None);
-                    held.keeps(subject, answers, doubts)
+                    let subject = Subject::of(profile, &claim.volume, None);
+                    let class = held.keeps(subject, answers, doubts);
+                    class.map(|class| class.name().to_owned())
                 }
             };
-            if stays {
-                held.claims.push(claim);
+            if let Some(class) = class {
+                held.claims.push(Claim {
+                    class,
+                    ..claim.clone()
+                });
             }
         }
         held
     }
 
+    /// The classification of what is kept.
     fn keeps(
         &mut self,
         subject: Option<Subject<'_>>,
         answers: &[Answer<'_>],
         doubts: &[Doubt<'_>],
-    ) -> bool {
-        let Some(subject) = subject else {
-            return false;
-        };
+    ) -> Option<Class> {
+        let subject = subject?;
         // What is said of its storage account decides; of all accounts of its
         // classification, where nothing is or where it is not known.
         let of_class = |answer: &Answer<'_>| answer.class == subject.class;
@@ -97,27 +106,30 @@ impl<'a> Held<'a> {
             for (answer, count) in answers.iter().zip(&mut self.emptied) {
                 *count += usize::from(decides(&answer));
             }
-            return true;
+            return Some(subject.class);
         }
         let is_silent = |answer: &Answer<'_>| answer.says.is_err();
-        answers.iter().filter(decides).any(is_silent)
+        let kept = answers.iter().filter(decides).any(is_silent)
             || doubts.iter().any(|doubt| {
                 doubt.class == subject.class
                     && counts(doubt.account)
                     && subject.may_be(&doubt.which)
-            })
+            });
+        kept.then_some(subject.class)
     }
 }
 
 impl<'a> Subject<'a> {
-    /// None where it is no bucket's, going by its label and name.
-    fn of(profile: &str, class: &str, name: &'a str, volume: Option<&'a Volume>) -> Option<Self> {
-        let class = Class::named(class)?;
-        let marked = format!("{profile}-fdi-{}-", class.name());
-        Some(Self {
-            class,
-            label: name.strip_prefix(marked.as_str())?,
-            volume,
+    /// None where it is no bucket's, going by its name: a label can be taken off.
+    fn of(profile: &str, name: &'a str, volume: Option<&'a Volume>) -> Option<Self> {
+        let rest = name.strip_prefix(profile)?.strip_prefix("-fdi-")?;
+        Class::ALL.into_iter().find_map(|class| {
+            let label = rest.strip_prefix(class.name())?.strip_prefix('-')?;
+            Some(Self {
+                class,
+                label,
+                volume,
+            })
         })
     }
 

@@ -164,16 +164,20 @@ fn distinct(wanted: Vec<Pair>, live: &Live, problems: &mut Problems) -> Vec<Pair
     pairs
 }
 
-/// Says which descriptions could not be used, and which were not believed. No events:
-/// it is about many Profiles.
-fn tell(mut outcome: Outcome, profile: &str, answers: &[Answer<'_>], held: &Held<'_>) -> Outcome {
-    let mut wrong = Problems::new();
+/// Says which descriptions could not be used, and which were not believed. There is an event
+/// of a bucket that names what it is, and none of what is about all Profiles.
+fn tell(mut outcome: Outcome, profile: &str, answers: &[Answer<'_>], held: &Held) -> Outcome {
+    let mut wrong =
+        Problems::advising("Volumes that came of it stay as they are until that is mended");
+    let mut names_one = false;
     for answer in answers {
-        answer.tell(profile, &mut wrong);
+        names_one |= answer.tell(profile, &mut wrong);
     }
-    if !wrong.is_empty() {
-        let told = format!("{}. Volumes that came of it stay as they are", wrong.text());
-        outcome = outcome.condition(Condition::fails("SourcesUsable", "UnusableSources", told));
+    let (kind, reason) = ("SourcesUsable", "UnusableSources");
+    if names_one {
+        outcome = outcome.problems(kind, reason, &wrong);
+    } else if !wrong.is_empty() {
+        outcome = outcome.condition(Condition::fails(kind, reason, wrong.text()));
     }
     let mut emptied = Problems::new();
     let counts = answers.iter().zip(&held.emptied);

@@ -64,14 +64,14 @@ impl Live {
             for object in cx.list::<Fields>(&claims)? {
                 live.add_claim(&object)?;
             }
+            // A label can be taken off, and the volume is claimed all the same.
+            let claimed = live.claims.iter().map(|live| live.claim.volume.clone());
+            for name in claimed.collect::<Vec<String>>() {
+                live.look_for_volume(cx, &name)?;
+            }
         }
         for Pair { volume, claim, .. } in pairs {
-            let reference = VOLUME.object(&volume.name);
-            if live.volume(&volume.name).is_none()
-                && let Some(object) = cx.get_parts::<Fields, _>(&reference, PARTS)?
-            {
-                live.add_volume(&object)?;
-            }
+            live.look_for_volume(cx, &volume.name)?;
             let reference = CLAIM.object(&claim.name).in_namespace(profile);
             if live.claim(&claim.name).is_none()
                 && let Some(object) = cx.get_parts::<Fields, _>(&reference, PARTS)?
@@ -110,6 +110,16 @@ impl Live {
         let left = volume.is_some_and(|live| ["Released", "Failed"].contains(&&*live.phase));
         let lost = claim.is_some_and(|live| live.phase == "Lost");
         (!moved && !left, !moved && !lost)
+    }
+
+    fn look_for_volume(&mut self, cx: &Context, name: &str) -> Result<(), Failure> {
+        if name.is_empty() || self.volume(name).is_some() {
+            return Ok(());
+        }
+        if let Some(object) = cx.get_parts::<Fields, _>(&VOLUME.object(name), PARTS)? {
+            self.add_volume(&object)?;
+        }
+        Ok(())
     }
 
     fn add_volume(&mut self, object: &Fields) -> Result<(), ReadError> {

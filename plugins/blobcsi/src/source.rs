@@ -43,15 +43,18 @@ impl Answer<'_> {
         said.filter(move |one| one.concerns(profile))
     }
 
-    /// Tells what is wrong with it for a Profile.
-    pub(crate) fn tell(&self, profile: &str, problems: &mut Problems) {
+    /// Tells what is wrong with it for a Profile. Returns whether any of that is a bucket
+    /// which that Profile may be meant to read.
+    pub(crate) fn tell(&self, profile: &str, problems: &mut Problems) -> bool {
         let (place, account) = (&self.place, self.account);
         if let Err(error) = &self.says {
             problems.add(format_args!("{place}: {error}"));
         }
+        let mut names_one = false;
         for Unreadable { problem, which, .. } in self.unreadable(profile) {
             if which.is_known() {
                 problems.add(format_args!("{place}: {problem}"));
+                names_one = true;
                 continue;
             }
             problems.add(format_args!(
@@ -60,6 +63,7 @@ impl Answer<'_> {
                 self.class.name()
             ));
         }
+        names_one
     }
 }
 

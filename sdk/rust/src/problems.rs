@@ -51,6 +51,14 @@ impl Problems {
         }
     }
 
+    /// None so far; what to do about any of them is said once, after them.
+    pub fn advising(advice: &str) -> Self {
+        Self {
+            advice: format!(". {advice}"),
+            ..Self::default()
+        }
+    }
+
     /// One more.
     pub fn add(&mut self, problem: impl Display) {
         self.items.push(problem.to_string());
@@ -136,6 +144,10 @@ mod tests {
 
     #[test]
     fn what_is_common_is_said_once() {
+        let mut advising = Problems::advising("Mend it.");
+        advising.add("one");
+        advising.add("two");
+        assert_eq!(advising.text(), "one; two. Mend it.");
         assert_eq!(
             many(2).text(),
             "Odd labels: label number 0; label number 1. Remove them."

@@ -86,7 +86,7 @@ fn buckets_of_both_generations_are_mounted() {
 fn a_gateway_that_has_not_answered_or_answers_nonsense_changes_nothing() {
     let settled = run(&config(), cx(&answer()));
     let place = "OPA gateway http://opa.unclassified:8181/v1/data";
-    let stays = "Volumes that came of it stay as they are";
+    let stays = "Volumes that came of it stay as they are until that is mended";
     let silent = Context::test().with_source("protected-b", NONE);
     for (cx, why) in [
         (silent, "source unclassified has not been fetched yet"),

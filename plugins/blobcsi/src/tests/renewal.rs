@@ -185,7 +185,7 @@ fn without_a_whole_answer_nothing_is_withdrawn() {
     };
     let place =
         "ConfigMap daaas-system/fdi-aaw-configuration: data[\"fdi-unclassified-internal.json\"]";
-    let stays = ". Volumes that came of it stay as they are";
+    let stays = ". Volumes that came of it stay as they are until that is mended";
     for (text, problem) in [
         ("{}", format!("{place}: no array of buckets{stays}")),
         (
