@@ -1,17 +1,17 @@
 {{/* The plugins, by their names in the values: as which plugin, of which component,
-     which count says whether it is installed, and whether it has presets. */}}
+     and which count says whether it is installed. */}}
 {{- define "profile-plugins.table" -}}
-authpolicies: {plugin: authpolicy, component: authpolicy, count: default, presets: true}
-blobcsi: {plugin: blobcsi, component: blobcsi, count: blobcsi, presets: true}
-cloudmain: {plugin: cloudmain, component: cloudmain, count: cloudmain, presets: true}
-giteaProtectedB: {plugin: gitea-protected-b, component: gitea, count: giteab, presets: true, class: protected-b}
-giteaUnclassified: {plugin: gitea-unclassified, component: gitea, count: gitea, presets: true, class: unclassified}
-limitranges: {plugin: limitranges, component: limitranges, count: default, presets: false}
-network: {plugin: network, component: network, count: default, presets: true}
-notebook: {plugin: notebook, component: notebook, count: default, presets: true}
-quotas: {plugin: quotas, component: quotas, count: default, presets: false}
-rbac: {plugin: rbac, component: rbac, count: default, presets: true}
-s3proxy: {plugin: s3proxy, component: s3proxy, count: s3proxy, presets: true}
+authpolicies: {plugin: authpolicy, component: authpolicy, count: default}
+blobcsi: {plugin: blobcsi, component: blobcsi, count: blobcsi}
+cloudmain: {plugin: cloudmain, component: cloudmain, count: cloudmain}
+giteaProtectedB: {plugin: gitea-protected-b, component: gitea, count: giteab, class: protected-b}
+giteaUnclassified: {plugin: gitea-unclassified, component: gitea, count: gitea, class: unclassified}
+limitranges: {plugin: limitranges, component: limitranges, count: default}
+network: {plugin: network, component: network, count: default}
+notebook: {plugin: notebook, component: notebook, count: default}
+quotas: {plugin: quotas, component: quotas, count: default}
+rbac: {plugin: rbac, component: rbac, count: default}
+s3proxy: {plugin: s3proxy, component: s3proxy, count: s3proxy}
 {{- end -}}
 
 {{/* What is installed: a JSON object from the name in the values to the row of the

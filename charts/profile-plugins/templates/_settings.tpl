@@ -1,16 +1,16 @@
 {{/* The configuration of a plugin, as JSON: from what the controllers were told in
      variables of the environment, and from `settings`, which wins. */}}
 {{- define "profile-plugins.settings" -}}
-{{- $settings := dict -}}
-{{- if .row.presets -}}
-{{- $_ := set $settings "preset" .root.Values.preset -}}
-{{- end -}}
+{{- $settings := dict "preset" .root.Values.preset -}}
 {{- if eq .key "rbac" -}}
 {{- $_ := set $settings "supportGroups" (default list .values.supportGroups) -}}
 {{- else if eq .row.component "gitea" -}}
 {{- $_ := set $settings "classification" .row.class -}}
 {{- else if and (eq .key "blobcsi") (trim (default "" .values.config)) -}}
 {{- $_ := set $settings "instances" (include "profile-plugins.instances" .values.config | fromJsonArray) -}}
+{{- else if and (eq .key "network") (not (default dict .values.settings).sourceControlLabel) -}}
+{{- $label := include "profile-plugins.sourceControlLabel" .root.Values.components -}}
+{{- if $label }}{{ $_ := set $settings "sourceControlLabel" $label }}{{ end -}}
 {{- end -}}
 {{- $known := include "profile-plugins.variables" . | fromYaml -}}
 {{- range $variable := .values.env -}}
@@ -43,6 +43,25 @@
 {{- fail (printf "components.%s.env: GITEA_CLASSIFICATION is %s here" .key .row.class) -}}
 {{- end -}}
 {{- mergeOverwrite $settings (deepCopy (default dict .values.settings)) | toJson -}}
+{{- end -}}
+
+{{/* The label that decides for Gitea and for its policies alike, where one is set: both
+     Giteas have to say the same. */}}
+{{- define "profile-plugins.sourceControlLabel" -}}
+{{- $labels := dict -}}
+{{- range $key := list "giteaUnclassified" "giteaProtectedB" -}}
+{{- $values := default dict (index $ $key) -}}
+{{- $label := "" -}}
+{{- range $variable := $values.env -}}
+{{- if eq $variable.name "GITEA_SOURCE_CONTROL_ENABLED_LABEL" }}{{ $label = toString (default "" $variable.value) }}{{ end -}}
+{{- end -}}
+{{- $label = default $label (default dict $values.settings).enabledLabel -}}
+{{- if $label }}{{ $_ := set $labels $label $key }}{{ end -}}
+{{- end -}}
+{{- if gt (len $labels) 1 -}}
+{{- fail (printf "GITEA_SOURCE_CONTROL_ENABLED_LABEL is %s: one label decides for both Giteas and for their policies; set the same, or components.network.settings.sourceControlLabel" (join " and " (keys $labels | sortAlpha))) -}}
+{{- end -}}
+{{- join "" (keys $labels) -}}
 {{- end -}}
 
 {{/* Puts a value at a path of a map. */}}

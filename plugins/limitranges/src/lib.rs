@@ -22,10 +22,24 @@ struct Profile {
 #[config]
 #[derive(Default)]
 struct Config {
+    /// Accepted so that one value may be given to all plugins of Profiles: README
+    /// and code of the original controller say the same of this one.
+    preset: Preset,
     /// Limits.
     default: Resources,
     /// Requests, none above its limit.
     default_request: Resources,
+}
+
+/// Which of the two descriptions of the original controller is followed.
+#[config(lowercase)]
+#[derive(Default)]
+enum Preset {
+    /// Its README.
+    #[default]
+    Readme,
+    /// Its code.
+    Main,
 }
 
 /// Amounts for one container.

@@ -68,7 +68,7 @@ fn configuration_that_makes_no_sense_is_refused() {
         ),
         (
             r#"{"defaultrequest": {}}"#,
-            "/defaultrequest: unknown field `defaultrequest`, expected `default` or `defaultRequest`",
+            "/defaultrequest: unknown field `defaultrequest`, expected one of `preset`, `default`, `defaultRequest`",
         ),
     ] {
         assert_eq!(

@@ -23,6 +23,9 @@ struct Profile {
 /// Limits for the profiles of a platform.
 #[config]
 struct Config {
+    /// Accepted so that one value may be given to all plugins of Profiles: README
+    /// and code of the original controller say the same of this one.
+    preset: Preset,
     /// Limits by resource name. They replace or add to the built-in ones; null
     /// removes one. Each can be overridden for a profile by a label, see
     /// labelPrefix.
@@ -32,9 +35,21 @@ struct Config {
     label_prefix: String,
 }
 
+/// Which of the two descriptions of the original controller is followed.
+#[config(lowercase)]
+#[derive(Default)]
+enum Preset {
+    /// Its README.
+    #[default]
+    Readme,
+    /// Its code.
+    Main,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
+            preset: Preset::default(),
             hard: BTreeMap::new(),
             label_prefix: "quotas.statcan.gc.ca/".to_owned(),
         }
@@ -50,6 +65,8 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
 }
 
 fn reconcile(profile: Profile, config: &Config, _: &Context) -> Result<Outcome, Failure> {
+    // Both mean the same here.
+    let (Preset::Readme | Preset::Main) = config.preset;
     let profile = profile.metadata;
     let Hard { limits, unusable } =
         Hard::for_labels(&config.hard, &config.label_prefix, &profile.labels);

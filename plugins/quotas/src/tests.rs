@@ -324,7 +324,7 @@ fn configuration_that_makes_no_sense_is_refused() {
         ),
         (
             r#"{"labelprefix": ""}"#,
-            "/labelprefix: unknown field `labelprefix`, expected `hard` or `labelPrefix`",
+            "/labelprefix: unknown field `labelprefix`, expected one of `preset`, `hard`, `labelPrefix`",
         ),
         (
             r#"{"hard": {"bananas": "3"}}"#,

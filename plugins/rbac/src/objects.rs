@@ -51,16 +51,24 @@ impl Subject {
     }
 }
 
+/// What a RoleBinding binds to cannot be changed: one of ours that binds to something else
+/// is made anew.
+const ANEW: [(&str, &str); 1] = [("reeve.dev/sync-options", "Force=true")];
+
 /// The binding to the ClusterRole of the same name.
 pub(crate) fn role_binding(
     namespace: &str,
     name: &'static str,
     subjects: Vec<Subject>,
 ) -> RoleBinding {
+    let mut metadata: ObjectMeta = ROLE_BINDING.object(name).in_namespace(namespace).into();
+    metadata
+        .annotations
+        .extend(ANEW.map(|(name, value)| (name.to_owned(), value.to_owned())));
     RoleBinding {
         api_version: "rbac.authorization.k8s.io/v1",
         kind: "RoleBinding",
-        metadata: ROLE_BINDING.object(name).in_namespace(namespace).into(),
+        metadata,
         role_ref: RoleRef {
             api_group: GROUP,
             kind: "ClusterRole",

@@ -28,7 +28,10 @@ fn binding(name: &str, subjects: &[(&str, &str)]) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": "alice"},
+        "metadata": {
+            "name": name, "namespace": "alice",
+            "annotations": {"reeve.dev/sync-options": "Force=true"},
+        },
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
         "subjects": subjects,
     })

@@ -201,8 +201,33 @@ fn settings_win_over_all_else() -> Result<()> {
     let groups = r#"components.rbac={"supportGroups":["g"],"settings":{"preset":"readme","role":{"name":"x"}}}"#;
     let expected = json!({"preset": "readme", "supportGroups": ["g"], "role": {"name": "x"}});
     ensure!(settings_of("rbac", &[r#"preset="main""#, groups])? == expected);
-    ensure!(settings_of("network", &[r#"preset="main""#])? == json!({"preset": "main"}));
-    ensure!(settings_of("quotas", &[r#"preset="main""#])? == json!({}));
+    for plugin in ["network", "quotas", "limitranges"] {
+        ensure!(settings_of(plugin, &[r#"preset="main""#])? == json!({"preset": "main"}));
+    }
+    Ok(())
+}
+
+#[test]
+fn one_label_decides_for_gitea_and_its_policies() -> Result<()> {
+    let variable = |of: &str, label: &str| {
+        let variable = json!({"name": "GITEA_SOURCE_CONTROL_ENABLED_LABEL", "value": label});
+        format!("components.{of}.env=[{variable}]")
+    };
+    let one = variable("giteaUnclassified", "a.com/git");
+    let setting = r#"components.giteaProtectedB.settings={"enabledLabel":"a.com/git"}"#;
+    let network = |values: &[&str]| settings_of("network", values);
+    let expected = json!({"preset": "readme", "sourceControlLabel": "a.com/git"});
+    ensure!(network(&[&one])? == expected);
+    ensure!(network(&[setting])? == expected);
+    ensure!(network(&[&one, setting])? == expected);
+    let other = variable("giteaProtectedB", "b.com/git");
+    let Err(error) = network(&[&one, &other]) else {
+        bail!("two labels decide");
+    };
+    let error = format!("{error:#}");
+    ensure!(error.contains("is a.com/git and b.com/git"), "{error}");
+    let own = r#"components.network.settings={"sourceControlLabel":"c.com/git"}"#;
+    ensure!(network(&[&one, &other, own])?["sourceControlLabel"] == "c.com/git");
     Ok(())
 }
 
@@ -236,7 +261,11 @@ fn counts_and_switches_say_what_is_installed() -> Result<()> {
             only(&["gitea-protected-b"]),
         ),
         (
-            &["components.quotas.enabled=false", "replicaCount.trino=1"],
+            &[
+                "components.quotas.enabled=false",
+                "replicaCount.trino=1",
+                "components.trinoschema={}",
+            ],
             without(&["quotas"]),
         ),
     ];
