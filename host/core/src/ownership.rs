@@ -27,13 +27,16 @@ pub const SYNC_ANNOTATION: &str = "reeve.dev/sync";
 pub const GENERATED_FOR_ANNOTATION: &str = "reeve.dev/generated-for";
 /// Annotation of a generated Secret: the plugin for which it was generated.
 pub const GENERATED_BY_ANNOTATION: &str = "reeve.dev/generated-by";
+/// Annotation of a generated Secret: `true` where its value was somebody else's, and was
+/// taken over.
+pub const ADOPTED_VALUE_ANNOTATION: &str = "reeve.dev/adopted-value";
 /// Annotation, set by a plugin or a person: `allow` permits pruning an object of
 /// a kind whose deletion otherwise waits for a person.
 pub const PRUNE_ANNOTATION: &str = "reeve.dev/prune";
 
 /// Names in our domain that only the host writes; a plugin that sets one would
 /// steer the engine.
-pub const HOST_OWNED: [&str; 8] = [
+pub const HOST_OWNED: [&str; 9] = [
     PLUGIN_LABEL,
     UNIT_LABEL,
     PRIMARY_ANNOTATION,
@@ -42,6 +45,7 @@ pub const HOST_OWNED: [&str; 8] = [
     SYNC_ANNOTATION,
     GENERATED_FOR_ANNOTATION,
     GENERATED_BY_ANNOTATION,
+    ADOPTED_VALUE_ANNOTATION,
 ];
 
 /// Annotations by which people tell the agent something about a primary or a plugin.

@@ -7,7 +7,7 @@ use crate::ownership::{
     Owner, PLUGIN_LABEL, PRIMARY_ANNOTATION, UNIT_LABEL, is_contributor, managed_plugin,
     plugin_label, unit_label,
 };
-use reeve_ssa::{ManagedFields, ManagerId, Operation};
+use reeve_ssa::{ManagedFields, ManagerId, Operation, Path, PathElement};
 use serde_json::Value;
 
 /// The manager under which kubectl applies from the client.
@@ -64,7 +64,8 @@ pub struct Claim<'a> {
 ///
 /// Anything else is foreign. It counts as *unowned* when all of this holds:
 ///
-/// * no ownerReference makes anybody but the unit's primary its controller;
+/// * no ownerReference makes anybody but the unit's primary its controller, unless it is a
+///   manager in `adopt_from` that wrote it: then it goes with what that one owned;
 /// * it lacks the labels and annotations by which Helm, Argo CD, Flux, kapp, OLM,
 ///   ApplySets and others find what is theirs, `app.kubernetes.io/managed-by`
 ///   among them;
@@ -133,7 +134,8 @@ pub fn adopted(claim: &Claim<'_>, live: &Value, api_version: &str, migrate: bool
 fn signs(claim: &Claim<'_>, live: &Value, managers: &ManagedFields) -> Vec<String> {
     let mut signs = Vec::new();
     for owner in owners(live) {
-        if owner["controller"] == true && owner["uid"] != claim.owner.uid.as_str() {
+        let is_other = owner["controller"] == true && owner["uid"] != claim.owner.uid.as_str();
+        if is_other && !goes_with_its_manager(claim, live, owner, managers) {
             let word = |field: &str| owner[field].as_str().unwrap_or("?").to_owned();
             signs.push(format!("{} {} controls it", word("kind"), word("name")));
         }
@@ -164,6 +166,30 @@ fn signs(claim: &Claim<'_>, live: &Value, managers: &ManagedFields) -> Vec<Strin
     let others = appliers.filter(|name| *name != claim.manager && !is_contributor(name));
     signs.extend(others.map(|name| format!("{name:?} applies it")));
     signs
+}
+
+/// Whether only managers in `adopt_from` wrote an ownerReference, which is gone when they have
+/// handed over.
+fn goes_with_its_manager(
+    claim: &Claim<'_>,
+    live: &Value,
+    owner: &Value,
+    managers: &ManagedFields,
+) -> bool {
+    let mut path = Path::fields(["metadata", "ownerReferences"]);
+    path.0
+        .push(PathElement::key([("uid", owner["uid"].clone())]));
+    let mut writers = managers.iter().filter(|(_, owned)| owned.set.has(&path));
+    let mut count = 0;
+    let are_listed = writers.all(|(id, owned)| {
+        count += 1;
+        // What they own in another version is not handed over.
+        live["apiVersion"] == *owned.api_version
+            && id.operation == Operation::Update
+            && id.subresource.is_empty()
+            && claim.policy.adopt_from.contains(&id.manager)
+    });
+    are_listed && count > 0
 }
 
 /// The signs, and if there are none who else owns fields.

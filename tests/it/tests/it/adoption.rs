@@ -75,6 +75,39 @@ async fn what_is_unowned_is_taken_over_where_the_policy_says_so() {
     check(policy, theirs(), "kubectl-create", &data, "").await;
 }
 
+/// So is what another object controls, where it is a listed manager that said so: it is that
+/// object's no longer, and nobody's garbage when that one goes.
+#[tokio::test(start_paused = true)]
+async fn an_owner_goes_with_its_manager() {
+    let policy = json!({"adoption": "IfUnowned", "adoptFrom": ["notebook-controller"]});
+    let world = world("ConfigMap.v1", &policy).await;
+    tenant(&world, "alice").await;
+    let lab = config_map("alice", "lab", &json!({}));
+    create(&world, &lab, "person").await;
+    let lab = world.get(&lab).await.unwrap();
+    let mut owned = theirs();
+    owned["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "lab", "uid": lab["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    create(&world, &owned, "notebook-controller").await;
+    tell(
+        &world,
+        "alice",
+        &config_map("alice", "c", &json!({"a": "ours"})),
+    )
+    .await;
+    let taken = world.get(&owned).await.unwrap();
+    assert_eq!(taken["data"], json!({"a": "ours"}));
+    let owners = taken["metadata"]["ownerReferences"].as_array().unwrap();
+    assert_eq!(owners.len(), 1, "{taken}");
+    assert_eq!(owners[0]["kind"], "Profile");
+    world.delete(&lab).await;
+    world.settle().await;
+    let after = world.get(&owned).await.unwrap();
+    assert_eq!(after["metadata"]["uid"], taken["metadata"]["uid"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_owns_is_not_unowned() {
     let mut theirs = theirs();

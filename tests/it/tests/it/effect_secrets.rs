@@ -4,8 +4,11 @@
 use crate::effects::{self, Service};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reeve_core::ownership::{GENERATED_BY_ANNOTATION, GENERATED_FOR_ANNOTATION};
-use reeve_it::{World, core_reference};
+use kube::api::PostParams;
+use reeve_core::ownership::{
+    ADOPTED_VALUE_ANNOTATION, GENERATED_BY_ANNOTATION, GENERATED_FOR_ANNOTATION,
+};
+use reeve_it::{World, core_reference, plugin_reference};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,13 +89,81 @@ async fn a_secret_of_somebody_else_is_left_alone() {
     world.wait(Duration::from_secs(120)).await;
     assert_eq!(world.get(&login()).await, before);
     let message = database(&world).await["message"].clone();
-    let expected = "Secret alice/login exists and was not generated for this action; delete it, or";
+    let expected =
+        "Secret alice/login exists and was not generated for this action; delete it, which";
     assert!(message.as_str().unwrap().contains(expected), "{message}");
 
     world.delete(&login()).await;
     world.wait(Duration::from_secs(400)).await;
     let made = password(&world).await;
     assert_eq!(made.as_str().unwrap().len(), 60, "{made}");
+}
+
+/// Where a plugin may adopt what others made, their value goes on, and is the plugin's from
+/// then on; one that could be guessed does not, nor one that is somebody's.
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_adopted_with_its_value() {
+    let mut world = world().await;
+    world.wait(Duration::from_secs(60)).await;
+    let spec = json!({"spec": {"adoption": "IfUnowned"}});
+    world.edit(&plugin_reference("envoy"), spec).await;
+    let theirs = "Theirs-2q2_7AAAAAAAAAAAAAAAAAAAAAAAAAAAAA0=";
+    for (value, labels, adopted) in [
+        (theirs, json!({}), true),
+        (&theirs[..15], json!({}), false),
+        (
+            theirs,
+            json!({"app.kubernetes.io/managed-by": "Helm"}),
+            false,
+        ),
+    ] {
+        world.stop().await;
+        world.delete(&login()).await;
+        let mut secret = login();
+        let data = [("user", "reeve_alice"), ("password", value)];
+        let data = data.map(|(key, text)| (key, STANDARD.encode(text)));
+        secret["data"] = json!(BTreeMap::from(data));
+        secret["metadata"]["labels"] = labels;
+        let params = PostParams {
+            field_manager: Some("controller".to_owned()),
+            ..PostParams::default()
+        };
+        let secret = serde_json::from_value(secret).unwrap();
+        let created = world.api(&login()).create(&params, &secret).await;
+        created.unwrap();
+        let before = world.get(&login()).await.unwrap();
+        world.start();
+        world.wait(Duration::from_secs(400)).await;
+        let after = world.get(&login()).await.unwrap();
+        assert_eq!(after["data"], before["data"], "{value}");
+        if !adopted {
+            assert_eq!(after, before, "{value}");
+            let message = database(&world).await["message"].clone();
+            let message = message.as_str().unwrap();
+            assert!(message.contains("it is not adopted, since"), "{message}");
+            continue;
+        }
+        let mut expected = annotations();
+        expected[ADOPTED_VALUE_ANNOTATION] = json!("true");
+        assert_eq!(after["metadata"]["annotations"], expected);
+        // Neither a restart nor what somebody else puts beside it changes that.
+        world.stop().await;
+        world
+            .edit(&login(), json!({"data": {"theirs": "eA=="}}))
+            .await;
+        world.start();
+        world.wait(Duration::from_secs(400)).await;
+        assert_eq!(password(&world).await, before["data"]["password"]);
+        // A value that somebody else writes into it is not taken.
+        let other = STANDARD.encode("Other-2q2_7AAAAAAAAAAAAAAAAAAAAAAAAAAAAA0=");
+        world
+            .edit(&login(), json!({"data": {"password": other}}))
+            .await;
+        world.wait(Duration::from_secs(700)).await;
+        let message = database(&world).await["message"].clone();
+        let message = message.as_str().unwrap();
+        assert!(message.contains("did not write its entry"), "{message}");
+    }
 }
 
 /// The login with other annotations and values, written by a manager.
@@ -195,6 +266,7 @@ async fn a_value_is_of_one_plugin() {
     world.wait(Duration::from_secs(400)).await;
     assert_eq!(world.get(&login()).await, before);
     let message = database(&world).await["message"].clone();
-    let expected = "Secret alice/login exists and was not generated for this action; delete it, or";
+    let expected =
+        "Secret alice/login exists and was not generated for this action; delete it, which";
     assert!(message.as_str().unwrap().contains(expected), "{message}");
 }

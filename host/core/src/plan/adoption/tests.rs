@@ -97,6 +97,48 @@ fn what_another_unit_has_stays_its_own_under_every_policy() {
     }
 }
 
+/// The owner that a manager wrote goes with what that manager hands over.
+#[test]
+fn an_owner_that_a_listed_manager_wrote_is_no_sign() {
+    let writes = |manager: &str, version: &str, operation: &str| {
+        json!({"manager": manager, "operation": operation, "apiVersion": version,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:ownerReferences": {
+            ".": {}, r#"k:{"uid":"u-lab"}"#: {},
+        }}}})
+    };
+    let owned = |managers: &[Value]| {
+        let owner = json!({"kind": "Notebook", "name": "lab", "uid": "u-lab", "controller": true});
+        object(json!({"ownerReferences": [owner]}), managers)
+    };
+    let refused = "ConfigMap alice/c exists already and is not this unit's: Notebook lab controls it; it is left \
+                   alone. Set spec.adoption of Plugin quotas to Always (it is IfUnowned) to take it over, \
+                   delete it, or return another name";
+    let controller = || writes("notebooks", "v1", "Update");
+    for (managers, from, said) in [
+        (vec![controller()], &["notebooks"][..], "adoptable"),
+        (vec![controller()], &[], refused),
+        (vec![controller()], &["other"], refused),
+        (
+            vec![controller(), writes("other", "v1", "Update")],
+            &["notebooks"],
+            refused,
+        ),
+        (
+            vec![controller(), writes("other", "v1", "Update")],
+            &["notebooks", "other"],
+            "adoptable",
+        ),
+        (
+            vec![writes("notebooks", "v2", "Update")],
+            &["notebooks"],
+            refused,
+        ),
+        (vec![entry("notebooks", "Update")], &["notebooks"], refused),
+    ] {
+        check(&owned(&managers), Adoption::IfUnowned, from, said);
+    }
+}
+
 #[test]
 fn owned_is_what_a_tool_finds_again() {
     let update = [entry("manager", "Update")];
