@@ -12,7 +12,7 @@ use crate::request::Attempt;
 use crate::secret_names::unit_spec;
 use crate::written::Written;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{Reason, SyncMode, UnitStatus};
+use reeve_api::{Reason, SyncMode, UnitStatus, truncate};
 use reeve_core::Failure;
 use reeve_core::outcome::{Action, Completion, Event, Verb};
 use reeve_core::plan::{Preview, PreviewEffect};
@@ -28,6 +28,9 @@ const FACT_BYTES: usize = 4 << 10;
 /// When an effect cannot be written down, a run tries again after this time: soon enough
 /// for whoever waits for it.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// The attempt in a row of whose failure people are told by an event.
+const TOLD: u32 = 2;
 
 /// How one attempt ended.
 enum Tried {
@@ -273,6 +276,7 @@ impl Runner {
                 tracing::warn!(plugin = %unit.plugin, primary = %unit.primary, action = %effect.action.name, key, message = problem.message, "action failed");
                 effect.failed(problem.message.clone(), now);
                 effect.waits = problem.waits();
+                ran.events.extend(failure_event(effect, &problem));
                 ran.problems.push(problem);
             }
         }
@@ -552,6 +556,19 @@ pub(super) fn forgotten_event(action: &Action) -> Event {
              person says that it has been"
         ),
     }
+}
+
+/// Once is chance, and the third time is no news.
+fn failure_event(effect: &Effect, problem: &Problem) -> Option<Event> {
+    (effect.failures == TOLD && !problem.waits()).then(|| {
+        let mut message = problem.message.clone();
+        truncate(&mut message);
+        Event {
+            warning: true,
+            reason: problem.reason.to_string(),
+            message,
+        }
+    })
 }
 
 fn gone_event(effect: &Effect, asks: bool) -> Event {
