@@ -1,5 +1,7 @@
 //! Labels in, quota and reports out.
 
+mod properties;
+
 use std::collections::BTreeMap;
 
 use reeve_sdk::Plugin;
