@@ -1,5 +1,7 @@
 //! Profile and configuration in, limit range out.
 
+mod properties;
+
 use reeve_sdk::Plugin;
 use reeve_sdk::prelude::*;
 
