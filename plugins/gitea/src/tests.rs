@@ -1,6 +1,7 @@
 //! Label, configuration and cluster in, Gitea out.
 
 mod database;
+mod properties;
 
 use proptest::prelude::*;
 use reeve_sdk::Plugin;
