@@ -1,5 +1,7 @@
 //! Label, configuration and cluster in, routes out.
 
+mod properties;
+
 use proptest::prelude::*;
 use reeve_sdk::Plugin;
 use reeve_sdk::prelude::*;
