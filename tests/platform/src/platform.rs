@@ -97,6 +97,9 @@ pub fn absent() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// Who makes databases.
+const MAKER: &str = "maker";
+
 impl Platform {
     /// Starts the servers, and installs the chart of the agent. No agent runs yet.
     ///
@@ -110,6 +113,12 @@ impl Platform {
         let storage_key = STANDARD.encode([7; 64]);
         let start = || Postgres::start(roots, private, &admin_password);
         let databases = [start()?, start()?];
+        for server in &databases {
+            // With the rights that the documentation asks for, and no more.
+            server.admin(&format!(
+                "CREATE ROLE {MAKER} LOGIN CREATEROLE CREATEDB PASSWORD '{admin_password}'"
+            ))?;
+        }
         let nothing = || Opa::start(&json!({}));
         let gateways = [nothing()?, nothing()?];
         let storage = Azurite::keeping(roots, private, &storage_key)?;
@@ -198,7 +207,7 @@ impl Platform {
     fn store_logins(&self) -> Result<()> {
         let of_class = |(class, port): (&str, u16)| {
             let entries = json!({
-                "host": "localhost", "port": port.to_string(), "username": Postgres::ADMIN,
+                "host": "localhost", "port": port.to_string(), "username": MAKER,
                 "password": self.admin_password, "ca.crt": self.roots(),
             });
             secret(NAMESPACE, &connection_secret(class), &entries)

@@ -52,7 +52,7 @@ impl Attempt<'_> {
             message, details, ..
         } = status;
         match status.code {
-            404 => self.not_found(reference, &details),
+            404 => self.not_found(reference, &details, message),
             409 if field_conflict => WriteError::Conflict {
                 reference,
                 causes: details.causes.iter().map(conflict).collect(),
@@ -120,7 +120,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn not_found(&self, reference: ObjectReference, details: &Details) -> WriteError {
+    fn not_found(
+        &self,
+        reference: ObjectReference,
+        details: &Details,
+        message: String,
+    ) -> WriteError {
         let of_namespace = details.kind == "namespaces" && details.group.is_empty();
         match self.namespace {
             Some(namespace) if of_namespace && details.name == namespace => {
@@ -130,6 +135,14 @@ impl Attempt<'_> {
                 }
             }
             _ if details.name.is_empty() => WriteError::NotServed { reference },
+            // Such as the ClusterRole that a RoleBinding is to bind to.
+            _ if details.name != reference.name || details.kind != self.resource.plural => {
+                WriteError::Refused {
+                    reference,
+                    code: 404,
+                    message,
+                }
+            }
             _ => WriteError::Absent { reference },
         }
     }
@@ -253,6 +266,15 @@ mod tests {
                 of("configmaps", "one"),
                 true,
                 "ConfigMap alice/one does not exist".into(),
+            ),
+            (
+                404,
+                r#"clusterroles.rbac.authorization.k8s.io "one" not found"#,
+                of("clusterroles", "one"),
+                true,
+                "the api server refuses ConfigMap alice/one (404): \
+                 clusterroles.rbac.authorization.k8s.io \"one\" not found"
+                    .into(),
             ),
             (
                 404,

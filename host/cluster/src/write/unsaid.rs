@@ -27,8 +27,14 @@ fn cut(text: &str) -> String {
     };
     let mut shown = String::new();
     while let Some((before, value)) = rest.split_once(VALUE) {
-        shown.extend([before, VALUE, HIDDEN]);
-        rest = after(value);
+        // What is lacking has no value, and its field and the reason follow.
+        let is_lacking = before.ends_with("Required");
+        shown.extend([before, VALUE]);
+        rest = value;
+        if !is_lacking {
+            shown += HIDDEN;
+            rest = after(value);
+        }
     }
     shown + rest + &got
 }
@@ -80,6 +86,10 @@ mod tests {
             (
                 r#"[type: Unsupported value: "c4n4ry": supported values: "a", b: Duplicate value: {"a":"x: c4n4ry"}: x]"#,
                 r#"[type: Unsupported value: (not shown): supported values: "a", b: Duplicate value: (not shown)"#,
+            ),
+            (
+                r#"[metadata.name: Required value: name is required, type: Invalid value: "c4n4ry": x]"#,
+                "[metadata.name: Required value: name is required, type: Invalid value: (not shown): x]",
             ),
             (r#"Invalid value: "c4n4ry"#, "Invalid value: (not shown)"),
             ("Invalid value: c4n4ry", "Invalid value: (not shown)"),

@@ -200,7 +200,7 @@ fn the_config_map_decides(stage: &Stage, tenants: &[Tenant], world: &mut World) 
     Ok(())
 }
 
-fn store_buckets(stage: &Stage, world: &World) -> Result<()> {
+pub(crate) fn store_buckets(stage: &Stage, world: &World) -> Result<()> {
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": BUCKETS, "namespace": DESCRIPTIONS},
