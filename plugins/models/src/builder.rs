@@ -190,7 +190,9 @@ impl Build<'_> {
                 }},
             ]},
             "template": {
-                "metadata": {"labels": {OF: self.place.name, KEY: self.key, BUILD: self.name}},
+                // Not whose they are: by that label the Service and the Deployment, and whoever
+                // counts servers, know what serves.
+                "metadata": {"labels": {KEY: self.key, BUILD: self.name}},
             },
         });
         spec["template"]["spec"] = pod;

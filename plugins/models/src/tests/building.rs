@@ -51,6 +51,14 @@ fn a_job_is_named_by_its_key_and_bounded() {
         (&json!(2), &json!(3600))
     );
     assert!(spec.get("ttlSecondsAfterFinished").is_none());
+    // By the other label servers are found, and counted.
+    assert_eq!(
+        spec["template"]["metadata"]["labels"],
+        json!({
+            "models.reeve.dev/build-key": key,
+            "models.reeve.dev/build": format!("model-build-{key}"),
+        })
+    );
     assert_eq!(
         spec["podFailurePolicy"]["rules"],
         json!([
