@@ -12,7 +12,7 @@ use reeve_sdk::prelude::*;
 
 use crate::config::Builder;
 use crate::image::Image;
-use crate::key::build_key;
+use crate::key::{LENGTH, build_key};
 use crate::model::{Model, Source};
 use crate::names::{
     BASE, BUILD, IMAGE, JOB, KEY, MODEL_ID, OF, PACKAGE, Place, TEMPLATE, WAVE_TIMEOUT, literal,
@@ -51,8 +51,21 @@ pub(crate) struct Build<'a> {
     pub(crate) settings: &'a Settings<'a>,
     /// The prediction server.
     pub(crate) base: &'a Image,
-    /// Where the image is pushed, by tag.
+    /// Where the image is pushed, by the beginning of its tag; see [`Build::tagged`].
     pub(crate) destination: Image,
+}
+
+/// The variable of a builder with the uid of its pod.
+const POD_UID: &str = "POD_UID";
+/// Characters of a uid.
+const UID: usize = 36;
+/// Characters of the id of a model in a tag: with a key and a uid behind it, dashes between
+/// them, a tag of 128.
+const MODEL: usize = 128 - LENGTH - UID - 2;
+
+/// The beginning of a tag: for people, who look for a model.
+pub(crate) fn tag(model: &str, key: &str) -> String {
+    format!("{}-{key}", model.get(..MODEL).unwrap_or(model))
 }
 
 /// What a builder adds to the pod.
@@ -132,6 +145,14 @@ impl Build<'_> {
         )
     }
 
+    /// What a builder pushes, as Kubernetes puts it together for the pod. Each pod has a tag
+    /// of its own, so that none meets one that is there already: where tags cannot be changed
+    /// it would be refused, and elsewhere the image before, which may be in use, would have
+    /// none any more.
+    fn tagged(&self) -> String {
+        format!("{}-$({POD_UID})", literal(&self.destination.to_string()))
+    }
+
     fn spec(&self) -> Value {
         let config = &self.settings.config.image_builder;
         let recipe = match config.builder {
@@ -164,6 +185,13 @@ impl Build<'_> {
                 .iter()
                 .map(|Json(mount)| mount.clone()),
         );
+        let mut env = vec![json!({
+            "name": POD_UID, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}},
+        })];
+        if let Some(own) = container["env"].as_array() {
+            env.extend(own.iter().cloned());
+        }
+        container["env"] = Value::Array(env);
         container["name"] = json!(CONTAINER);
         container["volumeMounts"] = Value::Array(mounts);
         container["terminationMessagePolicy"] = json!("FallbackToLogsOnError");

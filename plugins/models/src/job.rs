@@ -43,6 +43,7 @@ struct JobCondition {
 /// A pod of a Job.
 #[input]
 pub(crate) struct LivePod {
+    metadata: Metadata,
     status: Option<PodStatus>,
 }
 
@@ -131,12 +132,17 @@ impl LiveJob {
         Ok(job.filter(|job| job.label(KEY) == Some(key)))
     }
 
-    /// Its pods.
+    /// Its pods, without those that a Job of the same name has left behind.
     pub(crate) fn pods(&self, place: &Place, cx: &Context) -> Result<Vec<LivePod>, Failure> {
         let query = place
             .labelled(POD, BUILD, &self.metadata.name)
-            .projection(["/status"]);
-        Ok(cx.list(&query)?)
+            .projection(["/metadata/labels", "/status"]);
+        let mut pods: Vec<LivePod> = cx.list(&query)?;
+        pods.retain(|pod| {
+            let of = pod.metadata.labels.get(CONTROLLER_UID);
+            of.is_none_or(|uid| Some(uid.as_str()) == self.uid())
+        });
+        Ok(pods)
     }
 
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
@@ -234,6 +240,9 @@ impl LiveJob {
         )
     }
 }
+
+/// Label of a pod: the uid of its Job.
+const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 
 /// A failed build that is kept for its log makes no deployment unhealthy.
 const IGNORE_HEALTH: &str = "reeve.dev/ignore-healthcheck";

@@ -27,7 +27,7 @@ mod tracking;
 use reeve_sdk::names::check_label_value;
 use reeve_sdk::prelude::*;
 
-use builder::{Build, job_name, key_of};
+use builder::{Build, job_name, key_of, tag};
 use config::{Builder, Config};
 use image::Image;
 use job::{JobState, LiveJob};
@@ -37,7 +37,7 @@ use names::{
     AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
     SECRET, SERVICE, SERVICE_ACCOUNT,
 };
-use record::{Built, Record, Seen};
+use record::{Record, Seen};
 use serve::Serving;
 use settings::Settings;
 use state::{Decision, Deploy, Observed};
@@ -181,7 +181,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     }
     record.served = live.served;
     let version = version(&decision, target.as_ref().ok(), &live);
-    note(&mut record, target.as_ref().ok(), &live, version.as_ref());
+    note(&mut record, &live, version.as_ref());
     let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
 
     let prediction_url = report::url(&decision, settings.root.as_ref(), Some(&id));
@@ -223,7 +223,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         model: &target.model,
         settings: &settings,
         base: &target.base,
-        destination: target.repository.tagged(tag(target)),
+        destination: target.repository.tagged(tag(&target.model.id, &target.key)),
     });
     let wanted = build.as_ref().map(|build| jobs::Wanted {
         build,
@@ -350,7 +350,7 @@ fn known_image(target: &Target, live: &Live, record: &Record) -> Option<Image> {
     let recorded = record.images.get(&target.key);
     serving
         .map(|version| version.image.clone())
-        .or_else(|| recorded.map(|built| built.image.clone()))
+        .or_else(|| recorded.cloned())
 }
 
 /// What is to serve, if anything.
@@ -368,23 +368,15 @@ fn version(decision: &Decision, target: Option<&Target>, live: &Live) -> Option<
     }
 }
 
-fn tag(target: &Target) -> String {
-    format!("{}-{}", target.model.id, target.key)
-}
-
 /// Notes the images that were built for the deployment: the one that is to serve, and
 /// the one that does, should the record have been lost.
-fn note(record: &mut Record, target: Option<&Target>, live: &Live, version: Option<&Version>) {
+fn note(record: &mut Record, live: &Live, version: Option<&Version>) {
     for version in live.version.iter().chain(version) {
         if version.artifact.is_some() {
             continue;
         }
-        let is_target = target.filter(|target| target.key == version.key);
-        let tag = is_target.map_or(format!("{}-{}", version.model_id, version.key), tag);
-        let image = version.image.clone();
-        let known = record.images.get(&version.key);
-        if known.is_none_or(|known| known.image != image) {
-            record.built(&version.key, Built { image, tag });
+        if record.images.get(&version.key) != Some(&version.image) {
+            record.built(&version.key, version.image.clone());
         }
     }
 }
@@ -402,9 +394,9 @@ fn collect(
         return Ok(Vec::new());
     }
     let serving = live.version.as_ref().map(|version| version.key.clone());
-    record.collect(|key, built| {
+    record.collect(|key, image| {
         let is_wanted = target.is_some_and(|target| target.key == key);
-        let Some(digest) = &built.image.digest else {
+        let Some(digest) = &image.digest else {
             return Ok(true);
         };
         Ok(is_wanted

@@ -16,25 +16,16 @@ const ORPHANS: usize = 100;
 /// What was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Images in use, by build key.
-    pub(crate) images: BTreeMap<String, Built>,
+    /// Images in use, by digest, by their build keys.
+    pub(crate) images: BTreeMap<String, Image>,
     /// The build that is wanted, and the Jobs of its name that there have been.
     pub(crate) seen: Seen,
-    /// Images that nothing uses any more, as `repository:tag@digest`, the oldest first.
+    /// Images that nothing uses any more, as `repository@digest`, the oldest first.
     pub(crate) orphans: Vec<String>,
     /// How many servers there were to be when all of them answered last.
     pub(crate) served: Option<i64>,
     /// What the supervisor was told last, or is to be told.
     pub(crate) report: Option<Value>,
-}
-
-/// An image that was pushed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Built {
-    /// By digest.
-    pub(crate) image: Image,
-    /// Its tag.
-    pub(crate) tag: String,
 }
 
 /// Jobs of one name.
@@ -52,19 +43,6 @@ struct Live {
     data: Option<BTreeMap<String, String>>,
 }
 
-impl Built {
-    /// For people and retention policies: what is to be deleted.
-    pub(crate) fn orphan(&self) -> String {
-        let digest = self.image.digest.as_ref().map(|digest| digest.as_str());
-        format!(
-            "{}:{}@{}",
-            self.image.repository,
-            self.tag,
-            digest.unwrap_or_default()
-        )
-    }
-}
-
 impl Record {
     /// Reads the record of a deployment. A line that somebody has made unreadable is as
     /// if it were not there: at worst, something is built once more.
@@ -79,10 +57,9 @@ impl Record {
         let text = |key: &str| data.get(key).map(String::as_str).unwrap_or_default();
         let image = |line: &str| {
             let mut words = line.split(' ');
-            let (key, image, tag) = (words.next()?, words.next()?, words.next()?);
+            let (key, image) = (words.next()?, words.next()?);
             let image = Image::parse(image).ok().filter(|i| i.digest.is_some())?;
-            let tag = tag.to_owned();
-            Some((key.to_owned(), Built { image, tag }))
+            Some((key.to_owned(), image))
         };
         let mut seen = text("seen").split_whitespace().map(str::to_owned);
         Self {
@@ -110,7 +87,7 @@ impl Record {
         let images = self
             .images
             .iter()
-            .map(|(key, built)| format!("{key} {} {}", built.image, built.tag))
+            .map(|(key, image)| format!("{key} {image}"))
             .collect();
         let mut data = json!({"images": lines(images)});
         if !self.seen.uids.is_empty() {
@@ -158,24 +135,24 @@ impl Record {
     }
 
     /// Notes an image, which is then no orphan.
-    pub(crate) fn built(&mut self, key: &str, built: Built) {
-        let orphan = built.orphan();
+    pub(crate) fn built(&mut self, key: &str, image: Image) {
+        let orphan = image.to_string();
         self.orphans.retain(|known| *known != orphan);
-        self.images.insert(key.to_owned(), built);
+        self.images.insert(key.to_owned(), image);
     }
 
     /// Moves the images that `is_used` denies to the orphans, and returns them.
     pub(crate) fn collect(
         &mut self,
-        mut is_used: impl FnMut(&str, &Built) -> Result<bool, Failure>,
+        mut is_used: impl FnMut(&str, &Image) -> Result<bool, Failure>,
     ) -> Result<Vec<String>, Failure> {
         let mut orphaned = Vec::new();
         let mut kept = BTreeMap::new();
-        for (key, built) in std::mem::take(&mut self.images) {
-            if is_used(&key, &built)? {
-                kept.insert(key, built);
+        for (key, image) in std::mem::take(&mut self.images) {
+            if is_used(&key, &image)? {
+                kept.insert(key, image);
             } else {
-                orphaned.push(built.orphan());
+                orphaned.push(image.to_string());
             }
         }
         self.images = kept;
@@ -191,12 +168,9 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn image(digit: char) -> Built {
+    fn image(digit: char) -> Image {
         let digest = String::from(digit).repeat(64);
-        Built {
-            image: Image::parse(&format!("r.example.com/models@sha256:{digest}")).unwrap(),
-            tag: format!("m-{digit}"),
-        }
+        Image::parse(&format!("r.example.com/models@sha256:{digest}")).unwrap()
     }
 
     fn place() -> Place {
@@ -219,7 +193,7 @@ mod tests {
         record.built("b", image('b'));
         record.see("model-build-b", Some("1"));
         record.see("model-build-b", Some("2"));
-        record.orphans = vec![image('c').orphan(), image('d').orphan()];
+        record.orphans = vec![image('c').to_string(), image('d').to_string()];
         record.report = Some(json!({"event": "e", "modelId": null}));
         record.served = Some(3);
         assert_eq!(again(&record), record);
@@ -227,10 +201,20 @@ mod tests {
         assert_eq!(labels, &json!({OF: "churn", WANTS: "k"}));
     }
 
+    /// They once had the tag behind it.
+    #[test]
+    fn older_lines_are_read_without_their_tags() {
+        let line = format!("a {} m-a", image('a'));
+        let data = BTreeMap::from([("images".to_owned(), line)]);
+        let mut record = Record::default();
+        record.built("a", image('a'));
+        assert_eq!(Record::parse(&data), record);
+    }
+
     #[test]
     fn lines_that_make_no_sense_are_as_if_they_were_not_there() {
         let data = [
-            ("images", "a\n\nb r.io/x m-b\nc r.io/x:1 t\n"),
+            ("images", "a\n\nb r.io/x\nc r.io/x:1 t\n"),
             ("seen", " "),
             ("report", "{"),
             ("served", "many"),
@@ -260,7 +244,7 @@ mod tests {
         record.built("a", image('a'));
         record.built("b", image('b'));
         let orphaned = record.collect(|key, _| Ok(key == "a")).unwrap();
-        assert_eq!(orphaned, [image('b').orphan()]);
+        assert_eq!(orphaned, [image('b').to_string()]);
         assert_eq!(record.images.keys().collect::<Vec<_>>(), ["a"]);
         assert_eq!(record.orphans, orphaned);
         assert!(record.collect(|_, _| Ok(true)).unwrap().is_empty());
@@ -270,7 +254,7 @@ mod tests {
         record.orphans = (0..ORPHANS).map(|index| index.to_string()).collect();
         record.collect(|_, _| Ok(false)).unwrap();
         assert_eq!(record.orphans.len(), ORPHANS);
-        assert_eq!(record.orphans.last(), Some(&image('b').orphan()));
+        assert_eq!(record.orphans.last(), Some(&image('b').to_string()));
         assert_eq!(record.orphans.first().unwrap(), "2");
     }
 }

@@ -13,18 +13,9 @@ const IMAGE: &str = "quay.io/buildah/stable:v1.44.0";
 /// path in a file for one of somebody's machine; this one is of the container.
 const STATE: &str = concat!("/ho", "me/build/.local/share/containers");
 
-/// A tag that is there and may not be changed was pushed by an earlier build under the
-/// same key: then what it names is the result.
 const SCRIPT: &str = r#"set -eu
 buildah build $BUILD_TLS --file=/workspace/Dockerfile --tag="$DESTINATION" "$@" /workspace
-if ! buildah push $PUSH_TLS --digestfile=/workspace/digest \
-    "$DESTINATION" "docker://$DESTINATION" 2> /workspace/push.log; then
-  cat /workspace/push.log >&2
-  grep -qiE 'immutable|already exists' /workspace/push.log || exit 1
-  buildah rmi --force "$DESTINATION"
-  buildah pull --quiet $PUSH_TLS "docker://$DESTINATION"
-  buildah inspect --type=image --format='{{.FromImageDigest}}' "$DESTINATION" > /workspace/digest
-fi
+buildah push $PUSH_TLS --digestfile=/workspace/digest "$DESTINATION" "docker://$DESTINATION"
 cat /workspace/digest > /dev/termination-log
 "#;
 
@@ -44,7 +35,7 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
         json!({"name": "BUILDAH_ISOLATION", "value": "chroot"}),
         // Needs neither a device nor a kernel that lets users mount overlays.
         json!({"name": "STORAGE_DRIVER", "value": "vfs"}),
-        json!({"name": "DESTINATION", "value": build.destination.to_string()}),
+        json!({"name": "DESTINATION", "value": build.tagged()}),
         json!({"name": "BUILD_TLS", "value": tls(is_lax(build, build.base))}),
         json!({"name": "PUSH_TLS", "value": tls(is_lax(build, &build.destination))}),
     ];

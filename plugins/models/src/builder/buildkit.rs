@@ -13,21 +13,11 @@ const IN_USER_NAMESPACE: &str = "docker.io/moby/buildkit:v0.32.2";
 const ROOTLESS_STATE: &str = concat!("/ho", "me/user/.local/share/buildkit");
 const STATE: &str = "/var/lib/buildkit";
 
-/// A tag that is there and may not be changed was pushed by an earlier build under the
-/// same key. Then the image is pushed once more without a tag: the digest is what counts.
-const SCRIPT: &str = r#"set -euo pipefail
-build() {
-  what=$1
-  shift
-  buildctl-daemonless.sh build --frontend=dockerfile.v0 \
-    --local=context=/workspace --local=dockerfile=/workspace \
-    --metadata-file=/workspace/metadata.json \
-    --output="type=image,push=true,$what$OUTPUT_OPTIONS" "$@" 2>&1 | tee /workspace/build.log
-}
-if ! build "name=$DESTINATION" "$@"; then
-  grep -qiE 'immutable|already exists' /workspace/build.log || exit 1
-  build "name=$REPOSITORY,push-by-digest=true,name-canonical=true" "$@"
-fi
+const SCRIPT: &str = r#"set -eu
+buildctl-daemonless.sh build --frontend=dockerfile.v0 \
+  --local=context=/workspace --local=dockerfile=/workspace \
+  --metadata-file=/workspace/metadata.json \
+  --output="type=image,push=true,name=$DESTINATION$OUTPUT_OPTIONS" "$@"
 sed -n 's/.*"containerimage.digest": *"\([^"]*\)".*/\1/p' /workspace/metadata.json > /dev/termination-log
 "#;
 
@@ -69,8 +59,7 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
             "command": command,
             "env": [
                 {"name": "BUILDKITD_FLAGS", "value": flags.join(" ")},
-                {"name": "DESTINATION", "value": build.destination.to_string()},
-                {"name": "REPOSITORY", "value": build.destination.repository},
+                {"name": "DESTINATION", "value": build.tagged()},
                 {"name": "OUTPUT_OPTIONS", "value": if insecure { ",registry.insecure=true" } else { "" }},
                 {"name": "DOCKER_CONFIG", "value": REGISTRY},
             ],

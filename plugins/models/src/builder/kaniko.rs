@@ -15,10 +15,8 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
     let mut arguments = vec![
         "--context=dir:///workspace".to_owned(),
         "--dockerfile=/workspace/Dockerfile".to_owned(),
-        format!("--destination={}", build.destination),
+        // Written before it is pushed: a push that was refused must not count as one.
         "--digest-file=/dev/termination-log".to_owned(),
-        // Under one key there is one image: who pushed it first pushed the same.
-        "--push-ignore-immutable-tag-errors".to_owned(),
         // Models are large; both keep kaniko from holding layers in memory.
         "--single-snapshot".to_owned(),
         "--compressed-caching=false".to_owned(),
@@ -36,7 +34,9 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
         &config.skip_ssl_verify_registries,
     ));
     arguments.extend(config.extra_arguments.iter().cloned());
-    let arguments: Vec<String> = arguments.iter().map(|text| literal(text)).collect();
+    let destination = format!("--destination={}", build.tagged());
+    let arguments = arguments.iter().map(|text| literal(text));
+    let arguments: Vec<String> = [destination].into_iter().chain(arguments).collect();
     Recipe {
         container: json!({
             "image": image_or(build, IMAGE),

@@ -2,7 +2,7 @@
 
 use reeve_sdk::prelude::*;
 
-use super::{changed, config, find, operated, run, secret, sha, spec};
+use super::{changed, config, digest, find, operated, run, secret, sha, spec};
 
 /// The Job under a configuration with changes.
 fn job(changes: &Value, cx: Context) -> Value {
@@ -16,6 +16,10 @@ fn job(changes: &Value, cx: Context) -> Value {
 
 fn pod(job: &Value) -> &Value {
     &job["spec"]["template"]["spec"]
+}
+
+fn pod_labels(job: &Value) -> Value {
+    job["spec"]["template"]["metadata"]["labels"].clone()
 }
 
 fn builder(job: &Value) -> &Value {
@@ -115,7 +119,7 @@ fn the_package_is_fetched_with_the_token_and_verified() {
 }
 
 #[test]
-fn kubernetes_finds_no_variables_of_its_own_in_scripts() {
+fn kubernetes_finds_no_variables_of_its_own_but_the_one_that_is_meant() {
     for builder_name in ["kaniko", "buildkit", "buildah"] {
         let job = job(&json!({"builder": builder_name}), operated());
         let pod = pod(&job);
@@ -123,6 +127,7 @@ fn kubernetes_finds_no_variables_of_its_own_in_scripts() {
             for list in ["command", "args"] {
                 for text in container[list].as_array().into_iter().flatten() {
                     let text = text.as_str().unwrap();
+                    let text = text.replacen("-$(POD_UID)", "", 1);
                     assert!(!text.contains("$(") && !text.contains("$$"), "{text}");
                 }
             }
@@ -192,15 +197,15 @@ fn kaniko_is_told_everything_by_arguments() {
     let key = job["metadata"]["labels"]["models.reeve.dev/build-key"]
         .as_str()
         .unwrap();
-    let destination = format!("--destination=r.example.com/mlops/frozen-models:m1-{key}");
+    let destination =
+        format!("--destination=r.example.com/mlops/frozen-models:m1-{key}-$(POD_UID)");
     assert_eq!(
         texts(&builder(&job)["args"]),
         [
+            &destination,
             "--context=dir:///workspace",
             "--dockerfile=/workspace/Dockerfile",
-            &destination,
             "--digest-file=/dev/termination-log",
-            "--push-ignore-immutable-tag-errors",
             "--single-snapshot",
             "--compressed-caching=false",
             "--cache=true",
@@ -217,6 +222,40 @@ fn kaniko_is_told_everything_by_arguments() {
         image.starts_with("ghcr.io/osscontainertools/kaniko:v"),
         "{image}"
     );
+}
+
+/// So none meets a tag that is there, which could not be changed or would be taken from an
+/// image in use, and what a builder says of its image is true of the registry.
+#[test]
+fn each_pod_of_a_build_has_a_tag_of_its_own() {
+    for builder_name in ["kaniko", "buildkit", "buildah"] {
+        let job = job(&json!({"builder": builder_name}), operated());
+        let key = job["metadata"]["labels"]["models.reeve.dev/build-key"].as_str();
+        let container = builder(&job);
+        assert_eq!(
+            container["env"][0],
+            json!({"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        );
+        let tag = format!("m1-{}-$(POD_UID)", key.unwrap());
+        let pushed = format!("r.example.com/mlops/frozen-models:{tag}");
+        match builder_name {
+            "kaniko" => {
+                let arguments = texts(&container["args"]);
+                assert!(arguments.contains(&&*format!("--destination={pushed}")));
+                // It writes the digest before it pushes, and would end well all the same.
+                assert!(!arguments.contains(&"--push-ignore-immutable-tag-errors"));
+            }
+            _ => assert_eq!(variable(container, "DESTINATION"), &pushed),
+        }
+    }
+    // The longest id that there may be.
+    let outcome = run("churn", &spec(&"a".repeat(115), '1'), &config(), operated()).unwrap();
+    let objects = outcome.objects_json();
+    let job = objects.iter().find(|object| object["kind"] == "Job");
+    let argument = texts(&builder(job.unwrap())["args"])[0];
+    let (_, tag) = argument.rsplit_once(':').unwrap();
+    let uid = "01234567-89ab-cdef-0123-456789abcdef";
+    assert_eq!(tag.replace("$(POD_UID)", uid).len(), 128);
 }
 
 #[test]
@@ -252,7 +291,7 @@ fn buildkit_runs_rootless_or_in_a_user_namespace() {
     );
     for part in [
         "--metadata-file=",
-        "push-by-digest=true",
+        "name=$DESTINATION",
         "/dev/termination-log",
     ] {
         assert!(command[2].contains(part), "{part}");
@@ -475,6 +514,39 @@ fn the_account_is_made_once_and_stays() {
         "ServiceAccount models/datarobot-management-agent-image-builder does not exist; make it, \
          or set /imageBuilder/serviceAccount/create"
     );
+}
+
+/// Whoever deletes a Job by the API leaves its pods, unless he says otherwise.
+#[test]
+fn the_pod_of_a_job_that_had_the_name_before_says_nothing() {
+    let mut made = job(&json!({}), operated());
+    made["metadata"]["uid"] = json!("second");
+    made["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    let pod = |uid: &str, digit: char| {
+        let mut labels = pod_labels(&made);
+        labels["batch.kubernetes.io/controller-uid"] = json!(uid);
+        let terminated = json!({"exitCode": 0, "message": digest(digit)});
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("pod-{uid}"), "namespace": "models", "labels": labels},
+            "status": {"phase": "Succeeded", "containerStatuses": [
+                {"name": "build", "state": {"terminated": terminated}},
+            ]},
+        })
+    };
+    for pods in [
+        vec![pod("first", 'a')],
+        vec![pod("second", 'b'), pod("third", 'a')],
+    ] {
+        let cx = pods.iter().fold(operated(), Context::with_object);
+        let outcome = run("churn", &spec("m1", '1'), &config(), cx.with_object(&made));
+        let objects = outcome.unwrap().objects_json();
+        let deployment = find(&objects, "Deployment", "churn");
+        match pods.len() {
+            1 => assert_eq!(deployment, None),
+            _ => assert!(deployment.unwrap().to_string().contains(&digest('b'))),
+        }
+    }
 }
 
 #[test]

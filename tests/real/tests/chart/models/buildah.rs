@@ -48,7 +48,7 @@ fn what_serves_is_what_was_built_and_pushed() -> Result<()> {
     let image = it_is_built(&world)?;
     it_holds_the_model(&image)?;
     another_package_is_refused(&world, &image)?;
-    a_tag_that_cannot_be_changed_is_taken_as_it_is(&world)
+    another_pod_has_another_tag_where_none_can_be_changed(&world)
 }
 
 /// All that there is. Servers end before those that they talk to.
@@ -81,9 +81,11 @@ impl World {
     fn build(&self, model: &str) -> Result<Build<'_>> {
         let job = self.ground.job(ID, model)?;
         let key = job["metadata"]["labels"]["models.reeve.dev/build-key"].as_str();
+        let key = key.context("a Job has a key")?;
         let pod = self.ground.build_pod(name_of(&job)?)?;
+        let uid = pod["metadata"]["uid"].as_str().context("a pod has a uid")?;
         Ok(Build {
-            tag: format!("{model}-{}", key.context("a Job has a key")?),
+            tag: format!("{model}-{key}-{uid}"),
             here: Pod::new(&self.ground.stage, &pod)?,
             pod,
         })
@@ -149,7 +151,7 @@ fn it_is_built(world: &World) -> Result<String> {
     ensure!(state.join("storage/vfs-layers").is_dir());
     let image = world.serves(&build, &built)?;
     let record = world.ground.get("configmap", "churn-builds")?;
-    let line = format!(" {image} {}", build.tag);
+    let line = format!(" {image}");
     let images = record["data"]["images"].as_str().unwrap_or_default();
     ensure!(images.ends_with(&line), "{record}");
     Ok(image)
@@ -194,8 +196,8 @@ fn another_package_is_refused(world: &World, serving: &str) -> Result<()> {
     Ok(())
 }
 
-/// It is that of the Job before, which was lost with what it had to say.
-fn a_tag_that_cannot_be_changed_is_taken_as_it_is(world: &World) -> Result<()> {
+/// The Job before it was lost with what it had to say, and its image is there.
+fn another_pod_has_another_tag_where_none_can_be_changed(world: &World) -> Result<()> {
     let lost = world.ask("replace", "m3", &hex(&package("m3")))?;
     ensure!(world.fetch(&lost)?.code == 0);
     let first = world.push(&lost)?;
@@ -210,12 +212,12 @@ fn a_tag_that_cannot_be_changed_is_taken_as_it_is(world: &World) -> Result<()> {
         Ok(())
     })?;
     let build = world.build("m3")?;
-    ensure!(build.tag == lost.tag && name_of(&build.pod)? != name_of(&lost.pod)?);
+    ensure!(build.tag != lost.tag && name_of(&build.pod)? != name_of(&lost.pod)?);
     ensure!(world.fetch(&build)?.code == 0);
     let built = world.push(&build)?;
-    ensure!(built.log.contains("is immutable"), "{built:?}");
-    ensure!(built.message == first.message, "{built:?}");
-    world.serves(&build, &built).map(drop)
+    world.serves(&build, &built)?;
+    ensure!(world.digest(&lost.tag)? == first.message, "{first:?}");
+    Ok(())
 }
 
 /// Where Buildah keeps layers. It runs as root here, which its user is only in a user

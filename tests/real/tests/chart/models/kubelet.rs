@@ -78,6 +78,7 @@ pub(super) struct Image {
 pub(super) struct Pod<'a> {
     stage: &'a Stage,
     spec: Value,
+    uid: Value,
     folder: TempDir,
 }
 
@@ -117,6 +118,7 @@ impl<'a> Pod<'a> {
         let this = Self {
             stage,
             spec: pod["spec"].clone(),
+            uid: pod["metadata"]["uid"].clone(),
             folder,
         };
         for volume in this.spec["volumes"].as_array().into_iter().flatten() {
@@ -225,11 +227,16 @@ impl<'a> Pod<'a> {
         let server = (server.0.to_owned(), server.1.to_owned());
         let mut environment = BTreeMap::from([server]);
         for variable in container["env"].as_array().into_iter().flatten() {
-            let reference = &variable["valueFrom"]["secretKeyRef"];
-            let value = match reference.is_object() {
-                true => self.secret(text(&reference["name"])?, text(&reference["key"])?)?,
+            let from = &variable["valueFrom"];
+            let reference = &from["secretKeyRef"];
+            let value = if reference.is_object() {
+                self.secret(text(&reference["name"])?, text(&reference["key"])?)?
+            } else if from["fieldRef"]["fieldPath"] == "metadata.uid" {
+                text(&self.uid)?.to_owned()
+            } else {
+                ensure!(from.is_null(), "{from} is not known here");
                 // An empty one is not stored.
-                false => expanded(variable["value"].as_str().unwrap_or_default(), &environment),
+                expanded(variable["value"].as_str().unwrap_or_default(), &environment)
             };
             environment.insert(text(&variable["name"])?.to_owned(), value);
         }
