@@ -209,6 +209,12 @@ impl LiveJob {
         }
     }
 
+    /// Whether it is over, and nobody can say what came of it.
+    pub(crate) fn is_lost(&self, place: &Place, cx: &Context) -> Result<bool, Failure> {
+        let state = self.state(&self.pods(place, cx)?);
+        Ok(matches!(state, JobState::Unread | JobState::Evicted))
+    }
+
     /// The Job as it is, which is how it is kept: most of it cannot be changed. Its
     /// health is nobody's concern any more.
     pub(crate) fn as_it_is(&self, place: &Place) -> Value {

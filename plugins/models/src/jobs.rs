@@ -60,6 +60,10 @@ pub(crate) fn jobs(
             None => false,
         };
         if job.is_finished() {
+            // Who shares it makes it anew, which takes its name.
+            if is_shared && !built(record, job) && job.is_lost(place, cx)? {
+                continue;
+            }
             if is_wanted || !job.is_complete() || built(record, job) || is_shared {
                 finished.push(job);
             }

@@ -12,6 +12,7 @@ mod image;
 mod job;
 mod jobs;
 mod key;
+mod known;
 mod live;
 mod model;
 mod names;
@@ -32,7 +33,7 @@ use config::{Builder, Config};
 use image::Image;
 use job::{JobState, LiveJob};
 use live::Live;
-use model::{Model, Source, Spec, Version};
+use model::{Model, Spec, Version};
 use names::{
     AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
     SECRET, SERVICE, SERVICE_ACCOUNT,
@@ -139,22 +140,28 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     let wanted = match &target {
         Err(problems) => Err(problems.clone()),
         Ok(target) => {
-            let image = known_image(target, &live, &record);
-            if image.is_some() {
-                record.seen = Seen::default();
-            }
             let mut job = JobState::Absent;
             let mut losses = 0;
             let mut missing = Vec::new();
+            let key = &target.key;
+            let mut image = known::image(&target.model, &target.base, key, &live, &record);
             if image.is_none() {
-                named = LiveJob::named(&place, &target.job, &target.key, cx)?;
-                missing = prerequisites::missing(&place, &settings, cx)?;
-                missing.extend(account.missing.clone());
+                named = LiveJob::named(&place, &target.job, key, cx)?;
                 if let Some(found) = &named {
                     job = found.state(&found.pods(&place, cx)?);
                 }
-                let uid = named.as_ref().filter(|job| job.is_of(&place));
-                let uid = uid.and_then(LiveJob::uid);
+                if !matches!(job, JobState::Complete(_)) {
+                    image = known::elsewhere(&place, key, cx)?;
+                }
+            }
+            if image.is_some() {
+                named = None;
+                record.seen = Seen::default();
+            } else {
+                missing = prerequisites::missing(&place, &settings, cx)?;
+                missing.extend(account.missing.clone());
+                // Whoever it was made for: what one reads all of them may miss.
+                let uid = named.as_ref().and_then(LiveJob::uid);
                 losses = record.losses(&target.job, uid);
                 record.see(&target.job, uid);
             }
@@ -337,20 +344,6 @@ fn base_of(model: &Model, base: Image, settings: &Settings<'_>, live: &Live) -> 
         Some(version) => version.base.clone(),
         None => base,
     }
-}
-
-/// The image of what is wanted, where it need not be built.
-fn known_image(target: &Target, live: &Live, record: &Record) -> Option<Image> {
-    if matches!(target.model.source, Source::Artifact(_)) {
-        let digest = target.base.digest.clone()?;
-        return Some(target.base.at(digest));
-    }
-    let serving = live.version.as_ref();
-    let serving = serving.filter(|version| version.key == target.key);
-    let recorded = record.images.get(&target.key);
-    serving
-        .map(|version| version.image.clone())
-        .or_else(|| recorded.cloned())
 }
 
 /// What is to serve, if anything.

@@ -53,6 +53,19 @@ impl Record {
         Ok(Self::parse(&data))
     }
 
+    /// The records with a label, as far as they are of images.
+    pub(crate) fn labelled(
+        place: &Place,
+        label: &str,
+        value: &str,
+        cx: &Context,
+    ) -> Result<Vec<Self>, Failure> {
+        let query = place.labelled(CONFIG_MAP, label, value);
+        let live: Vec<Live> = cx.list(&query.projection(["/data/images"]))?;
+        let data = live.into_iter().filter_map(|live| live.data);
+        Ok(data.map(|data| Self::parse(&data)).collect())
+    }
+
     fn parse(data: &BTreeMap<String, String>) -> Self {
         let text = |key: &str| data.get(key).map(String::as_str).unwrap_or_default();
         let image = |line: &str| {

@@ -6,6 +6,7 @@ mod configuration;
 mod edges;
 mod reports;
 mod serving;
+mod sharing;
 mod world;
 
 use reeve_sdk::Plugin;
