@@ -1,7 +1,8 @@
 //! Whose the id of a deployment is: there is one path for it, so one deployment has it.
 //!
-//! Who serves under an id says so on its record, by a label. Who has it keeps it; of two
-//! that took it at the same time, the one with the older record does.
+//! Who serves under an id says so on its record, by a label, in lower case: proxies may make
+//! no difference. Who has it keeps it; of two that took it at the same time, the one with the
+//! older record does.
 
 use reeve_sdk::prelude::*;
 
@@ -17,39 +18,35 @@ struct Record {
 struct Labelled {
     name: String,
     namespace: String,
-    labels: Option<std::collections::BTreeMap<String, String>>,
     creation_timestamp: Option<String>,
 }
 
-/// An id that is another's.
-pub(crate) struct Taken {
-    /// The other, as namespace and name.
-    pub(crate) by: String,
-    /// The id under which this deployment has been found so far, if it has one.
-    pub(crate) held: Option<String>,
-}
-
-const PARTS: [&str; 4] = [
+const PARTS: [&str; 3] = [
     "/metadata/name",
     "/metadata/namespace",
-    "/metadata/labels",
     "/metadata/creationTimestamp",
 ];
 
-/// Whether an id is another's, in any of these namespaces.
+/// As it stands in the label.
+pub(crate) fn label(id: &str) -> String {
+    id.to_ascii_lowercase()
+}
+
+/// Whose an id is, as namespace and name, if it is another's in any of these namespaces.
 pub(crate) fn taken(
     place: &Place,
     id: &str,
     namespaces: &[String],
     cx: &Context,
-) -> Result<Option<Taken>, Failure> {
+) -> Result<Option<String>, Failure> {
     let mut claims: Vec<Labelled> = Vec::new();
     for namespace in namespaces {
         let there = Place {
             name: place.name.clone(),
             namespace: namespace.clone(),
         };
-        let query = there.labelled(CONFIG_MAP, ID, id).projection(PARTS);
+        let query = there.labelled(CONFIG_MAP, ID, &label(id));
+        let query = query.projection(PARTS);
         let found: Vec<Record> = cx.list(&query)?;
         claims.extend(found.into_iter().map(|record| record.metadata));
     }
@@ -65,13 +62,5 @@ pub(crate) fn taken(
         return Ok(None);
     };
     let name = first.name.strip_suffix("-builds").unwrap_or(&first.name);
-    let by = format!("{}/{name}", first.namespace);
-    let reference = CONFIG_MAP.object(&own).in_namespace(&place.namespace);
-    let record: Option<Record> = cx.get_parts(&reference, PARTS)?;
-    let labels = record.and_then(|record| record.metadata.labels);
-    let held = labels.and_then(|mut labels| labels.remove(ID));
-    Ok(Some(Taken {
-        by,
-        held: held.filter(|held| held != id),
-    }))
+    Ok(Some(format!("{}/{name}", first.namespace)))
 }

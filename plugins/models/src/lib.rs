@@ -25,7 +25,6 @@ mod state;
 mod supervisor;
 mod tracking;
 
-use reeve_sdk::names::check_label_value;
 use reeve_sdk::prelude::*;
 
 use builder::{Build, job_name, key_of, tag};
@@ -35,7 +34,7 @@ use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Spec, Version};
 use names::{
-    AWAITS, CONFIG_MAP, DEPLOYMENT, ID, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
+    AWAITS, CONFIG_MAP, DEPLOYMENT, INGRESS, JOB, MODEL_DEPLOYMENT, POD, Place, REPLICA_SET,
     SECRET, SERVICE, SERVICE_ACCOUNT,
 };
 use record::{Record, Seen};
@@ -119,23 +118,31 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     let live = Live::read(&place, recorded.served, cx)?;
     let own = LiveJob::made_for(&place, cx)?;
     let mut target = target(&place, spec, &settings, &live);
-    let mut id = id(&place, spec, target.as_ref().ok());
-    let taken = match &target {
-        Ok(_) => claims::taken(&place, &id, &config.namespaces, cx)?,
-        Err(_) => None,
+    // What serves is found where it was, whatever becomes of its spec.
+    let held = recorded.id.clone();
+    let mut id = match &target {
+        Ok(target) => target.model.deployment_id.clone(),
+        Err(_) => held.clone().unwrap_or_else(|| id(&place, spec)),
     };
-    if let Some(taken) = &taken {
-        target = Err(vec![format!(
-            "spec.deploymentId: `{id}` is the id of ModelDeployment {} already; give one of them \
-             another, or delete it",
-            taken.by
-        )]);
-        // What serves is to be found where it was.
-        id = taken.held.clone().unwrap_or_else(|| place.name.clone());
+    let taken = claims::taken(&place, &id, &config.namespaces, cx)?;
+    let found = match &taken {
+        None if target.is_ok() => Some(id.clone()),
+        None => held,
+        Some(_) => held.filter(|held| !held.eq_ignore_ascii_case(&id)),
+    };
+    if let Some(by) = &taken {
+        if target.is_ok() {
+            target = Err(vec![format!(
+                "spec.deploymentId: `{id}` is the id of ModelDeployment {by} already, whatever \
+                 letters are capitals; give one of them another, or delete it"
+            )]);
+        }
+        id = found.clone().unwrap_or_else(|| place.name.clone());
     }
     let account = prerequisites::account(&place, &settings, cx)?;
 
     let mut record = recorded.clone();
+    record.id = found;
     let mut named = None;
     let wanted = match &target {
         Err(problems) => Err(problems.clone()),
@@ -216,10 +223,6 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     let mut noted = record.object(&place, wants);
     if let Some(key) = wants.filter(|_| spec.stopped != Some(true)) {
         noted["metadata"]["labels"][AWAITS] = json!(key);
-    }
-    let holds = taken.as_ref().is_none_or(|taken| taken.held.is_some());
-    if holds && check_label_value(&id).is_ok() {
-        noted["metadata"]["labels"][ID] = json!(id);
     }
     outcome = outcome.object(noted);
     outcome = outcome.objects(account.object);
@@ -400,15 +403,11 @@ fn collect(
     })
 }
 
-/// Id of the deployment. Of a spec that makes no sense the id may, and what serves is
-/// to be found where it was.
-fn id(place: &Place, spec: &Spec, target: Option<&Target>) -> String {
-    match target {
-        Some(target) => target.model.deployment_id.clone(),
-        None => spec
-            .usable_id()
-            .map_or_else(|| place.name.clone(), str::to_owned),
-    }
+/// Id of a deployment of which nothing is known yet, and whose spec makes no sense: the id
+/// may.
+fn id(place: &Place, spec: &Spec) -> String {
+    let said = spec.usable_id();
+    said.unwrap_or(&place.name).to_owned()
 }
 
 reeve_sdk::plugin!(manifest, reconcile, supervisor::actuate);

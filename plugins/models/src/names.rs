@@ -28,7 +28,7 @@ pub(crate) const WANTS: &str = "models.reeve.dev/wants";
 /// needs none.
 pub(crate) const AWAITS: &str = "models.reeve.dev/awaits";
 
-/// Label of a record: the id under which its ModelDeployment is found.
+/// Label of a record: the id under which its ModelDeployment is found, in lower case.
 pub(crate) const ID: &str = "models.reeve.dev/deployment-id";
 
 /// Annotation: id of the model.

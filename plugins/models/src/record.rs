@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use reeve_sdk::prelude::*;
 
+use crate::claims;
 use crate::image::Image;
-use crate::names::{CONFIG_MAP, OF, Place, WANTS, object};
+use crate::names::{CONFIG_MAP, ID, OF, Place, WANTS, object};
 
 /// Lines about images that nothing uses any more: a ConfigMap holds a megabyte, and
 /// who reads them reads them within the next hundred models.
@@ -24,6 +25,8 @@ pub(crate) struct Record {
     pub(crate) orphans: Vec<String>,
     /// How many servers there were to be when all of them answered last.
     pub(crate) served: Option<i64>,
+    /// The id under which the deployment is found, if it has one.
+    pub(crate) id: Option<String>,
     /// What the supervisor was told last, or is to be told.
     pub(crate) report: Option<Value>,
 }
@@ -40,6 +43,7 @@ pub(crate) struct Seen {
 /// The parts of the ConfigMap that are read.
 #[input]
 struct Live {
+    metadata: Metadata,
     data: Option<BTreeMap<String, String>>,
 }
 
@@ -48,9 +52,8 @@ impl Record {
     /// if it were not there: at worst, something is built once more.
     pub(crate) fn read(place: &Place, cx: &Context) -> Result<Self, Failure> {
         let reference = place.object(&CONFIG_MAP, place.record());
-        let live: Option<Live> = cx.get_parts(&reference, ["/data"])?;
-        let data = live.and_then(|live| live.data).unwrap_or_default();
-        Ok(Self::parse(&data))
+        let live: Option<Live> = cx.get_parts(&reference, ["/metadata/labels", "/data"])?;
+        Ok(live.map(Self::of).unwrap_or_default())
     }
 
     /// The records with a label, as far as they are of images.
@@ -62,8 +65,16 @@ impl Record {
     ) -> Result<Vec<Self>, Failure> {
         let query = place.labelled(CONFIG_MAP, label, value);
         let live: Vec<Live> = cx.list(&query.projection(["/data/images"]))?;
-        let data = live.into_iter().filter_map(|live| live.data);
-        Ok(data.map(|data| Self::parse(&data)).collect())
+        Ok(live.into_iter().map(Self::of).collect())
+    }
+
+    fn of(mut live: Live) -> Self {
+        let label = live.metadata.labels.remove(ID);
+        let data = live.data.unwrap_or_default();
+        Self {
+            id: data.get("id").cloned().or(label),
+            ..Self::parse(&data)
+        }
     }
 
     fn parse(data: &BTreeMap<String, String>) -> Self {
@@ -86,6 +97,7 @@ impl Record {
             report: reeve_sdk::parse_json::<Json>(text("report"))
                 .ok()
                 .map(|report| report.0),
+            id: None,
         }
     }
 
@@ -111,6 +123,13 @@ impl Record {
         }
         if let Some(served) = self.served {
             data["served"] = json!(served.to_string());
+        }
+        if let Some(id) = &self.id {
+            let label = claims::label(id);
+            if label != *id {
+                data["id"] = json!(id);
+            }
+            labels[ID] = json!(label);
         }
         if let Some(report) = &self.report {
             data["report"] = json!(report.to_string());
@@ -209,9 +228,13 @@ mod tests {
         record.orphans = vec![image('c').to_string(), image('d').to_string()];
         record.report = Some(json!({"event": "e", "modelId": null}));
         record.served = Some(3);
+        for id in ["64f0", "Churn"] {
+            record.id = Some(id.to_owned());
+            assert_eq!(again(&record), record);
+        }
         assert_eq!(again(&record), record);
         let labels = &record.object(&place(), Some("k"))["metadata"]["labels"];
-        assert_eq!(labels, &json!({OF: "churn", WANTS: "k"}));
+        assert_eq!(labels, &json!({OF: "churn", WANTS: "k", ID: "churn"}));
     }
 
     /// They once had the tag behind it.

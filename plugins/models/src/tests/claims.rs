@@ -57,6 +57,68 @@ fn who_has_an_id_keeps_it() {
 }
 
 #[test]
+fn what_serves_stays_where_it_was_while_its_spec_makes_no_sense() {
+    let nonsense = json!({"model": {"format": "onnx"}});
+    let mut world = World::new(config());
+    world.wants("first", claiming("a", '1'));
+    world.completes("first", 'a');
+    world.wants("second", claiming("x", '2'));
+    world.completes("second", 'b');
+    let paths = |world: &World| ["first", "second"].map(|name| path_of(world, name));
+    let templates = |world: &World| {
+        ["first", "second"].map(|name| {
+            let deployment = world.get("Deployment", name).unwrap();
+            deployment["spec"]["template"].clone()
+        })
+    };
+    let (before, served) = (paths(&world), templates(&world));
+    for (spec, phase) in [
+        // The id of another.
+        (changed(claiming("x", '1'), &nonsense), "Ready"),
+        (claiming("x", '1'), "Ready"),
+        // None that can be part of a path.
+        (claiming("a.b", '1'), "Ready"),
+        (changed(claiming("c", '1'), &nonsense), "Ready"),
+    ] {
+        world.wants("first", spec);
+        assert_eq!(world.told("first"), (phase, "warning", "Invalid"));
+        assert_eq!(world.told("second"), ("Ready", "passing", "Serving"));
+        assert_eq!(
+            (paths(&world), templates(&world)),
+            (before.clone(), served.clone())
+        );
+    }
+    // One that was refused claims nothing when the configuration says less, either.
+    world.wants("first", claiming("x", '1'));
+    world.config["datarobot"]["apiSecretName"] = json!("");
+    world.settle();
+    assert_eq!((paths(&world), templates(&world)), (before.clone(), served));
+    world.config["datarobot"]["apiSecretName"] = json!("mlops-api-key");
+    world.wants("first", claiming("c", '1'));
+    world.rolls_out("first");
+    assert_eq!(world.told("first"), ("Ready", "passing", "Serving"));
+    assert_ne!(paths(&world), before);
+}
+
+/// A proxy that takes paths for expressions makes no difference.
+#[test]
+fn capitals_make_no_other_id() {
+    let mut world = World::new(config());
+    world.wants("churn", claiming("Xy", '1'));
+    world.completes("churn", 'a');
+    assert!(path_of(&world, "churn").contains("/Xy("));
+    world.wants("other", claiming("xY", '2'));
+    assert_eq!(world.told("other").2, "Invalid");
+    assert_eq!(world.told("churn"), ("Ready", "passing", "Serving"));
+    // Its own, in other letters, and back as it was when that makes no sense.
+    world.wants("churn", claiming("XY", '1'));
+    world.rolls_out("churn");
+    assert!(path_of(&world, "churn").contains("/XY("));
+    world.wants("churn", claiming("XY!", '1'));
+    assert!(path_of(&world, "churn").contains("/XY("));
+}
+
+#[test]
 fn of_two_at_once_the_older_one_has_it() {
     let mut world = World::new(config());
     world.wants("a", claiming("x", '1'));
