@@ -9,6 +9,7 @@ mod builder;
 mod claims;
 mod config;
 mod image;
+mod images;
 mod job;
 mod jobs;
 mod key;
@@ -30,6 +31,7 @@ use reeve_sdk::prelude::*;
 use builder::{Build, job_name, key_of, tag};
 use config::{Builder, Config};
 use image::Image;
+use images::{Changes, Images};
 use job::{JobState, LiveJob};
 use live::Live;
 use model::{Model, Spec, Version};
@@ -196,7 +198,15 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
     record.served = live.served;
     let version = version(&decision, target.as_ref().ok(), &live);
     note(&mut record, &live, version.as_ref());
-    let orphaned = collect(&mut record, &place, target.as_ref().ok(), &live, cx)?;
+    let mut images = Images::read(&place, &recorded, cx)?;
+    let changes = collect(
+        &mut images,
+        &mut record,
+        &place,
+        target.as_ref().ok(),
+        &live,
+        cx,
+    )?;
 
     let prediction_url = report::url(&decision, settings.root.as_ref(), Some(&id));
     let known = supervisor::known(record.report, cx);
@@ -225,6 +235,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         noted["metadata"]["labels"][AWAITS] = json!(key);
     }
     outcome = outcome.object(noted);
+    outcome = outcome.objects(images.object(&place));
     outcome = outcome.objects(account.object);
     let build = target.as_ref().ok().map(|target| Build {
         place: &place,
@@ -277,16 +288,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         problems.add(problem);
         outcome = outcome.problems("AccountUsable", "AccountDiffers", &problems);
     }
-    for image in orphaned {
-        outcome = outcome.event(Event::normal(
-            "ImageOrphaned",
-            format!(
-                "nothing uses {image} any more; the list in ConfigMap {} is for retention policies",
-                place.record()
-            ),
-        ));
-    }
-    Ok(outcome)
+    Ok(changes.tell(outcome, &place))
 }
 
 /// What is wanted, or all that is wrong with it.
@@ -371,35 +373,32 @@ fn note(record: &mut Record, live: &Live, version: Option<&Version>) {
         if version.artifact.is_some() {
             continue;
         }
-        if record.images.get(&version.key) != Some(&version.image) {
-            record.built(&version.key, version.image.clone());
-        }
+        let (key, image) = (version.key.clone(), version.image.clone());
+        record.images.insert(key, image);
     }
 }
 
 /// Moves images that nothing uses to the orphans.
 fn collect(
+    images: &mut Images,
     record: &mut Record,
     place: &Place,
     target: Option<&Target>,
     live: &Live,
     cx: &Context,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Changes, Failure> {
     // What a spec wants that makes no sense, nobody can tell.
     if target.is_none() {
-        return Ok(Vec::new());
+        return Ok(Changes::default());
     }
     let serving = live.version.as_ref().map(|version| version.key.clone());
-    record.collect(|key, image| {
-        let is_wanted = target.is_some_and(|target| target.key == key);
-        let Some(digest) = &image.digest else {
-            return Ok(true);
-        };
-        Ok(is_wanted
-            || serving.as_deref() == Some(key)
+    images.collect(record, |key, digest, is_recorded| {
+        let is_own = target.is_some_and(|target| target.key == key);
+        let is_own = is_own || serving.as_deref() == Some(key);
+        Ok(is_recorded && is_own
             || live.names(digest)
-            || live::is_named(place, digest, cx)?
-            || jobs::is_wanted_elsewhere(place, key, cx)?)
+            || jobs::is_wanted_elsewhere(place, key, cx)?
+            || live::is_named(place, digest, cx)?)
     })
 }
 

@@ -220,10 +220,17 @@ impl Live {
     }
 }
 
-/// Whether any ReplicaSet in the namespace names an image of this digest.
+/// Whether any ReplicaSet in the namespace names an image of this digest, wherever it does.
+/// Those of this plugin are found by their label, so that the others are seldom looked at.
 pub(crate) fn is_named(place: &Place, digest: &Digest, cx: &Context) -> Result<bool, Failure> {
     let query = place.labelled(REPLICA_SET, DIGEST, digest.label());
-    Ok(!cx.list_references(&query)?.is_empty())
+    if !cx.list_references(&query)?.is_empty() {
+        return Ok(true);
+    }
+    let all = Query::of(REPLICA_SET).in_namespace(&place.namespace);
+    let sets: Vec<Json> = cx.list(&all.projection(["/spec/template/spec"]))?;
+    let mut sets = sets.iter().map(|set| set["spec"].to_string());
+    Ok(sets.any(|pod| pod.contains(digest.as_str())))
 }
 
 impl Marks {

@@ -49,6 +49,12 @@ pub(crate) const RELAUNCH: &str = "models.reeve.dev/relaunch";
 /// Annotation of a Job: what it was made from, in short.
 pub(crate) const TEMPLATE: &str = "models.reeve.dev/template";
 
+/// Label of the lists of images.
+pub(crate) const IMAGES: &str = "models.reeve.dev/images";
+
+/// Annotation: whether the agent may delete an object.
+pub(crate) const DELETE: &str = "reeve.dev/delete";
+
 /// Annotation: how long the agent waits for an object before it says that this takes
 /// long.
 pub(crate) const WAVE_TIMEOUT: &str = "reeve.dev/wave-timeout";
@@ -71,6 +77,11 @@ impl Place {
         Query::of(kind)
             .in_namespace(&self.namespace)
             .selector(format!("{label}={value}"))
+    }
+
+    /// Name of the list of images.
+    pub(crate) fn images(&self) -> String {
+        format!("{}-images", self.name)
     }
 
     /// Name of the record.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reeve_sdk::prelude::*;
 
 use crate::config::Builder;
-use crate::names::{CONFIG_MAP, OF, Place, SECRET, SERVICE_ACCOUNT, object};
+use crate::names::{CONFIG_MAP, DELETE, OF, Place, SECRET, SERVICE_ACCOUNT, object};
 use crate::settings::{Credentials, Settings};
 
 /// Of an object of which only existence counts.
@@ -21,9 +21,6 @@ struct LiveSecret {
 struct LiveAccount {
     metadata: Metadata,
 }
-
-/// The account of builds is not to go with whichever deployment was first.
-const DELETE: &str = "reeve.dev/delete";
 
 /// The account that builds run as, as far as it is this deployment's.
 pub(crate) struct Account {
@@ -142,6 +139,7 @@ fn account_of(
     annotations: &BTreeMap<String, String>,
 ) -> Value {
     let mut annotations = annotations.clone();
+    // It is not to go with whichever deployment was first.
     annotations.insert(DELETE.to_owned(), "never".to_owned());
     object(
         reference,

@@ -10,10 +10,6 @@ use crate::claims;
 use crate::image::Image;
 use crate::names::{CONFIG_MAP, ID, OF, Place, WANTS, object};
 
-/// Lines about images that nothing uses any more: a ConfigMap holds a megabyte, and
-/// who reads them reads them within the next hundred models.
-const ORPHANS: usize = 100;
-
 /// What was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -21,7 +17,7 @@ pub(crate) struct Record {
     pub(crate) images: BTreeMap<String, Image>,
     /// The build that is wanted, and the Jobs of its name that there have been.
     pub(crate) seen: Seen,
-    /// Images that nothing uses any more, as `repository@digest`, the oldest first.
+    /// Images that nothing uses any more, from when records had them.
     pub(crate) orphans: Vec<String>,
     /// How many servers there were to be when all of them answered last.
     pub(crate) served: Option<i64>,
@@ -118,9 +114,6 @@ impl Record {
         if !self.seen.uids.is_empty() {
             data["seen"] = json!(format!("{} {}", self.seen.job, self.seen.uids.join(" ")));
         }
-        if !self.orphans.is_empty() {
-            data["orphaned"] = json!(lines(self.orphans.clone()));
-        }
         if let Some(served) = self.served {
             data["served"] = json!(served.to_string());
         }
@@ -165,35 +158,6 @@ impl Record {
         let others = self.seen.uids.iter();
         others.filter(|known| Some(known.as_str()) != uid).count()
     }
-
-    /// Notes an image, which is then no orphan.
-    pub(crate) fn built(&mut self, key: &str, image: Image) {
-        let orphan = image.to_string();
-        self.orphans.retain(|known| *known != orphan);
-        self.images.insert(key.to_owned(), image);
-    }
-
-    /// Moves the images that `is_used` denies to the orphans, and returns them.
-    pub(crate) fn collect(
-        &mut self,
-        mut is_used: impl FnMut(&str, &Image) -> Result<bool, Failure>,
-    ) -> Result<Vec<String>, Failure> {
-        let mut orphaned = Vec::new();
-        let mut kept = BTreeMap::new();
-        for (key, image) in std::mem::take(&mut self.images) {
-            if is_used(&key, &image)? {
-                kept.insert(key, image);
-            } else {
-                orphaned.push(image.to_string());
-            }
-        }
-        self.images = kept;
-        self.orphans.retain(|known| !orphaned.contains(known));
-        self.orphans.extend(orphaned.iter().cloned());
-        let surplus = self.orphans.len().saturating_sub(ORPHANS);
-        self.orphans.drain(..surplus);
-        Ok(orphaned)
-    }
 }
 
 #[cfg(test)]
@@ -221,11 +185,10 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let mut record = Record::default();
         assert_eq!(again(&record), record);
-        record.built("a", image('a'));
-        record.built("b", image('b'));
+        record.images.insert("a".to_owned(), image('a'));
+        record.images.insert("b".to_owned(), image('b'));
         record.see("model-build-b", Some("1"));
         record.see("model-build-b", Some("2"));
-        record.orphans = vec![image('c').to_string(), image('d').to_string()];
         record.report = Some(json!({"event": "e", "modelId": null}));
         record.served = Some(3);
         for id in ["64f0", "Churn"] {
@@ -243,7 +206,7 @@ mod tests {
         let line = format!("a {} m-a", image('a'));
         let data = BTreeMap::from([("images".to_owned(), line)]);
         let mut record = Record::default();
-        record.built("a", image('a'));
+        record.images.insert("a".to_owned(), image('a'));
         assert_eq!(Record::parse(&data), record);
     }
 
@@ -272,25 +235,5 @@ mod tests {
         assert_eq!(record.losses("y", None), 0);
         record.see("y", Some("2"));
         assert_eq!((record.losses("x", None), record.losses("y", None)), (0, 1));
-    }
-
-    #[test]
-    fn what_nothing_uses_is_told_once_and_bounded() {
-        let mut record = Record::default();
-        record.built("a", image('a'));
-        record.built("b", image('b'));
-        let orphaned = record.collect(|key, _| Ok(key == "a")).unwrap();
-        assert_eq!(orphaned, [image('b').to_string()]);
-        assert_eq!(record.images.keys().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(record.orphans, orphaned);
-        assert!(record.collect(|_, _| Ok(true)).unwrap().is_empty());
-        // Built once more, it is used again.
-        record.built("b", image('b'));
-        assert!(record.orphans.is_empty());
-        record.orphans = (0..ORPHANS).map(|index| index.to_string()).collect();
-        record.collect(|_, _| Ok(false)).unwrap();
-        assert_eq!(record.orphans.len(), ORPHANS);
-        assert_eq!(record.orphans.last(), Some(&image('b').to_string()));
-        assert_eq!(record.orphans.first().unwrap(), "2");
     }
 }

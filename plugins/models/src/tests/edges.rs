@@ -18,8 +18,12 @@ fn by_digest(digit: char) -> String {
 }
 
 fn record(world: &World, key: &str) -> String {
-    let record = world.get("ConfigMap", "churn-builds").unwrap();
-    record["data"][key].as_str().unwrap_or_default().to_owned()
+    let record = match key {
+        "orphaned" => world.get("ConfigMap", "churn-images"),
+        _ => world.get("ConfigMap", "churn-builds"),
+    };
+    let text = record.map(|record| record["data"][key].as_str().unwrap_or_default());
+    text.unwrap_or_default().to_owned()
 }
 
 /// A deployment that serves its first model, with an image of `a`.
