@@ -21,15 +21,12 @@ const NAME: &str = "report";
 /// The kind of those for which the plugin `environments` makes ModelDeployments.
 const OWNER: &str = "PredictionEnvironment";
 
-/// What says that two reports are of the same. The words for it may change all the time.
-const SAME: [&str; 6] = [
-    "environmentId",
-    "deploymentId",
-    "happened",
-    "modelId",
-    "currentModelId",
-    "to",
-];
+/// What says that two reports are of the same. The words for it may change all the time, and
+/// so may the model that answers, while servers come and go.
+const SAME: [&str; 5] = ["environmentId", "deploymentId", "happened", "modelId", "to"];
+
+/// In what was told last: what has happened since, of which nothing is told.
+const UNSAID: &str = "unsaid";
 
 /// Bytes of a message in JSON: the rest is in the status.
 const LONGEST_MESSAGE: usize = 1024;
@@ -149,8 +146,15 @@ pub(crate) fn report(
     let known = known.filter(of_this);
     let happened = happened(decision, known);
     let word = happened.map_or("", |happened| report.events.word(happened));
-    let Some(happened) = happened.filter(|_| !word.is_empty()) else {
-        return known.cloned();
+    let happened = match (happened, known) {
+        (Some(happened), _) if !word.is_empty() => happened,
+        // What comes next is told as what comes after this.
+        (Some(happened), Some(known)) if known["happened"] != happened.name() => {
+            let mut known = known.clone();
+            known[UNSAID] = json!(happened.name());
+            return Some(known);
+        }
+        (_, known) => return known.cloned(),
     };
     let mut told = json!({
         "environmentId": about.environment,
@@ -172,7 +176,10 @@ pub(crate) fn report(
         // Whoever is told something for the first time is told all.
         "to": to(report),
     });
-    if let Some(known) = known.filter(|known| SAME.iter().all(|name| known[name] == told[name])) {
+    let is_same = |known: &&Value| {
+        known[UNSAID].is_null() && SAME.iter().all(|name| known[name] == told[name])
+    };
+    if let Some(known) = known.filter(is_same) {
         return Some(known.clone());
     }
     let since = humantime::format_rfc3339_seconds(cx.now());
@@ -183,7 +190,11 @@ pub(crate) fn report(
 
 /// The effect of telling it.
 pub(crate) fn action(told: &Value) -> Action {
-    Action::new(NAME, NAME).input(told)
+    let mut told = told.clone();
+    if let Some(told) = told.as_object_mut() {
+        told.remove(UNSAID);
+    }
+    Action::new(NAME, NAME).input(&told)
 }
 
 /// Where and in which form, in short.
@@ -217,7 +228,10 @@ fn happened(decision: &Decision, known: Option<&Value>) -> Option<Happened> {
         ReplacementFailed, ReplacementStarted, ReplacementSucceeded, ShutdownStarted,
         ShutdownSucceeded,
     };
-    let before = known.and_then(|known| Happened::of(known["happened"].as_str()?));
+    let before = known.and_then(|known| {
+        let unsaid = known[UNSAID].as_str();
+        Happened::of(unsaid.or(known["happened"].as_str())?)
+    });
     let served = known.and_then(|known| known["currentModelId"].as_str());
     let serves = decision.current_model.as_deref();
     match decision.phase {

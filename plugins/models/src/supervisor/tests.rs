@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use reeve_sdk::Actuates;
 use reeve_sdk::prelude::*;
 
-use super::{About, LONGEST_FACT, declared, known, report};
+use super::{About, LONGEST_FACT, action, declared, known, report};
 use crate::ReevePlugin;
 use crate::config::Config;
 use crate::names::MODEL_DEPLOYMENT;
@@ -78,7 +78,11 @@ fn nothing_is_told_of_what_has_no_word() {
     assert_eq!(told(&degraded, &config, None), None);
     let ready = decision(Phase::Ready, Health::Passing, Some("m1"));
     let ready = told(&ready, &config, None).unwrap();
-    assert_eq!(told(&degraded, &config, Some(&ready)), Some(ready.clone()));
+    // It is remembered, and changes nothing of what is being told.
+    let silent = told(&degraded, &config, Some(&ready)).unwrap();
+    assert_eq!(silent["unsaid"], "healthDegraded");
+    assert_eq!(action(&silent), action(&ready));
+    assert_eq!(told(&degraded, &config, Some(&silent)), Some(silent));
     // Nobody wants any server.
     let none = decision(Phase::Ready, Health::Unknown, None);
     assert_eq!(told(&none, &config, Some(&ready)), Some(ready));

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use reeve_sdk::prelude::*;
 
 use super::world::World;
-use super::{changed, config, find, run, spec};
+use super::{changed, config, digest, find, run, spec};
 
 const URL: &str = "https://app.datarobot.com/api/v2/remoteEvents/";
 
@@ -178,9 +178,7 @@ fn a_build_that_another_needed_longer_is_no_news_of_who_was_stopped() {
         let reports = world.reports.iter();
         let of_first = reports.filter(|report| report.to_string().contains("\"f1\""));
         let happened = of_first.map(|report| report["happened"].as_str().unwrap().to_owned());
-        let mut happened: Vec<String> = happened.collect();
-        happened.dedup();
-        happened
+        happened.collect::<Vec<String>>()
     };
     assert_eq!(of_first(&world), ["launchStarted", "shutdownSucceeded"]);
     let jobs = world.names("Job");
@@ -188,4 +186,81 @@ fn a_build_that_another_needed_longer_is_no_news_of_who_was_stopped() {
     world.ends("second");
     assert_eq!(world.names("Job"), [""; 0]);
     assert_eq!(of_first(&world), ["launchStarted", "shutdownSucceeded"]);
+}
+
+/// Whatever servers answer meanwhile.
+#[test]
+fn servers_that_come_and_go_are_told_once() {
+    let scaled = |id: &str, digit| changed(spec(id, digit), &json!({"replicas": 2}));
+    let mut world = World::new(reporting());
+    world.wants("churn", scaled("m1", '1'));
+    let job = world.active_job();
+    world.succeeds(&job, &digest('a'));
+    world.is_rolling("churn", 1, 0);
+    assert_eq!(world.status("churn")["currentModelId"], "m1");
+    world.rolls_out_with("churn", 2);
+    assert_eq!(told(&world, 0), ["launchStarted", "launchSucceeded"]);
+    world.has_servers("churn", 2, 1);
+    world.has_servers("churn", 2, 0);
+    assert_eq!(told(&world, 2), ["healthDegraded"]);
+    world.rolls_out_with("churn", 2);
+    assert_eq!(told(&world, 3), ["healthRestored"]);
+    world.wants("churn", scaled("m2", '2'));
+    let job = world.active_job();
+    world.succeeds(&job, &digest('b'));
+    world.is_rolling("churn", 1, 1);
+    assert_eq!(world.told("churn").0, "Replacing");
+    assert_eq!(told(&world, 4), ["replacementStarted"]);
+    world.rolls_out_with("churn", 2);
+    assert_eq!(told(&world, 5), ["replacementSucceeded"]);
+    world.wants(
+        "churn",
+        changed(scaled("m2", '2'), &json!({"stopped": true})),
+    );
+    for set in world.names("ReplicaSet") {
+        // No server answers any more, and then there is none.
+        world.edit("ReplicaSet", &set)["status"] = json!({"availableReplicas": 0});
+    }
+    world.settle();
+    assert_eq!(told(&world, 6), ["shutdownStarted"]);
+    for set in world.names("ReplicaSet") {
+        world.delete("ReplicaSet", &set);
+    }
+    world.settle();
+    assert_eq!(told(&world, 7), ["shutdownSucceeded"]);
+}
+
+#[test]
+fn what_is_not_told_has_happened_all_the_same() {
+    let silent =
+        json!({"supervisor": {"report": {"events": {"launchStarted": "", "launchSucceeded": ""}}}});
+    let mut world = World::new(changed(reporting(), &silent));
+    let stopped = changed(spec("m1", '1'), &json!({"stopped": true}));
+    let stop = |world: &mut World| {
+        world.wants("churn", stopped.clone());
+        for set in world.names("ReplicaSet") {
+            world.delete("ReplicaSet", &set);
+        }
+        world.settle();
+    };
+    world.wants("churn", spec("m1", '1'));
+    world.completes("churn", 'a');
+    assert_eq!(told(&world, 0), [""; 0]);
+    stop(&mut world);
+    assert_eq!(told(&world, 0), ["shutdownStarted", "shutdownSucceeded"]);
+    world.wants("churn", spec("m1", '1'));
+    world.rolls_out("churn");
+    assert_eq!(told(&world, 2), [""; 0]);
+    stop(&mut world);
+    assert_eq!(told(&world, 2), ["shutdownStarted", "shutdownSucceeded"]);
+    // Health that is not told to be restored may be lost again.
+    let silent = json!({"supervisor": {"report": {"events": {"healthRestored": ""}}}});
+    let mut world = World::new(changed(reporting(), &silent));
+    world.wants("churn", spec("m1", '1'));
+    world.completes("churn", 'a');
+    for _ in 0..2 {
+        world.loses_a_server("churn");
+        world.rolls_out("churn");
+    }
+    assert_eq!(told(&world, 2), ["healthDegraded"; 2]);
 }

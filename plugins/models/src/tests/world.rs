@@ -107,7 +107,9 @@ impl World {
         }
         for action in outcome.actions() {
             let report: Json = Actuation::new(action, Verb::Apply).input().unwrap();
-            if self.reports.last() != Some(&*report) {
+            let mut before = self.reports.iter().rev();
+            let same = before.find(|one| one["deploymentId"] == report["deploymentId"]);
+            if same != Some(&*report) {
                 self.reports.push(report.0);
             }
         }
@@ -292,6 +294,16 @@ impl World {
         let status = json!({
             "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1,
             "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": message}],
+        });
+        self.report(name, status);
+    }
+
+    /// New servers come up beside old ones.
+    pub(super) fn is_rolling(&mut self, name: &str, new: u32, old: u32) {
+        self.roll(name, new, old);
+        let status = json!({
+            "replicas": new + old, "updatedReplicas": new, "availableReplicas": new + old,
+            "conditions": [{"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}],
         });
         self.report(name, status);
     }
