@@ -209,6 +209,11 @@ impl Live {
         images.any(|image| image.digest.as_ref() == Some(digest))
     }
 
+    /// Whether it served once. Of a Deployment that is there alone nobody can tell.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.served.is_some_and(|servers| servers > 0) || !self.answering.is_empty()
+    }
+
     /// Whether what is of this key answers requests.
     pub(crate) fn answers(&self, key: &str) -> bool {
         self.answering.iter().any(|version| version.key == key)

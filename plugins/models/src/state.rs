@@ -287,11 +287,11 @@ fn held(
     build: Build,
 ) -> Decision {
     let serves = !live.answering.is_empty();
-    let (phase, health) = match (live.version.is_some(), serves) {
-        (true, true) => (Phase::Ready, Health::Warning),
+    let (phase, health) = match (live.was_ready(), serves) {
+        (_, true) => (Phase::Ready, Health::Warning),
         // It served, and does not, and nothing better is in sight.
         (true, false) => (Phase::Degraded, Health::Failing),
-        (false, _) => (Phase::Errored, Health::Failing),
+        (false, false) => (Phase::Errored, Health::Failing),
     };
     let message = match phase {
         Phase::Ready => format!("the earlier model goes on serving: {message}"),
@@ -319,8 +319,8 @@ fn build(
 ) -> Decision {
     let has_job = matches!(wanted.job, JobState::Active { .. });
     let serves = !live.answering.is_empty();
-    let (phase, health) = match (live.version.is_some(), has_job) {
-        (true, _) if serves => (Phase::Replacing, Health::Passing),
+    let (phase, health) = match (live.was_ready(), has_job) {
+        _ if serves => (Phase::Replacing, Health::Passing),
         (true, _) => (Phase::Replacing, Health::Failing),
         (false, true) => (Phase::Building, Health::Unknown),
         (false, false) => (Phase::Pending, Health::Unknown),
@@ -340,8 +340,8 @@ fn build(
 /// The image is there, and the Deployment does not name it yet.
 fn deploy(live: &Live, wanted: &Wanted<'_>, image: Image) -> Decision {
     let serves = !live.answering.is_empty();
-    let (phase, health) = match live.version.is_some() {
-        true if serves => (Phase::Replacing, Health::Passing),
+    let (phase, health) = match live.was_ready() {
+        _ if serves => (Phase::Replacing, Health::Passing),
         true => (Phase::Replacing, Health::Failing),
         false => (Phase::Deploying, Health::Unknown),
     };
@@ -434,11 +434,10 @@ fn kept(live: &Live) -> Deploy {
     }
 }
 
-/// The model that answers: the one that is wanted, if it does.
+/// The model that answers: another than the one that is wanted, as long as it does.
 fn answering(live: &Live, key: Option<&str>) -> Option<String> {
-    let mut answering = live.answering.iter();
-    let wanted = answering.find(|version| Some(version.key.as_str()) == key);
-    let version = wanted.or(live.answering.first())?;
+    let old = key.and_then(|key| live.old(key));
+    let version = old.or(live.answering.first())?;
     Some(version.model_id.clone())
 }
 

@@ -38,6 +38,7 @@ fn live(key: &str, rollout: Rollout, answering: &[&str]) -> Live {
         version: Some(version(key)),
         rollout,
         answering: answering.iter().map(|key| version(key)).collect(),
+        served: Some(1),
         sets: 1,
         ..Live::default()
     }
@@ -351,6 +352,58 @@ fn a_replacement_leaves_the_old_model_in_place_until_the_new_one_serves() {
     );
 }
 
+/// A Deployment says nothing of that by being there.
+#[test]
+fn what_never_served_is_launched_and_not_replaced() {
+    use Phase::*;
+    let never = Live {
+        served: None,
+        ..live(OLD, Rollout::Progressing, &[])
+    };
+    let launching =
+        |phase, reason, build, deploy| (phase, "launching", "unknown", reason, build, deploy);
+    let errored = |reason| {
+        (
+            Errored,
+            "errored",
+            "failing",
+            reason,
+            Build::Left,
+            Deploy::Kept,
+        )
+    };
+    for (what, said, expected) in [
+        (
+            "no Job",
+            job(JobState::Absent),
+            launching(Pending, "Pending", Build::Made, Deploy::Kept),
+        ),
+        (
+            "a Job at it",
+            job(active()),
+            launching(Building, "Building", Build::Made, Deploy::Kept),
+        ),
+        (
+            "a digest",
+            job(JobState::Complete(digest('1'))),
+            launching(
+                Deploying,
+                "Deploying",
+                Build::Left,
+                Deploy::Wanted(image('1')),
+            ),
+        ),
+        ("a failure", job(failed()), errored("BuildFailed")),
+        (
+            "a Job that was lost twice",
+            lost(2, JobState::Absent),
+            errored("BuildLost"),
+        ),
+    ] {
+        check(what, &never, said, &expected);
+    }
+}
+
 #[test]
 fn a_rollout_is_told_by_who_answers() {
     use Phase::*;
@@ -418,13 +471,13 @@ fn a_rollout_is_told_by_who_answers() {
         (
             "both serve",
             Rollout::Progressing,
-            &[OLD, NEW],
+            &[NEW, OLD],
             Replacing,
             "replacingModel",
             "passing",
             "Deploying",
             true,
-            Some("model-1111new"),
+            Some("model-0000old"),
         ),
         (
             "short",
