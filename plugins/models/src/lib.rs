@@ -166,8 +166,12 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             if image.is_some() {
                 named = None;
                 record.seen = Seen::default();
+                // Those that answer have all that they need.
+                if !live.answers(key) && spec.stopped != Some(true) {
+                    missing = prerequisites::of_servers(&place, &settings, cx)?;
+                }
             } else {
-                missing = prerequisites::missing(&place, &settings, cx)?;
+                missing = prerequisites::of_build(&place, &settings, cx)?;
                 missing.extend(account.missing.clone());
                 // Whoever it was made for: what one reads all of them may miss.
                 let uid = named.as_ref().and_then(LiveJob::uid);

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use reeve_sdk::Strings;
 use reeve_sdk::prelude::*;
 
 use crate::config::Builder;
 use crate::names::{CONFIG_MAP, DELETE, OF, Place, SECRET, SERVICE_ACCOUNT, object};
 use crate::settings::{Credentials, Settings};
 
-/// Of an object of which only existence counts.
+/// A ConfigMap with credentials.
 #[input]
-struct Present {}
+struct LiveCredentials {
+    data: Option<Strings>,
+    binary_data: Option<Strings>,
+}
 
 #[input]
 struct LiveSecret {
@@ -47,47 +51,104 @@ pub(crate) fn secrets<'a>(settings: &Settings<'a>) -> Vec<&'a str> {
     names
 }
 
-/// What is not there, or is of no use.
-pub(crate) fn missing(
+/// What a Secret is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Token,
+    Push,
+    Pull,
+}
+
+/// What servers need and is not there, or is of no use.
+pub(crate) fn of_servers(
     place: &Place,
     settings: &Settings<'_>,
     cx: &Context,
 ) -> Result<Vec<String>, Failure> {
     let mut missing = Vec::new();
+    if settings.tracking.is_some() {
+        missing.extend(token(place, settings, cx)?);
+    }
+    for name in &settings.config.prediction_server.image_pull_secrets {
+        missing.extend(secret(place, name, Use::Pull, cx)?);
+    }
+    Ok(missing)
+}
+
+/// The same of a build, and of the servers that are to come.
+pub(crate) fn of_build(
+    place: &Place,
+    settings: &Settings<'_>,
+    cx: &Context,
+) -> Result<Vec<String>, Failure> {
     let namespace = &place.namespace;
-    let api = &*settings.config.datarobot.api_secret_name;
-    for name in secrets(settings) {
-        // Their type only: what they hold is none of a plugin's business.
-        let secret: Option<LiveSecret> = cx.get_parts(&place.object(&SECRET, name), ["/type"])?;
-        match secret {
-            None => missing.push(format!(
-                "Secret {namespace}/{name} does not exist; make it as the documentation of \
-                 models says"
-            )),
-            Some(secret) if name != api => {
-                let kind = secret.r#type.unwrap_or_default();
-                if kind != "kubernetes.io/dockerconfigjson" {
+    let mut missing = Vec::new();
+    missing.extend(token(place, settings, cx)?);
+    match settings.credentials {
+        Credentials::Account => {}
+        Credentials::Secret(name) => missing.extend(secret(place, name, Use::Push, cx)?),
+        Credentials::ConfigMap(name) => {
+            let reference = place.object(&CONFIG_MAP, name);
+            let parts = ["/data/config.json", "/binaryData/config.json"];
+            let found: Option<LiveCredentials> = cx.get_parts(&reference, parts)?;
+            let has = |keys: &Option<Strings>| {
+                let keys = keys.as_ref();
+                keys.is_some_and(|keys| keys.contains_key("config.json"))
+            };
+            match found {
+                None => missing.push(format!(
+                    "ConfigMap {namespace}/{name} does not exist; make it with a key config.json"
+                )),
+                Some(found) if !has(&found.data) && !has(&found.binary_data) => {
                     missing.push(format!(
-                        "Secret {namespace}/{name} is of type {kind}; for a registry it has to be \
-                         of type kubernetes.io/dockerconfigjson, as kubectl create secret \
-                         docker-registry makes it"
+                        "ConfigMap {namespace}/{name} has no key config.json; add it, with what \
+                         registries are logged in to"
                     ));
                 }
+                Some(_) => {}
             }
-            Some(_) => {}
         }
     }
-    if let Credentials::ConfigMap(name) = settings.credentials {
-        let reference = place.object(&CONFIG_MAP, name);
-        let found: Option<Present> = cx.get_parts(&reference, ["/metadata/name"])?;
-        if found.is_none() {
-            missing.push(format!(
-                "ConfigMap {namespace}/{name} does not exist; make it with a key config.json"
-            ));
+    for more in of_servers(place, settings, cx)? {
+        if !missing.contains(&more) {
+            missing.push(more);
         }
     }
     Ok(missing)
 }
+
+fn token(place: &Place, settings: &Settings<'_>, cx: &Context) -> Result<Option<String>, Failure> {
+    let name = &settings.config.datarobot.api_secret_name;
+    secret(place, name, Use::Token, cx)
+}
+
+/// What is wrong with a Secret. Of what it holds its type alone is read: the rest is none of
+/// a plugin's business.
+fn secret(place: &Place, name: &str, needed: Use, cx: &Context) -> Result<Option<String>, Failure> {
+    let namespace = &place.namespace;
+    let live: Option<LiveSecret> = cx.get_parts(&place.object(&SECRET, name), ["/type"])?;
+    let Some(live) = live else {
+        return Ok(Some(format!(
+            "Secret {namespace}/{name} does not exist; make it as the documentation of models says"
+        )));
+    };
+    let kind = live.r#type.unwrap_or_default();
+    let is_usable = match needed {
+        Use::Token => true,
+        Use::Push => kind == DOCKER_CONFIG,
+        // A kubelet reads both.
+        Use::Pull => kind == DOCKER_CONFIG || kind == "kubernetes.io/dockercfg",
+    };
+    Ok((!is_usable).then(|| {
+        format!(
+            "Secret {namespace}/{name} is of type {kind}; for a registry it has to be of type \
+             {DOCKER_CONFIG}, as kubectl create secret docker-registry makes it"
+        )
+    }))
+}
+
+/// The type of a Secret with which registries are logged in to.
+const DOCKER_CONFIG: &str = "kubernetes.io/dockerconfigjson";
 
 /// The account. All deployments share it: the first one makes it, and it stays.
 pub(crate) fn account(

@@ -28,7 +28,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) image: Option<Image>,
     /// Where its image is pushed.
     pub(crate) repository: &'a Image,
-    /// What a build needs and does not find.
+    /// What a build, or its servers where it needs none, need and do not find.
     pub(crate) missing: Vec<String>,
     /// How its build stands.
     pub(crate) job: JobState,
@@ -168,15 +168,17 @@ pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
     if let Some(version) = serves {
         return roll_out(live, wanted, version);
     }
-    if let Some(image) = &wanted.image {
-        return deploy(live, wanted, image.clone());
-    }
     let fail = |reason, message| held(live, Some(wanted.key), reason, message, Build::Left);
+    let missing = || fail("PrerequisiteMissing", wanted.missing.join("; "));
+    if let Some(image) = &wanted.image {
+        return match wanted.missing.is_empty() {
+            true => deploy(live, wanted, image.clone()),
+            false => missing(),
+        };
+    }
     match &wanted.job {
         JobState::Absent if wanted.losses >= LOSSES => fail("BuildLost", lost("it was deleted")),
-        JobState::Absent if !wanted.missing.is_empty() => {
-            fail("PrerequisiteMissing", wanted.missing.join("; "))
-        }
+        JobState::Absent if !wanted.missing.is_empty() => missing(),
         JobState::Absent if wanted.losses > 0 => {
             let message = "the build was deleted before its result was read; it is made once more";
             build(live, wanted, "Rebuilding", message.to_owned(), Build::Made)
@@ -374,6 +376,19 @@ fn roll_out(live: &Live, wanted: &Wanted<'_>, version: &Version) -> Decision {
             "NoServers",
             "no server answers, since none is wanted: replicas is 0".to_owned(),
         ),
+        // Its pods wait for that, and a rollout that waits says nothing for long.
+        Rollout::Progressing if !wanted.missing.is_empty() => {
+            return Decision {
+                deploy: Deploy::Wanted(version.image.clone()),
+                ..held(
+                    live,
+                    Some(wanted.key),
+                    "PrerequisiteMissing",
+                    wanted.missing.join("; "),
+                    Build::Left,
+                )
+            };
+        }
         Rollout::Progressing if is_old => (
             Phase::Replacing,
             Health::Passing,

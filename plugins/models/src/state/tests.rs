@@ -540,6 +540,48 @@ fn a_rollout_is_told_by_who_answers() {
     }
 }
 
+/// What is known to be built is not told to be launched while its servers cannot start.
+#[test]
+fn servers_that_cannot_start_are_told_at_once() {
+    use Phase::*;
+    let said = || Said {
+        missing: vec!["no Secret".to_owned()],
+        image: Some(image('0')),
+        ..job(JobState::Absent)
+    };
+    let row = |phase, state, status, deploy| {
+        (
+            phase,
+            state,
+            status,
+            "PrerequisiteMissing",
+            Build::Left,
+            deploy,
+        )
+    };
+    let errored = |deploy| row(Errored, "errored", "failing", deploy);
+    let warning = |deploy| row(Ready, "ready", "warning", deploy);
+    let wanted = || Deploy::Wanted(image('0'));
+    check(
+        "nothing serves",
+        &nothing(),
+        said(),
+        &errored(Deploy::Nothing),
+    );
+    check("another serves", &old(), said(), &warning(Deploy::Kept));
+    let mut starting = live(NEW, Rollout::Progressing, &[]);
+    starting.served = None;
+    check("they start", &starting, said(), &errored(wanted()));
+    let replacing = live(NEW, Rollout::Progressing, &[OLD]);
+    check(
+        "they start beside others",
+        &replacing,
+        said(),
+        &warning(wanted()),
+    );
+    assert!(decided(&replacing, said()).old_model_in_use);
+}
+
 #[test]
 fn a_stop_ends_the_build_first() {
     for (what, live, busy, phase, deploy) in [

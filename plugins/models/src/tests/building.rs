@@ -550,6 +550,38 @@ fn the_pod_of_a_job_that_had_the_name_before_says_nothing() {
 }
 
 #[test]
+fn a_config_map_without_the_key_that_is_mounted_is_of_no_use() {
+    let config = changed(
+        config(),
+        &json!({"imageBuilder": {"configMap": "docker-config"}}),
+    );
+    let credentials = |entries: Value| {
+        let mut map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "docker-config", "namespace": "models"},
+        });
+        super::merge(&mut map, &entries);
+        let cx = operated().with_object(map);
+        let outcome = run("churn", &spec("m1", '1'), &config, cx).unwrap();
+        let status = outcome.objects_json().last().unwrap()["status"].clone();
+        (status["phase"].clone(), status["message"].clone())
+    };
+    for entries in [json!({}), json!({"data": {"config": "{}"}})] {
+        assert_eq!(
+            credentials(entries).1,
+            "ConfigMap models/docker-config has no key config.json; add it, with what registries \
+             are logged in to"
+        );
+    }
+    for entries in [
+        json!({"data": {"config.json": "{}"}}),
+        json!({"binaryData": {"config.json": "e30="}}),
+    ] {
+        assert_eq!(credentials(entries).0, "Pending");
+    }
+}
+
+#[test]
 fn a_secret_of_another_type_is_of_no_use() {
     let config = changed(
         config(),

@@ -3,7 +3,7 @@
 use reeve_sdk::prelude::*;
 
 use super::world::World;
-use super::{changed, config, digest, sha, spec};
+use super::{changed, config, digest, mounted, sha, spec};
 
 fn serving(config: Value, spec: Value) -> World {
     let mut world = World::new(config);
@@ -192,4 +192,54 @@ fn what_a_deployment_says_of_its_servers_reaches_them() {
         pod["containers"][0]["startupProbe"]["failureThreshold"],
         121
     );
+}
+
+#[test]
+fn what_servers_need_is_looked_for_also_where_nothing_is_built() {
+    let base = format!("r.example.com/pps@{}", digest('f'));
+    let mounts = json!({
+        "imageBuilder": {"builder": "mount", "ppsImage": base},
+        "predictionServer": {"imagePullSecrets": ["pull"]},
+    });
+    let mut world = World::new(changed(config(), &mounts));
+    world.wants("churn", mounted("m1", '1'));
+    let missing = ("Errored", "failing", "PrerequisiteMissing");
+    assert_eq!(world.told("churn"), missing);
+    let message = &world.status("churn")["message"];
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .starts_with("Secret models/pull does not exist")
+    );
+    assert!(world.get("Deployment", "churn").is_none());
+    // As a kubelet takes them, one of the older type is as good.
+    world.put(super::secret("pull", "kubernetes.io/dockercfg"));
+    world.settle();
+    assert_eq!(world.told("churn").0, "Deploying");
+    world.delete("Secret", "pull");
+    world.settle();
+    assert_eq!(world.told("churn"), missing);
+    assert!(world.get("Deployment", "churn").is_some());
+    world.put(super::secret("pull", "kubernetes.io/dockercfg"));
+    world.rolls_out("churn");
+    assert_eq!(world.told("churn").0, "Ready");
+
+    // A start after a stop, with the monitoring agent.
+    let mut world = World::new(changed(
+        config(),
+        &json!({"tracking": {"image": "r.example.com/tracking:1"}}),
+    ));
+    world.wants("churn", spec("m1", '1'));
+    world.completes("churn", 'a');
+    // What serves goes on without.
+    world.delete("Secret", "mlops-api-key");
+    world.settle();
+    assert_eq!(world.told("churn"), ("Ready", "passing", "Serving"));
+    world.wants("churn", changed(spec("m1", '1'), &json!({"stopped": true})));
+    for set in world.names("ReplicaSet") {
+        world.delete("ReplicaSet", &set);
+    }
+    world.wants("churn", spec("m1", '1'));
+    assert_eq!(world.told("churn"), missing);
 }
