@@ -349,6 +349,28 @@ fn buildah_builds_and_then_pushes() {
     for name in ["BUILD_TLS", "PUSH_TLS"] {
         assert_eq!(variable(builder(&job), name), "--tls-verify=false");
     }
+    // Each registry is verified or not as it is said of it.
+    let mut apart = json!({
+        "builder": "buildah",
+        "ppsImage": "base.example.com/pps:7.0",
+        "cacheRepository": "cache.example.com/layers",
+    });
+    for (lax, base, cache) in [
+        ("base.example.com", "--tls-verify=false", ""),
+        ("cache.example.com", "", "--tls-verify=false"),
+    ] {
+        apart["skipSslVerifyRegistries"] = json!([lax]);
+        let job = self::job(&apart, operated());
+        let container = builder(&job);
+        let found = ["BASE_TLS", "BUILD_TLS", "PUSH_TLS"].map(|name| variable(container, name));
+        assert_eq!(found, [base, cache, ""], "{lax}");
+        assert_eq!(variable(container, "BASE"), "base.example.com/pps:7.0");
+        let script = texts(&container["command"])[2];
+        assert!(
+            script.contains("buildah pull --quiet $BASE_TLS \"$BASE\""),
+            "{script}"
+        );
+    }
 }
 
 #[test]
