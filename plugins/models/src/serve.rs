@@ -222,14 +222,17 @@ impl Serving<'_> {
     fn ingress(&self, root: &Root<'_>) -> Value {
         let backend = json!({"service": {"name": self.place.name, "port": {"name": "http"}}});
         let path = format!("{}/{}(/|$)(.*)", root.path.replace('.', "\\."), self.id);
-        let mut spec = json!({"rules": [{
-            "host": root.host,
-            "http": {"paths": [{
-                "path": path,
-                "pathType": "ImplementationSpecific",
-                "backend": backend,
-            }]},
-        }]});
+        let mut rule = json!({"http": {"paths": [{
+            "path": path,
+            "pathType": "ImplementationSpecific",
+            "backend": backend,
+        }]}});
+        // Without one it is for all hosts.
+        if let Some(host) = root.host {
+            rule["host"] = json!(host);
+        }
+        let mut spec = json!({});
+        spec["rules"] = Value::Array(vec![rule]);
         if !self.settings.ingress_class.is_empty() {
             spec["ingressClassName"] = json!(self.settings.ingress_class);
         }

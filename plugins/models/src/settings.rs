@@ -1,5 +1,7 @@
 //! The configuration, checked: both spellings made one, names taken apart.
 
+use std::net::Ipv4Addr;
+
 use reeve_sdk::names::{check_dns_label, check_dns_subdomain, check_label_key};
 use reeve_sdk::pointer::below;
 use reeve_sdk::prelude::*;
@@ -28,8 +30,8 @@ pub(crate) struct Settings<'a> {
 pub(crate) struct Root<'a> {
     /// The URL, without a slash at its end.
     pub(crate) url: &'a str,
-    /// Its host, without a port.
-    pub(crate) host: &'a str,
+    /// Its host, without a port, if that is a name: an Ingress has no rules for addresses.
+    pub(crate) host: Option<&'a str>,
     /// Its path: empty, or with a slash in front and none at the end.
     pub(crate) path: &'a str,
 }
@@ -370,7 +372,11 @@ fn root_of<'a>(said: &Said<'a>) -> Result<Option<Root<'a>>, ConfigError> {
         && path.bytes().all(plain)
         && !path.contains("//");
     match is_good {
-        true => Ok(Some(Root { url, host, path })),
+        true => Ok(Some(Root {
+            url,
+            host: Some(host).filter(|host| host.parse::<Ipv4Addr>().is_err()),
+            path,
+        })),
         false => Err(wrong()),
     }
 }
