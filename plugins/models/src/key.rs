@@ -25,6 +25,13 @@ pub(crate) fn build_key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String 
     hex.chars().take(LENGTH).collect()
 }
 
+/// The start of a text's SHA-256, by which whoever has the text knows it again.
+pub(crate) fn short(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.chars().take(LENGTH).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

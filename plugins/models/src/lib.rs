@@ -48,7 +48,7 @@ use state::{Decision, Deploy, Observed};
 #[input]
 struct ModelDeployment {
     metadata: Metadata,
-    spec: Spec,
+    spec: Json,
 }
 
 fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
@@ -115,7 +115,9 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         name: primary.metadata.name,
         namespace,
     };
-    let spec = &primary.spec;
+    let said = primary.spec.to_string();
+    let spec: Spec = reeve_sdk::parse_json(&said).or_terminal("spec")?;
+    let spec = &spec;
     let recorded = Record::read(&place, cx)?;
     let live = Live::read(&place, recorded.served, cx)?;
     let own = LiveJob::made_for(&place, cx)?;
@@ -281,6 +283,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         job: named.as_ref().map(|job| &*job.metadata.name),
         relaunch: live.relaunch.as_deref(),
         replicas: live.replicas,
+        observed: key::short(&said),
     };
     outcome = outcome.object(report::status(&place, &decision, &facts));
     outcome = report::tell(outcome, &decision);

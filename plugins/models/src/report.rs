@@ -22,6 +22,8 @@ pub(crate) struct Facts<'a> {
     /// for another sees when it is.
     pub(crate) relaunch: Option<&'a str>,
     pub(crate) replicas: Option<i64>,
+    /// The spec that all this is of, in short. Not its generation: that changes with the status.
+    pub(crate) observed: String,
 }
 
 /// The status, in the words and numbers of the management agent. Fields of the
@@ -35,6 +37,7 @@ pub(crate) fn status(place: &Place, decision: &Decision, facts: &Facts<'_>) -> V
         "reason": decision.reason,
         "message": decision.message,
         "oldModelInUse": decision.old_model_in_use,
+        "observed": facts.observed,
     });
     for (field, value) in [
         ("currentModelId", decision.current_model.clone()),

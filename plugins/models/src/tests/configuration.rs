@@ -196,6 +196,20 @@ fn a_namespace_that_is_not_served_is_refused() {
     );
 }
 
+/// As `reeve model --wait` computes it from the object that it reads.
+#[test]
+fn a_status_says_of_which_spec_it_is() {
+    let more = json!({"resources": {"limits": {"cpu": "1"}, "é": 0.5}});
+    for (spec, expected) in [
+        (spec("m1", '1'), "9f1188d3b8e9"),
+        (changed(spec("m1", '1'), &more), "623bc5cfd9ff"),
+    ] {
+        let outcome = run("churn", &spec, &config(), operated()).unwrap();
+        let status = outcome.objects_json().last().unwrap()["status"].clone();
+        assert_eq!(status["observed"], expected);
+    }
+}
+
 #[test]
 fn a_spec_is_told_all_that_is_wrong_with_it() {
     for (name, spec, expected) in [
