@@ -51,21 +51,24 @@ pub(crate) struct Build<'a> {
     pub(crate) settings: &'a Settings<'a>,
     /// The prediction server.
     pub(crate) base: &'a Image,
-    /// Where the image is pushed, by the beginning of its tag; see [`Build::tagged`].
+    /// Where the image is pushed, by the tag for people, which is the same for each build
+    /// under a key; see [`Build::own`].
     pub(crate) destination: Image,
+    /// The id of the model.
+    pub(crate) model_id: &'a str,
 }
 
 /// The variable of a builder with the uid of its pod.
 const POD_UID: &str = "POD_UID";
 /// Characters of a uid.
 const UID: usize = 36;
-/// Characters of the id of a model in a tag: with a key and a uid behind it, dashes between
-/// them, a tag of 128.
+/// Characters of the id of a model in a tag of a pod's own: with a key and a uid behind it,
+/// dashes between them, a tag of 128.
 const MODEL: usize = 128 - LENGTH - UID - 2;
 
-/// The beginning of a tag: for people, who look for a model.
+/// The tag for people, who look for a model.
 pub(crate) fn tag(model: &str, key: &str) -> String {
-    format!("{}-{key}", model.get(..MODEL).unwrap_or(model))
+    format!("{model}-{key}")
 }
 
 /// What a builder adds to the pod.
@@ -145,12 +148,14 @@ impl Build<'_> {
         )
     }
 
-    /// What a builder pushes, as Kubernetes puts it together for the pod. Each pod has a tag
-    /// of its own, so that none meets one that is there already: where tags cannot be changed
-    /// it would be refused, and elsewhere the image before, which may be in use, would have
-    /// none any more.
-    fn tagged(&self) -> String {
-        format!("{}-$({POD_UID})", literal(&self.destination.to_string()))
+    /// The tag of a pod's own, as Kubernetes puts it together, which no image has yet. What is
+    /// pushed under it is there, whatever becomes of the other tag: where tags cannot be
+    /// changed and one of an earlier build is there, that one stays as it is; and elsewhere
+    /// the earlier image, which may be in use, keeps a tag.
+    fn own(&self) -> String {
+        let id = self.model_id.get(..MODEL).unwrap_or(self.model_id);
+        let repository = literal(&self.destination.repository);
+        format!("{repository}:{}-$({POD_UID})", tag(id, self.key))
     }
 
     fn spec(&self) -> Value {

@@ -251,6 +251,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
         settings: &settings,
         base: &target.base,
         destination: target.repository.tagged(tag(&target.model.id, &target.key)),
+        model_id: &target.model.id,
     });
     let wanted = build.as_ref().map(|build| jobs::Wanted {
         build,

@@ -20,8 +20,12 @@ const SCRIPT: &str = r#"set -eu
 if [ -n "${CACHE:-}" ]; then
   buildah pull --quiet $BASE_TLS "$BASE"
 fi
-buildah build $BUILD_TLS --file=/workspace/Dockerfile --tag="$DESTINATION" "$@" /workspace
-buildah push $PUSH_TLS --digestfile=/workspace/digest "$DESTINATION" "docker://$DESTINATION"
+buildah build $BUILD_TLS --file=/workspace/Dockerfile --tag="$OWN" "$@" /workspace
+buildah push $PUSH_TLS --digestfile=/workspace/digest "$OWN" "docker://$OWN"
+if ! buildah push $PUSH_TLS "$OWN" "docker://$DESTINATION" 2> /workspace/push.log; then
+  cat /workspace/push.log >&2
+  grep -qiE 'immutable|already exists' /workspace/push.log || exit 1
+fi
 cat /workspace/digest > /dev/termination-log
 "#;
 
@@ -45,7 +49,8 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
         json!({"name": "BUILDAH_ISOLATION", "value": "chroot"}),
         // Needs neither a device nor a kernel that lets users mount overlays.
         json!({"name": "STORAGE_DRIVER", "value": "vfs"}),
-        json!({"name": "DESTINATION", "value": build.tagged()}),
+        json!({"name": "OWN", "value": build.own()}),
+        json!({"name": "DESTINATION", "value": literal(&build.destination.to_string())}),
         json!({"name": "BUILD_TLS", "value": tls(cache.as_ref().unwrap_or(build.base))}),
         json!({"name": "PUSH_TLS", "value": tls(&build.destination)}),
     ];

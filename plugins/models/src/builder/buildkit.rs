@@ -13,11 +13,21 @@ const IN_USER_NAMESPACE: &str = "docker.io/moby/buildkit:v0.32.2";
 const ROOTLESS_STATE: &str = concat!("/ho", "me/user/.local/share/buildkit");
 const STATE: &str = "/var/lib/buildkit";
 
-const SCRIPT: &str = r#"set -eu
-buildctl-daemonless.sh build --frontend=dockerfile.v0 \
-  --local=context=/workspace --local=dockerfile=/workspace \
-  --metadata-file=/workspace/metadata.json \
-  --output="type=image,push=true,name=$DESTINATION$OUTPUT_OPTIONS" "$@"
+/// It pushes all tags or says that it has failed: where the one for people is there and may
+/// not be changed, the pod's own is pushed alone.
+const SCRIPT: &str = r#"set -euo pipefail
+build() {
+  names=$1
+  shift
+  buildctl-daemonless.sh build --frontend=dockerfile.v0 \
+    --local=context=/workspace --local=dockerfile=/workspace \
+    --metadata-file=/workspace/metadata.json \
+    --output="type=image,push=true,\"name=$names\"$OUTPUT_OPTIONS" "$@" 2>&1 | tee /workspace/build.log
+}
+if ! build "$OWN,$DESTINATION" "$@"; then
+  grep -qiE 'immutable|already exists' /workspace/build.log || exit 1
+  build "$OWN" "$@"
+fi
 sed -n 's/.*"containerimage.digest": *"\([^"]*\)".*/\1/p' /workspace/metadata.json > /dev/termination-log
 "#;
 
@@ -59,7 +69,8 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
             "command": command,
             "env": [
                 {"name": "BUILDKITD_FLAGS", "value": flags.join(" ")},
-                {"name": "DESTINATION", "value": build.tagged()},
+                {"name": "OWN", "value": build.own()},
+                {"name": "DESTINATION", "value": literal(&build.destination.to_string())},
                 {"name": "OUTPUT_OPTIONS", "value": if insecure { ",registry.insecure=true" } else { "" }},
                 {"name": "DOCKER_CONFIG", "value": REGISTRY},
             ],

@@ -15,8 +15,9 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
     let mut arguments = vec![
         "--context=dir:///workspace".to_owned(),
         "--dockerfile=/workspace/Dockerfile".to_owned(),
-        // Written before it is pushed: a push that was refused must not count as one.
+        // Written before it is pushed, which is why it is pushed under a tag of its own first.
         "--digest-file=/dev/termination-log".to_owned(),
+        "--push-ignore-immutable-tag-errors".to_owned(),
         // Models are large; both keep kaniko from holding layers in memory.
         "--single-snapshot".to_owned(),
         "--compressed-caching=false".to_owned(),
@@ -34,9 +35,10 @@ pub(super) fn recipe(build: &Build<'_>) -> Recipe {
         &config.skip_ssl_verify_registries,
     ));
     arguments.extend(config.extra_arguments.iter().cloned());
-    let destination = format!("--destination={}", build.tagged());
+    let destinations = [build.own(), literal(&build.destination.to_string())];
+    let destinations = destinations.map(|tag| format!("--destination={tag}"));
     let arguments = arguments.iter().map(|text| literal(text));
-    let arguments: Vec<String> = [destination].into_iter().chain(arguments).collect();
+    let arguments: Vec<String> = destinations.into_iter().chain(arguments).collect();
     Recipe {
         container: json!({
             "image": image_or(build, IMAGE),

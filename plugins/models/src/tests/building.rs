@@ -197,15 +197,16 @@ fn kaniko_is_told_everything_by_arguments() {
     let key = job["metadata"]["labels"]["models.reeve.dev/build-key"]
         .as_str()
         .unwrap();
-    let destination =
-        format!("--destination=r.example.com/mlops/frozen-models:m1-{key}-$(POD_UID)");
+    let destination = format!("--destination=r.example.com/mlops/frozen-models:m1-{key}");
     assert_eq!(
         texts(&builder(&job)["args"]),
         [
+            &format!("{destination}-$(POD_UID)"),
             &destination,
             "--context=dir:///workspace",
             "--dockerfile=/workspace/Dockerfile",
             "--digest-file=/dev/termination-log",
+            "--push-ignore-immutable-tag-errors",
             "--single-snapshot",
             "--compressed-caching=false",
             "--cache=true",
@@ -236,16 +237,18 @@ fn each_pod_of_a_build_has_a_tag_of_its_own() {
             container["env"][0],
             json!({"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
         );
-        let tag = format!("m1-{}-$(POD_UID)", key.unwrap());
-        let pushed = format!("r.example.com/mlops/frozen-models:{tag}");
+        let pushed = format!("r.example.com/mlops/frozen-models:m1-{}", key.unwrap());
+        let own = format!("{pushed}-$(POD_UID)");
         match builder_name {
-            "kaniko" => {
-                let arguments = texts(&container["args"]);
-                assert!(arguments.contains(&&*format!("--destination={pushed}")));
-                // It writes the digest before it pushes, and would end well all the same.
-                assert!(!arguments.contains(&"--push-ignore-immutable-tag-errors"));
+            // It ends with the first tag that is refused, so its own comes before.
+            "kaniko" => assert_eq!(
+                texts(&container["args"])[..2],
+                [own, pushed].map(|tag| format!("--destination={tag}"))
+            ),
+            _ => {
+                assert_eq!(variable(container, "OWN"), &own);
+                assert_eq!(variable(container, "DESTINATION"), &pushed);
             }
-            _ => assert_eq!(variable(container, "DESTINATION"), &pushed),
         }
     }
     // The longest id that there may be.
@@ -291,7 +294,8 @@ fn buildkit_runs_rootless_or_in_a_user_namespace() {
     );
     for part in [
         "--metadata-file=",
-        "name=$DESTINATION",
+        "name=$names",
+        "build \"$OWN,$DESTINATION\"",
         "/dev/termination-log",
     ] {
         assert!(command[2].contains(part), "{part}");
