@@ -1,7 +1,7 @@
 //! `cargo xtask image`: what an image of the agent is built from.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -12,11 +12,23 @@ use crate::workspace::{Workspace, executable_named};
 /// What tells how the image is made, in the root folder.
 const CONTAINERFILE: &str = "Containerfile";
 
+/// Where this machine may keep the certificate authorities that it trusts: Debian and
+/// Alpine, Fedora, openSUSE.
+const BUNDLES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+];
+
+/// What they are called in the folder.
+const AUTHORITIES: &str = "ca-certificates.crt";
+
 /// The profile of what users deploy.
 pub(crate) const DEPLOYED: &str = "dist";
 
-/// Builds a `reeve` that needs no files of the system it runs on, and leaves it beside a
-/// copy of the `Containerfile` in target/image/<profile>, which it returns.
+/// Builds a `reeve` that needs no files of the system it runs on, and leaves it in
+/// target/image/<profile>, which it returns, beside copies of the `Containerfile` and of the
+/// certificate authorities of this machine.
 ///
 /// The program is that of every other build, linked with another libc: with the static
 /// one of this system, whose allocator is the one that was measured. From glibc 2.34 on
@@ -26,6 +38,14 @@ pub(crate) fn context(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
         bail!("an image holds a program for Linux; build it there");
     }
     check_libc()?;
+    let authorities = BUNDLES.iter().map(Path::new).find(|path| path.is_file());
+    let authorities = authorities.with_context(|| {
+        format!(
+            "this machine has no certificate authorities, which the image is to have: none of {} \
+             is there; install ca-certificates",
+            BUNDLES.join(", ")
+        )
+    })?;
     let mut build = workspace.cargo(["rustc", "--package", "reeve-cli", "--bin", "reeve"]);
     build.args(["--profile", profile]);
     let linked = ["-C", "target-feature=+crt-static", "-C", "strip=debuginfo"];
@@ -40,8 +60,10 @@ pub(crate) fn context(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
         workspace.build_reeve()?;
     }
     let told = workspace.root().join(CONTAINERFILE);
-    fs::copy(&told, folder.join(CONTAINERFILE))
-        .with_context(|| format!("cannot copy {}", told.display()))?;
+    for (from, name) in [(told.as_path(), CONTAINERFILE), (authorities, AUTHORITIES)] {
+        fs::copy(from, folder.join(name))
+            .with_context(|| format!("cannot copy {}", from.display()))?;
+    }
     Ok(folder)
 }
 
@@ -74,7 +96,8 @@ pub(crate) fn run(workspace: &Workspace, profile: &str) -> Result<()> {
     let shown = folder.strip_prefix(workspace.root()).unwrap_or(&folder);
     let (shown, version) = (shown.display(), env!("CARGO_PKG_VERSION"));
     println!(
-        "{shown}/reeve is a static program of {:.1} MB. Make an image of it with one of\n\n  \
+        "{shown}/reeve is a static program of {:.1} MB; {shown}/{AUTHORITIES} is what this machine \
+         trusts. Make an image of them with one of\n\n  \
          buildah build --tag reeve:{version} {shown}\n  \
          podman build --tag reeve:{version} {shown}\n  \
          docker build --tag reeve:{version} --file {shown}/{CONTAINERFILE} {shown}",

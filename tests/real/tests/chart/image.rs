@@ -61,12 +61,25 @@ fn the_image_is_all_that_the_agent_needs() -> Result<()> {
     Ok(())
 }
 
-/// Nothing but the program, which needs nothing else, and whom it runs as.
+/// Nothing but the program, which needs nothing else, whom it trusts, and whom it runs as.
 fn it_holds_the_agent_alone(image: &Unpacked) -> Result<()> {
-    let files = fs::read_dir(&image.root)?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<Vec<_>>>()?;
-    ensure!(files == ["reeve"], "{files:?}");
+    let mut files = Vec::new();
+    let mut folders = vec![image.root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => files.push(path.strip_prefix(&image.root)?.display().to_string()),
+            }
+        }
+    }
+    files.sort();
+    // Where the agent looks for them.
+    let authorities = "etc/ssl/certs/ca-certificates.crt";
+    ensure!(files == [authorities, "reeve"], "{files:?}");
+    let authorities = fs::read_to_string(image.root.join(authorities))?;
+    ensure!(authorities.contains("BEGIN CERTIFICATE"), "{authorities}");
     let config = &image.config["config"];
     ensure!(config["User"] == "65532:65532", "{config}");
     ensure!(config["Entrypoint"] == json!(["/reeve"]), "{config}");
