@@ -6,7 +6,6 @@
 //! of the parent's name, namespace, kind and group; the catalog has those of all packs.
 
 use reeve_sdk::prelude::*;
-use std::collections::BTreeSet;
 
 use crate::catalog::{Definition, FLUX, IDENTITY, ISTIO};
 use crate::kinds::{
@@ -72,7 +71,14 @@ fn group_kind(kind: &Kind) -> String {
     }
 }
 
-/// Sorted, as kubectl writes it.
-fn listed(all: BTreeSet<String>) -> Value {
-    Value::from(Vec::from_iter(all).join(","))
+/// Sorted and each once, as kubectl writes it. They are few, and the code for sorting any
+/// number of them is large.
+fn listed(all: Vec<String>) -> Value {
+    let mut sorted: Vec<String> = Vec::new();
+    for name in all {
+        if let Err(place) = sorted.binary_search(&name) {
+            sorted.insert(place, name);
+        }
+    }
+    Value::from(sorted.join(","))
 }

@@ -16,7 +16,9 @@ use crate::kinds::{
     NAMESPACE, NETWORK_POLICY, PACK, PACK_LABEL, RESOURCE_QUOTA, SERVICE, SERVICE_ACCOUNT,
 };
 use crate::pack::Packs;
-use crate::releases::{check_leave, check_order, check_stays, is_own, leave, namespace_rule};
+use crate::releases::{
+    check_leave, check_order, check_stays, is_own, leave, namespace_rule, tell_unmatched,
+};
 use crate::render;
 use crate::settings::Config;
 use crate::values::{lay_over, put};
@@ -74,11 +76,17 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     if is_own(FLUX_NAMESPACE, cx)? {
         objects.push(render::namespace(FLUX, FLUX_NAMESPACE, config));
     }
+    // Who may do what is as the manifests say: the account of this part may give any right
+    // to anybody, and nobody who writes Packs is to do so by way of it.
+    let roles = [CLUSTER_ROLE, CLUSTER_ROLE_BINDING];
+    let is_role = |object: &Value| roles.iter().any(|kind| object["kind"] == kind.kind());
+    let (roles, mut objects): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(is_role);
     let mut findings = Findings::default();
-    pack.spec.patch(&mut objects, &mut findings);
+    let matched = pack.spec.patch(&mut objects, &mut findings);
     findings.check("pack flux")?;
+    objects.extend(roles);
     objects.push(render::farewell(definition));
-    Ok(Outcome::of(objects))
+    Ok(tell_unmatched(&pack.spec, &[matched], Outcome::of(objects)))
 }
 
 /// The manifests that are given.

@@ -4,7 +4,7 @@
 use reeve_sdk::prelude::*;
 
 use crate::applyset::PART_OF;
-use crate::catalog::{self, IDENTITY, INGRESS, ISTIO};
+use crate::catalog::{self, Definition, IDENTITY, INGRESS, ISTIO};
 use crate::cloud::Cloud;
 use crate::configuration::Configuration;
 use crate::documents;
@@ -60,29 +60,44 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
             "its releases come first: {reason}"
         )));
     }
+    let binds = config.target_group_binding;
+    let mut objects = objects(definition, binds, &configuration);
+    // What is meant by none of them, the part of the releases tells.
+    pack.spec.patch(&mut objects, &mut findings);
+    findings.check(&format!("pack {name}"))?;
+    // There is none only where patches take them out.
+    let outcome = Outcome::nothing().objects(objects);
+    Ok(match name == ISTIO && configuration.cloud == Cloud::Aws && !binds {
+        true => outcome.condition(Condition::fails(
+            "FrontDoorBound",
+            "TargetGroupNotBound",
+            "nothing is bound to aws.targetGroupArn; set targetGroupBinding in config.yaml once \
+             the AWS load balancer controller is there",
+        )),
+        false => outcome,
+    })
+}
+
+/// What there is of a pack in this part, before it is patched; nothing of most packs.
+/// `binds` says whether target groups are bound.
+pub(crate) fn objects(
+    definition: &Definition,
+    binds: bool,
+    configuration: &Configuration,
+) -> Vec<Value> {
     let host = Value::from(configuration.host().unwrap_or_default());
-    let mut conditions = Vec::new();
-    let mut objects = match name {
-        ISTIO => gateway(host, config, &configuration, &mut conditions),
-        _ => vec![fill(ROUTES, &[("host", host)])],
+    let mut objects = match definition.name {
+        ISTIO => gateway(host, binds, configuration),
+        IDENTITY => vec![fill(ROUTES, &[("host", host)])],
+        _ => Vec::new(),
     };
     for object in &mut objects {
-        object["metadata"]["labels"][PACK_LABEL] = Value::from(name);
+        object["metadata"]["labels"][PACK_LABEL] = Value::from(definition.name);
         object["metadata"]["labels"][PART_OF] = Value::from(definition.set);
         // All of them come once the pack is ready.
         object["metadata"]["annotations"][WAVE] = Value::from("0");
     }
-    pack.spec.patch(&mut objects, &mut findings);
-    findings.check(&format!("pack {name}"))?;
-    let outcome = Outcome::of(objects);
-    Ok(conditions.into_iter().fold(outcome, Outcome::condition))
-}
-
-/// Whether a patch may be for an object of this part, which others do not see.
-pub(crate) fn has_kind(patch: &Value) -> bool {
-    let kinds = [GATEWAY, VIRTUAL_SERVICE, TARGET_GROUP_BINDING];
-    let text = patch.to_string();
-    kinds.iter().any(|kind| text.contains(kind.kind()))
+    objects
 }
 
 /// Where requests from outside come in.
@@ -137,30 +152,13 @@ const ROUTES: &str = r#"{
     }
 }"#;
 
-fn gateway(
-    host: Value,
-    config: &Config,
-    configuration: &Configuration,
-    conditions: &mut Vec<Condition>,
-) -> Vec<Value> {
+fn gateway(host: Value, binds: bool, configuration: &Configuration) -> Vec<Value> {
     let values = [("host", host), ("secret", Value::from(FRONT_DOOR))];
     let mut objects = vec![fill(FRONT_GATEWAY, &values)];
-    if configuration.cloud != Cloud::Aws {
-        return objects;
+    if configuration.cloud == Cloud::Aws && binds {
+        let arn = configuration.text("/aws/targetGroupArn");
+        let arn = Value::from(arn.unwrap_or_default());
+        objects.push(fill(BINDING, &[("arn", arn)]));
     }
-    if !config.target_group_binding {
-        conditions.push(Condition::fails(
-            "FrontDoorBound",
-            "TargetGroupNotBound",
-            "nothing is bound to aws.targetGroupArn; set targetGroupBinding in config.yaml once \
-             the AWS load balancer controller is there",
-        ));
-        return objects;
-    }
-    let arn = configuration.text("/aws/targetGroupArn");
-    objects.push(fill(
-        BINDING,
-        &[("arn", Value::from(arn.unwrap_or_default()))],
-    ));
     objects
 }

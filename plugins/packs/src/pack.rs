@@ -1,6 +1,6 @@
 //! Pack objects.
 
-use reeve_sdk::patch::Patches;
+use reeve_sdk::patch::{PatchError, Patches};
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
@@ -89,19 +89,25 @@ impl Spec {
         }
     }
 
-    /// Applies its patches to objects, noting what is wrong with them. Returns for each
-    /// whether there was an object for it.
+    /// Applies its patches to objects, noting what is wrong with them: then none is left.
+    /// Returns for each whether there was an object for it.
     pub(crate) fn patch(&self, objects: &mut Vec<Value>, findings: &mut Findings) -> Vec<bool> {
-        let Some(patches) = &self.patches else {
-            return Vec::new();
-        };
-        let patched = Patches::read(patches).and_then(|patches| patches.apply(objects));
-        patched.unwrap_or_else(|errors| {
+        self.try_to_patch(objects).unwrap_or_else(|errors| {
             for error in errors {
                 findings.error(&format!("/spec/patches{}", error.path), error.problem);
             }
+            objects.clear();
             Vec::new()
         })
+    }
+
+    /// The same for objects that are needed as far as they can be patched.
+    pub(crate) fn try_to_patch(
+        &self,
+        objects: &mut Vec<Value>,
+    ) -> Result<Vec<bool>, Vec<PatchError>> {
+        let patches = self.patches.as_deref().unwrap_or_default();
+        Patches::read(patches)?.apply(objects)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {

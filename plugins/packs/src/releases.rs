@@ -14,7 +14,7 @@ use crate::kinds::{
     SECRET,
 };
 use crate::live::Live;
-use crate::pack::{Pack, Packs};
+use crate::pack::{Pack, Packs, Spec};
 use crate::render::{self, World};
 use crate::settings::Config;
 
@@ -71,7 +71,16 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     };
     let mut findings = Findings::default();
     let rendered = render::render(definition, &pack.spec, &world, &mut findings);
-    findings.check(&format!("pack {name} and its configuration"))?;
+    let document = format!("pack {name} and its configuration");
+    findings.check(&document)?;
+    let mut namespaces = Vec::new();
+    for namespace in definition.namespaces {
+        if is_own(namespace, cx)? {
+            namespaces.push(render::namespace(name, namespace, config));
+        }
+    }
+    let patched = pack.spec.patch(&mut namespaces, &mut findings);
+    findings.check(&document)?;
     // What was let through once may be kept up, however those are that it needs.
     if !Live::read(name, cx)?.has_revision(&rendered.revision) {
         let reasons = gate::blocked_by(name, &world, cx)?;
@@ -82,32 +91,32 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
             )));
         }
     }
-    let mut namespaces = Vec::new();
-    for namespace in definition.namespaces {
-        if is_own(namespace, cx)? {
-            namespaces.push(render::namespace(name, namespace, config));
-        }
-    }
-    let mut findings = Findings::default();
-    let matched = pack.spec.patch(&mut namespaces, &mut findings);
-    tell_unmatched(pack, &matched, &rendered.patched, &mut findings);
+    // The part of the front door tells what is wrong with patches of what it makes.
+    let mut theirs = Findings::default();
+    let mut door = front_door::objects(definition, true, &configuration);
+    let door = pack.spec.patch(&mut door, &mut theirs);
     let outcome = Outcome::of([render::farewell(definition)])
         .objects(namespaces)
         .objects(rendered.objects);
-    Ok(findings.tell("PatchesMatch", "spec.patches", outcome))
+    Ok(match theirs.errors.is_empty() {
+        true => tell_unmatched(&pack.spec, &[patched, rendered.patched, door], outcome),
+        false => outcome,
+    })
 }
 
 /// A patch for which there is no object is no error, and may still be a slip of the pen.
-fn tell_unmatched(pack: &Pack, ours: &[bool], rendered: &[bool], findings: &mut Findings) {
-    for (index, patch) in pack.spec.patches.iter().flatten().enumerate() {
-        let matched = [ours, rendered].map(|found| found.get(index) == Some(&true));
-        if !matched.contains(&true) && !front_door::has_kind(patch) {
+/// `matched` says, of sets of objects, which patches had one.
+pub(crate) fn tell_unmatched(spec: &Spec, matched: &[Vec<bool>], outcome: Outcome) -> Outcome {
+    let mut findings = Findings::default();
+    for index in 0..spec.patches.as_ref().map_or(0, Vec::len) {
+        if !matched.iter().any(|found| found.get(index) == Some(&true)) {
             findings.warn(
                 &format!("/spec/patches/{index}"),
                 "no object of the pack is meant by it; look at its target",
             );
         }
     }
+    findings.tell("PatchesMatch", "spec.patches", outcome)
 }
 
 /// A Pack that is suspended stays as it is.

@@ -101,6 +101,8 @@ pub(crate) fn render(
         release: Template::new(RELEASE_SPEC),
         objects: Vec::new(),
         judged: Vec::new(),
+        kept: kept(definition, world),
+        needed: needed(definition, world),
     };
     if definition.name == REPOSITORY {
         pack.add_repository(world);
@@ -123,6 +125,31 @@ fn wanted<'a>(
 ) -> impl Iterator<Item = &'a Release> {
     let releases = definition.releases.iter();
     releases.filter(|release| configuration.wants(release))
+}
+
+/// The releases of a pack that are wanted, without those that its patches take out: nobody
+/// has to wait for these.
+fn kept<'a>(definition: &'a Definition, world: &World<'_>) -> Vec<&'a Release> {
+    let bare = |release: &Release| {
+        let (place, wave) = (
+            Some(release.namespace),
+            RELEASE_WAVE + depth(definition, release),
+        );
+        object(&HELM_RELEASE, place, release.name, definition.name, wave)
+    };
+    let mut objects: Vec<Value> = wanted(definition, world.configuration).map(bare).collect();
+    if let Some(spec) = world.packs.get(definition.name) {
+        // A patch of what is not there yet fails, and takes none out.
+        let _ = spec.try_to_patch(&mut objects);
+    }
+    let mut kept = Vec::new();
+    for release in definition.releases {
+        let reference = HELM_RELEASE.object(release.name);
+        if objects.iter().any(|object| is_called(object, &reference)) {
+            kept.push(release);
+        }
+    }
+    kept
 }
 
 /// Values for a release that there is not would be lost without a word.
@@ -192,15 +219,19 @@ fn annotate(object: &mut Value, key: &str, value: &str) {
     object["metadata"]["annotations"][key] = Value::from(value);
 }
 
-struct Pack {
+struct Pack<'a> {
     name: &'static str,
     chart: Template,
     release: Template,
     objects: Vec<Value>,
     judged: Vec<ObjectReference>,
+    /// The releases that patches leave in it.
+    kept: Vec<&'a Release>,
+    /// What those that are the first of their chain wait for.
+    needed: Vec<Value>,
 }
 
-impl Pack {
+impl Pack<'_> {
     fn object(&self, kind: &Kind, namespace: &str, name: &str, wave: usize) -> Value {
         object(kind, Some(namespace), name, self.name, wave)
     }
@@ -252,7 +283,7 @@ impl Pack {
 
         let mut body = self.release.fill(&[("name", Value::from(release.name))]);
         body["values"] = Value::Object(values);
-        let before = before(definition, release, world);
+        let before = self.before(definition, release);
         if !before.is_empty() {
             body["dependsOn"] = Value::Array(before);
         }
@@ -273,6 +304,19 @@ impl Pack {
         self.objects.push(object);
         let reference = HELM_RELEASE.object(release.name);
         self.judged.push(reference.in_namespace(release.namespace));
+    }
+
+    /// The releases that Flux is to wait for, so that it keeps the order when nobody else
+    /// does.
+    fn before(&self, definition: &Definition, release: &Release) -> Vec<Value> {
+        let mut release = release;
+        while let Some(before) = after(definition, release) {
+            if self.kept.iter().any(|kept| kept.name == before.name) {
+                return vec![dependency(before)];
+            }
+            release = before;
+        }
+        self.needed.clone()
     }
 
     fn finish(mut self, patched: Vec<bool>) -> Rendered {
@@ -365,34 +409,28 @@ fn values(
     (open, secret)
 }
 
-/// How many releases of its pack come one after another before it.
-fn depth(definition: &Definition, release: &Release) -> usize {
-    let mut depth = 0;
-    let mut release = release;
-    while let Some(before) = release
-        .after
-        .and_then(|name| definition.releases.iter().find(|one| one.name == name))
-    {
-        depth += 1;
-        release = before;
-    }
-    depth
+/// The release of its pack that comes before it.
+fn after<'a>(definition: &'a Definition, release: &Release) -> Option<&'a Release> {
+    let name = release.after?;
+    definition.releases.iter().find(|one| one.name == name)
 }
 
-/// The releases that Flux is to wait for, so that it keeps the order when nobody else
-/// does.
-fn before(definition: &Definition, release: &Release, world: &World<'_>) -> Vec<Value> {
-    if let Some(before) = release.after {
-        let own = definition.releases.iter().filter(|one| one.name == before);
-        return own.map(dependency).collect();
+/// How many releases of its pack come one after another before it.
+fn depth(definition: &Definition, release: &Release) -> usize {
+    after(definition, release).map_or(0, |before| 1 + depth(definition, before))
+}
+
+/// The releases of the packs that a pack needs.
+fn needed(definition: &Definition, world: &World<'_>) -> Vec<Value> {
+    let mut needed = Vec::new();
+    for pack in graph::needs(definition.name, world.packs) {
+        let is_enabled = world.packs.get(pack).is_some_and(|pack| pack.is_enabled());
+        let Some(pack) = catalog::find(pack).filter(|_| is_enabled) else {
+            continue;
+        };
+        needed.extend(kept(pack, world).into_iter().map(dependency));
     }
-    graph::needs(definition.name, world.packs)
-        .into_iter()
-        .filter(|name| world.packs.get(name).is_some_and(|pack| pack.is_enabled()))
-        .filter_map(catalog::find)
-        .flat_map(|pack| wanted(pack, world.configuration))
-        .map(dependency)
-        .collect()
+    needed
 }
 
 fn dependency(release: &Release) -> Value {

@@ -93,7 +93,8 @@ impl Patches {
     ///
     /// What an object is called no patch changes: a strategic or merge patch that says
     /// something else is taken to mean the object that it was applied to. A strategic
-    /// patch with `$patch: delete` takes the object out.
+    /// patch with `$patch: delete` takes the object out. Labels and annotations stay
+    /// objects.
     ///
     /// # Errors
     ///
@@ -166,6 +167,20 @@ impl Patch {
 
     /// Whether the object stays.
     fn apply(&self, object: &mut Value, place: &mut Place<'_>) -> bool {
+        let before = place.errors.len();
+        let stays = self.carry_out(object, place);
+        if stays
+            && place.errors.len() == before
+            && let Some(path) = misshapen(object)
+        {
+            let of = Identity::of(object).describe();
+            let problem = format!("leaves no object at {path} of {of}; keep one there");
+            place.error("/patch", problem);
+        }
+        stays
+    }
+
+    fn carry_out(&self, object: &mut Value, place: &mut Place<'_>) -> bool {
         let identity = Identity::of(object);
         match &self.change {
             Change::Json(operations) => {
@@ -328,10 +343,23 @@ impl Identity {
         };
         put(object, "apiVersion", &self.api_version);
         put(object, "kind", &self.kind);
-        if !object["metadata"].is_object() {
-            object["metadata"] = Value::Object(Map::new());
+        if let Some(fields) = object.as_object_mut() {
+            let metadata = fields.entry("metadata").or_insert(Value::Null);
+            if !metadata.is_object() {
+                *metadata = Value::Object(Map::new());
+            }
+            put(metadata, "name", &self.name);
+            put(metadata, "namespace", &self.namespace);
         }
-        put(&mut object["metadata"], "name", &self.name);
-        put(&mut object["metadata"], "namespace", &self.namespace);
     }
+}
+
+/// Which part of an object that others go on to work with is no object any more.
+fn misshapen(object: &Value) -> Option<&'static str> {
+    let parts = ["/metadata/labels", "/metadata/annotations"];
+    let is_misshapen = |part: &&str| {
+        let found = object.pointer(part);
+        found.is_some_and(|found| !found.is_object() && !found.is_null())
+    };
+    parts.into_iter().find(is_misshapen)
 }

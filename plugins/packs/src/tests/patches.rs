@@ -73,6 +73,150 @@ fn a_release_that_is_taken_out_is_not_waited_for() {
     assert!(world.try_run("identity-service", &json!({})).is_ok());
 }
 
+/// What Flux is to wait for before it installs a release.
+fn awaited(world: &World, pack: &str, release: &str) -> Vec<String> {
+    let found = objects(&world.run(pack));
+    let awaited = found[&format!("HelmRelease {release}")]["spec"]["dependsOn"].as_array();
+    let names = awaited.into_iter().flatten();
+    names
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn flux_waits_for_no_release_that_is_taken_out() {
+    let out = |names: &str| json!({"target": {"name": names}, "patch": {"$patch": "delete"}});
+    let identity = "identity-service/identity-service";
+    let all = ["istio-base", "istiod", "istio-gateway", "spicedb"];
+    assert_eq!(awaited(&world(), "identity-service", identity), all);
+    let mut world = patched("istio", &json!([out("istio-gateway")]));
+    world.install("istio");
+    let rest = ["istio-base", "istiod", "spicedb"];
+    assert_eq!(awaited(&world, "identity-service", identity), rest);
+
+    let mut world = patched("istio", &json!([out("istiod")]));
+    world.install("istio");
+    let gateway = "istio-ingress/istio-gateway";
+    assert_eq!(awaited(&world, "istio", gateway), ["istio-base"]);
+
+    // Whoever is the first one left waits for what the pack needs.
+    let mut world = patched("istio", &json!([out("istio-base")]));
+    let base = json!({"dependsOn": ["spicedb"], "patches": [
+        out("istio-base"),
+        {"target": {"kind": "HelmRelease"}, "patch": [
+            {"op": "replace", "path": "/spec/interval", "value": "1m"},
+            {"op": "add", "path": "/spec/values/none", "value": 1},
+        ]},
+    ]});
+    world.say("istio", &base);
+    assert_eq!(awaited(&world, "istio", "istio-system/istiod"), ["spicedb"]);
+}
+
+#[test]
+fn patches_of_namespaces_are_applied_whole_or_not_at_all() {
+    for (patch, place) in [
+        (
+            json!([
+                {"op": "add", "path": "/metadata/labels/a", "value": "x"},
+                {"op": "test", "path": "/metadata/labels/b", "value": "y"},
+            ]),
+            "/spec/patches/0/patch/1: ",
+        ),
+        (
+            json!([{"op": "replace", "path": "/metadata/name", "value": "temporalf-prod"}]),
+            "/spec/patches/0/patch: ",
+        ),
+    ] {
+        let patches = json!([{"target": {"kind": "Namespace"}, "patch": patch}]);
+        let failure = patched("temporalf", &patches).failure("temporalf");
+        assert!(
+            matches!(&failure, Failure::Terminal(text) if text.contains(place)),
+            "{failure}"
+        );
+    }
+}
+
+#[test]
+fn a_patch_that_leaves_no_object_is_an_error_for_everybody() {
+    let replaced = json!([{"op": "replace", "path": "", "value": "x"}]);
+    for (patches, place) in [
+        (
+            json!([{"target": {"kind": "HelmRelease"}, "type": "Merge",
+                "patch": {"metadata": {"annotations": "x"}}}]),
+            "/spec/patches/0/patch: leaves no object at /metadata/annotations of ",
+        ),
+        (
+            json!([{"target": {}, "patch": replaced}, {"target": {}, "type": "Merge", "patch": {}}]),
+            "/spec/patches/0/patch: ",
+        ),
+    ] {
+        let mut world = patched("istio", &patches);
+        let failure = world.failure("istio").to_string();
+        assert!(failure.contains(place), "{failure}");
+        let door = world.try_run("istio", &json!({"role": "FrontDoor"}));
+        let failure = door.unwrap_err().to_string();
+        assert!(failure.contains(place), "{failure}");
+        world.say("identity-service", &json!({"version": "2"}));
+        let failure = world.failure("identity-service").to_string();
+        assert!(failure.contains("pack istio: "), "{failure}");
+    }
+}
+
+/// What is told of patches that mean no object.
+fn unmatched(outcome: &Outcome) -> Vec<String> {
+    let conditions = outcome.conditions().iter();
+    let told = conditions.filter(|condition| condition.kind == "PatchesMatch");
+    told.map(|condition| condition.message.clone()).collect()
+}
+
+#[test]
+fn a_patch_that_means_no_object_is_told_wherever_it_is_for() {
+    // That a text names what is elsewhere tells nothing.
+    let delete = |target: Value| json!({"target": target, "patch": {"$patch": "delete"}});
+    let label = json!({"metadata": {"labels": {"of": "Gateway"}}});
+    let patches = json!([
+        {"target": {"kind": "HelmRelease", "name": "istio-gatway"}, "patch": label},
+        delete(json!({"kind": "Gateway", "name": "front-dor"})),
+        delete(json!({"kind": "VirtualService"})),
+        delete(json!({"kind": "Gateway"})),
+    ]);
+    let [told] = &unmatched(&patched("istio", &patches).run("istio"))[..] else {
+        panic!("not told");
+    };
+    for (index, is_told) in [true, true, true, false].into_iter().enumerate() {
+        let place = format!("/spec/patches/{index}: ");
+        assert_eq!(told.contains(&place), is_told, "{told}");
+    }
+
+    let mut world = patched("flux", &json!([delete(json!({"name": "helm-controler"}))]));
+    let config = json!({"role": "Flux", "fluxManifests": {"configMap": "flux"}});
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "cluster-reconciler-flux-system", "labels": {}}, "subjects": [],
+    });
+    let manifests = json!({"items": [binding]}).to_string();
+    world.store("ConfigMap", "flux", "flux.json", &manifests);
+    let outcome = world.try_run("flux", &config).unwrap();
+    assert_eq!(unmatched(&outcome).len(), 1);
+    // Whoever writes Packs gives nobody rights by it.
+    let subject = json!([{"op": "add", "path": "/subjects/-", "value": {"kind": "User"}}]);
+    let patches = json!([{"target": {"kind": "ClusterRoleBinding"}, "patch": subject}]);
+    world.say("flux", &json!({"patches": patches}));
+    let outcome = world.try_run("flux", &config).unwrap();
+    let found = &objects(&outcome)["ClusterRoleBinding cluster-reconciler-flux-system"];
+    assert_eq!(found["subjects"], json!([]));
+    assert_eq!(unmatched(&outcome).len(), 1);
+}
+
+#[test]
+fn what_is_taken_out_of_the_front_door_is_meant_to_go() {
+    let patches = json!([{"target": {"kind": "VirtualService"}, "patch": {"$patch": "delete"}}]);
+    let world = patched("identity-service", &patches);
+    let door = json!({"role": "FrontDoor"});
+    let outcome = world.try_run("identity-service", &door).unwrap();
+    assert_eq!(outcome, Outcome::nothing());
+}
+
 #[test]
 fn every_part_patches_its_own() {
     let world = patched(

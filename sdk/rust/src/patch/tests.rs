@@ -267,6 +267,14 @@ fn what_is_wrong_is_told_with_its_place() {
             "/0/patch: changes apiVersion, kind, name or namespace of HelmRelease sgp/train; leave them",
         ),
         (
+            json!({"patch": {"metadata": {"annotations": "x"}}, "target": release, "type": "Merge"}),
+            "/0/patch: leaves no object at /metadata/annotations of HelmRelease sgp/train; keep one there",
+        ),
+        (
+            json!({"patch": [{"op": "replace", "path": "/metadata/labels", "value": []}], "target": release}),
+            "/0/patch: leaves no object at /metadata/labels of HelmRelease sgp/train; keep one there",
+        ),
+        (
             json!({"patch": {"spec": {"$setElementOrder/a": []}}, "target": release}),
             "/0/patch/spec/$setElementOrder~1a: not supported; ",
         ),
@@ -282,6 +290,12 @@ fn what_is_wrong_is_told_with_its_place() {
         let errors = patched(json!([patch])).unwrap_err();
         assert!(errors[0].starts_with(expected), "{patch}: {errors:?}");
     }
+    // Those after one that leaves no object find none.
+    let replaced = json!([{"op": "replace", "path": "", "value": "x"}]);
+    let errors = patched(json!([
+        {"target": release, "patch": replaced}, {"target": {}, "patch": {}, "type": "Merge"},
+    ]));
+    assert_eq!(errors.unwrap_err().len(), 1);
     // All of them at once.
     let all = patched(json!([{"patch": 1}, {"patch": {}, "target": {"a": "x", "b": "x"}}]));
     assert_eq!(all.unwrap_err().len(), 3);
