@@ -108,12 +108,15 @@ fn name<'a>(path: &str, pack: &'a Map<String, Value>, findings: &mut Findings) -
     Some(name)
 }
 
+/// What each pack says, by name.
+pub(crate) fn specs(state: &DesiredState) -> Specs<'_> {
+    let all = state.iter();
+    all.map(|wanted| (&*wanted.name, &wanted.spec)).collect()
+}
+
 /// What a pack waits for has to be there, and to come to an end.
 fn check_order(state: &DesiredState, findings: &mut Findings) {
-    let packs: Specs<'_> = state
-        .iter()
-        .map(|wanted| (&*wanted.name, &wanted.spec))
-        .collect();
+    let packs = specs(state);
     for Wanted { name, spec, place } in state {
         for need in graph::needs(name, &packs) {
             if packs.get(need).is_some() {

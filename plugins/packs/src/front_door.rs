@@ -14,7 +14,7 @@ use crate::json::fill;
 use crate::kinds::{GATEWAY, PACK, PACK_LABEL, TARGET_GROUP_BINDING, VIRTUAL_SERVICE, WAVE};
 use crate::live::Live;
 use crate::pack::Packs;
-use crate::releases::{check_order, check_stays};
+use crate::releases::{check_leave, check_order, check_stays};
 use crate::render::{FRONT_DOOR, World};
 use crate::settings::Config;
 
@@ -40,6 +40,7 @@ pub(crate) fn reconcile(name: &str, config: &Config, cx: &Context) -> Result<Out
     let packs = Packs::read(cx)?;
     let pack = packs.get(name).or_not_ready("the Pack is not seen yet")?;
     if pack.is_going || !pack.spec.is_enabled() {
+        check_leave(name, &packs, Some(cx))?;
         return Ok(Outcome::nothing());
     }
     check_stays(pack)?;

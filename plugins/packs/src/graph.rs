@@ -3,54 +3,96 @@
 use crate::catalog;
 use crate::pack::Spec;
 
-/// What each pack says, by name.
-pub(crate) struct Specs<'a>(Vec<(&'a str, &'a Spec)>);
+/// What each pack says, by name, and its place in the order of packs.
+pub(crate) struct Specs<'a>(Vec<Said<'a>>);
+
+struct Said<'a> {
+    name: &'a str,
+    spec: &'a Spec,
+    wave: i64,
+}
 
 impl<'a> Specs<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<&'a Spec> {
-        let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map(|(_, spec)| *spec)
+        self.find(name).map(|one| one.spec)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.0.iter().map(|(name, _)| *name)
+        self.0.iter().map(|one| one.name)
+    }
+
+    /// The wave of a pack: what it says, or else the usual one, and at least that of each
+    /// pack that it needs by name.
+    pub(crate) fn wave(&self, name: &str) -> i64 {
+        self.find(name).map_or(i64::MIN, |one| one.wave)
+    }
+
+    /// Whether a pack comes after another because it says a wave. Such packs are in no
+    /// circle: what needs a pack by name has no lower wave.
+    pub(crate) fn is_later(&self, name: &str, other: &str) -> bool {
+        let says = self.get(name).is_some_and(|spec| spec.wave.is_some());
+        says && catalog::find(other).is_some() && self.wave(other) < self.wave(name)
+    }
+
+    /// Sees to it that no pack has a lower wave than one that it needs by name.
+    fn raise(&mut self) {
+        // Each round brings one of the waves that there are one step on.
+        for _ in 0..self.0.len() {
+            let highest = |one: &Said<'_>| {
+                let needs = named(one.name, one.spec).into_iter();
+                needs.map(|need| self.wave(need)).fold(one.wave, i64::max)
+            };
+            let waves: Vec<i64> = self.0.iter().map(highest).collect();
+            for (one, wave) in self.0.iter_mut().zip(waves) {
+                one.wave = wave;
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Said<'a>> {
+        self.0.iter().find(|one| one.name == name)
     }
 }
 
 impl<'a> FromIterator<(&'a str, &'a Spec)> for Specs<'a> {
     fn from_iter<T: IntoIterator<Item = (&'a str, &'a Spec)>>(specs: T) -> Self {
-        Self(specs.into_iter().collect())
+        let mut all = Self(Vec::new());
+        for (name, spec) in specs {
+            let usual = catalog::find(name).map_or(0, |pack| pack.wave);
+            let wave = spec.wave.unwrap_or(usual);
+            all.0.push(Said { name, spec, wave });
+        }
+        all.raise();
+        all
     }
 }
 
-/// The packs that one waits for.
-///
-/// They are those that it names in `dependsOn`, or else those that a pack of its name
-/// needs; and where it has a `wave`, all that have a lower one.
+/// The packs that one needs by name: those in `dependsOn`, or else those that a pack of
+/// its name needs.
+pub(crate) fn named<'a>(name: &str, spec: &'a Spec) -> Vec<&'a str> {
+    match (&spec.depends_on, catalog::find(name)) {
+        (Some(named), _) => named.iter().map(String::as_str).collect(),
+        (None, Some(pack)) => pack.needs.to_vec(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// The packs that one waits for: those that it needs by name; and where it says a wave,
+/// all that have a lower one.
 pub(crate) fn needs<'a>(name: &str, packs: &Specs<'a>) -> Vec<&'a str> {
     let Some(spec) = packs.get(name) else {
         return Vec::new();
     };
-    let mut needs: Vec<&str> = match (&spec.depends_on, catalog::find(name)) {
-        (Some(named), _) => named.iter().map(String::as_str).collect(),
-        (None, Some(pack)) => pack.needs.to_vec(),
-        (None, None) => Vec::new(),
-    };
-    if let Some(wave) = spec.wave {
-        for (other, spec) in &packs.0 {
-            let before = spec.wave.is_some_and(|other| other < wave);
-            if before && spec.is_enabled() && !needs.contains(other) {
-                needs.push(other);
-            }
+    let mut needs = named(name, spec);
+    for Said {
+        name: other, spec, ..
+    } in &packs.0
+    {
+        if spec.is_enabled() && packs.is_later(name, other) && !needs.contains(other) {
+            needs.push(other);
         }
     }
     needs
-}
-
-/// The packs that wait for one.
-pub(crate) fn dependents<'a>(name: &str, packs: &Specs<'a>) -> Vec<&'a str> {
-    let waits = |other: &&str| needs(other, packs).contains(&name);
-    packs.names().filter(waits).collect()
 }
 
 /// The first circle that leads on from a pack, its first pack once more at its end.
@@ -87,8 +129,7 @@ fn follow<'a>(
 /// What is said of a circle.
 pub(crate) fn describe(circle: &[&str]) -> String {
     format!(
-        "packs wait for one another in a circle: {}; take one of these out of dependsOn, or \
-         change a wave",
+        "packs wait for one another in a circle: {}; take one of these out of dependsOn",
         circle.join(" -> ")
     )
 }

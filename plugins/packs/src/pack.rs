@@ -4,11 +4,13 @@ use reeve_sdk::patch::{PatchError, Patches};
 use reeve_sdk::prelude::*;
 use serde_json::Map;
 
-use crate::catalog;
 use crate::findings::{Findings, below};
 use crate::graph::Specs;
 use crate::json::{Json, text};
 use crate::kinds::{ORIGIN, PACK};
+
+/// What is in each finalizer by which an agent has a Pack wait.
+const HOLDS: &str = "reeve.dev/";
 
 /// A Pack, as far as it is read.
 pub(crate) struct Pack {
@@ -17,6 +19,8 @@ pub(crate) struct Pack {
     pub(crate) origin: String,
     /// Whether it is being deleted.
     pub(crate) is_going: bool,
+    /// Whether its end has to wait, because there is something of it.
+    pub(crate) is_held: bool,
     pub(crate) spec: Spec,
 }
 
@@ -156,6 +160,7 @@ impl Packs {
             "/spec",
             "/metadata/deletionTimestamp",
             "/metadata/annotations",
+            "/metadata/finalizers",
         ];
         let packs: Vec<Json> = cx.list(&Query::of(PACK).projection(parts))?;
         Ok(Self(packs.iter().map(Pack::of).collect()))
@@ -182,17 +187,13 @@ impl Pack {
         let spec = object.get("spec").and_then(Value::as_object);
         let read = |fields| Spec::read("/spec", fields, &mut Findings::default());
         let annotations = &object["metadata"]["annotations"];
+        let finalizers = object["metadata"]["finalizers"].to_string();
         Self {
             name: text(object, "/metadata/name").to_owned(),
             origin: annotations[ORIGIN].as_str().unwrap_or_default().to_owned(),
             is_going: object["metadata"]["deletionTimestamp"].is_string(),
+            is_held: finalizers.contains(HOLDS),
             spec: spec.map(read).unwrap_or_default(),
         }
     }
-}
-
-/// The place of a pack in the order of packs.
-pub(crate) fn wave(name: &str, spec: &Spec) -> i64 {
-    let usual = catalog::find(name).map_or(0, |pack| pack.wave);
-    spec.wave.unwrap_or(usual)
 }

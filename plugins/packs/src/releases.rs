@@ -137,8 +137,9 @@ pub(crate) fn check_order(name: &str, packs: &Packs) -> Result<(), Failure> {
     }
 }
 
-/// A pack goes when no other needs it. `cluster` is where it can be seen what others still
-/// have; who cannot see it waits for all of them.
+/// A pack goes when no other needs it; of those that go, the ones with a later wave go
+/// first. `cluster` is where it can be seen what others still have; who cannot see it goes
+/// by what their ends wait for.
 pub(crate) fn check_leave(
     name: &str,
     packs: &Packs,
@@ -148,15 +149,20 @@ pub(crate) fn check_leave(
     // Packs in a circle would wait for one another for ever.
     if graph::circle(name, &specs).is_none() {
         let mut needed = Vec::new();
-        for other in graph::dependents(name, &specs) {
-            let is_enabled = specs.get(other).is_some_and(|spec| spec.is_enabled());
+        for pack in packs.iter() {
+            let (other, is_enabled) = (pack.name.as_str(), pack.spec.is_enabled());
+            let goes = pack.is_going || !is_enabled;
+            let needs = graph::named(other, &pack.spec).contains(&name);
+            if !(needs || goes && specs.is_later(other, name)) {
+                continue;
+            }
             let stays = match cluster {
                 // What is no pack of ours has nothing.
                 Some(cx) if !is_enabled && catalog::find(other).is_some() => {
                     Live::read(other, cx)?.has_any()
                 }
                 Some(_) => is_enabled,
-                None => true,
+                None => is_enabled || pack.is_held,
             };
             if stays {
                 needed.push(other);

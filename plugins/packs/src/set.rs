@@ -9,7 +9,7 @@ use crate::documents;
 use crate::findings::Findings;
 use crate::json;
 use crate::kinds::{ORIGIN, PACK, PACK_SET, WAVE};
-use crate::pack::{self, Packs};
+use crate::pack::Packs;
 use crate::settings::Config;
 
 /// The name of the desired state where it is a file.
@@ -47,6 +47,7 @@ pub(crate) fn reconcile(
     let mut findings = Findings::default();
     let state = desired_state::parse(&text, allow_empty, &mut findings);
     findings.check(&name)?;
+    let specs = desired_state::specs(&state);
     // None at all is only let through where it is meant.
     let mut outcome = Outcome::nothing();
     for wanted in &state {
@@ -54,7 +55,7 @@ pub(crate) fn reconcile(
         let mut object = json::fill(PACK_OBJECT, &[("name", Value::from(name.as_str()))]);
         let annotations = &mut object["metadata"]["annotations"];
         annotations[ORIGIN] = Value::from(origin);
-        annotations[WAVE] = Value::from(pack::wave(name, spec).to_string());
+        annotations[WAVE] = Value::from(specs.wave(name).to_string());
         if let Some(definition) = catalog::find(name) {
             applyset::mark_parent(&mut object, definition);
         }

@@ -144,16 +144,14 @@ fn what_packs_wait_for_has_to_be_there_and_to_end() {
             ]),
             vec![
                 "/packs: packs wait for one another in a circle: istio -> spicedb -> istio; \
-                 take one of these out of dependsOn, or change a wave",
+                 take one of these out of dependsOn",
             ],
         ),
+        // Needs beat waves, so that these make no circle.
         (
             json!([{"name": "istio", "dependsOn": ["spicedb"], "wave": 1},
                 {"name": "spicedb", "dependsOn": [], "wave": 2}]),
-            vec![
-                "/packs: packs wait for one another in a circle: istio -> spicedb -> istio; \
-                 take one of these out of dependsOn, or change a wave",
-            ],
+            vec![],
         ),
     ] {
         assert_eq!(errors(&packs), expected, "{packs}");

@@ -88,9 +88,62 @@ fn a_pack_that_is_disabled_has_nothing() {
     assert_eq!(world.run("sgp-apps"), Outcome::nothing());
     world.say("istio", &json!({"enabled": false}));
     assert!(matches!(world.failure("istio"), Failure::NotReady(_)));
+    // Its front door stays as long as it does.
     let front_door = json!({"role": "FrontDoor"});
+    let failure = world.try_run("istio", &front_door).unwrap_err();
+    assert!(
+        failure.to_string().contains(": identity-service;"),
+        "{failure}"
+    );
+    world.say("identity-service", &json!({"enabled": false}));
+    world
+        .objects
+        .remove("HelmRelease identity-service/identity-service");
+    assert_eq!(world.run("istio"), Outcome::nothing());
     let outcome = world.try_run("istio", &front_door).unwrap();
     assert_eq!(outcome, Outcome::nothing());
+}
+
+#[test]
+fn of_packs_that_go_the_later_waves_go_first() {
+    let off = json!({"wave": 1, "enabled": false});
+    let mut world = world();
+    world.say("spicedb", &json!({"wave": 1, "dependsOn": []}));
+    world.say("identity-service", &json!({"dependsOn": []}));
+    world.say("sgp-apps", &json!({"dependsOn": []}));
+    world.say("temporalf", &json!({"wave": 2}));
+    // One that stays needs none of a lower wave.
+    for spec in [&off, &json!({"wave": 1})] {
+        world.say("spicedb", spec);
+        if spec.get("enabled").is_none() {
+            delete(&mut world, "spicedb");
+        }
+        assert!(world.try_run("spicedb", &json!({})).is_ok(), "{spec}");
+    }
+    world.say("spicedb", &off);
+    world.say("temporalf", &json!({"wave": 2, "enabled": false}));
+    let failure = world.failure("spicedb").to_string();
+    assert!(failure.contains(": temporalf;"), "{failure}");
+    assert_eq!(world.run("temporalf"), Outcome::nothing());
+    world.objects.remove("HelmRelease temporalf/temporalf");
+    assert_eq!(world.run("spicedb"), Outcome::nothing());
+}
+
+#[test]
+fn flux_goes_when_all_that_are_disabled_have_gone() {
+    let mut world = world();
+    for pack in &PACKS {
+        world.say(pack.name, &json!({"enabled": false}));
+    }
+    let flux = json!({"role": "Flux"});
+    // As an agent has a Pack wait of which there is something.
+    let holds = json!(["example.com/mine", "hooks.reeve.dev/packs"]);
+    world.pack("sgp-helm-repository")["metadata"]["finalizers"] = holds;
+    let failure = world.try_run("flux", &flux).unwrap_err().to_string();
+    assert!(failure.contains(": sgp-helm-repository;"), "{failure}");
+    let rest = json!(["example.com/mine"]);
+    world.pack("sgp-helm-repository")["metadata"]["finalizers"] = rest;
+    assert_eq!(world.try_run("flux", &flux).unwrap(), Outcome::nothing());
 }
 
 #[test]

@@ -169,8 +169,45 @@ fn a_wave_waits_for_lower_ones() {
     world.say("spicedb", &json!({"wave": 2}));
     world.say("temporalf", &json!({"wave": 1}));
     let rounds = world.install_all();
-    assert_eq!(rounds[1], ["istio", "temporalf"]);
-    assert_eq!(rounds[2], ["spicedb"]);
+    // Those that say none have the usual one.
+    assert_eq!(
+        rounds[1..],
+        [
+            ["istio"],
+            ["temporalf"],
+            ["spicedb"],
+            ["identity-service"],
+            ["sgp-apps"]
+        ]
+    );
+    // Who needs one of these comes after it in any case, and is not waited for.
+    world.say("istio", &json!({"wave": 5}));
+    world.objects.retain(|name, _| !name.starts_with("Helm"));
+    assert_eq!(
+        world.install_all()[1..],
+        [
+            ["temporalf"],
+            ["spicedb"],
+            ["istio"],
+            ["identity-service"],
+            ["sgp-apps"]
+        ]
+    );
+    world.say(
+        "istio",
+        &json!({"wave": 5, "dependsOn": ["identity-service"]}),
+    );
+    assert!(matches!(world.failure("istio"), Failure::Terminal(_)));
+}
+
+#[test]
+fn who_waits_by_a_wave_waits_for_no_name_that_is_no_packs() {
+    let mut world = world();
+    world.say("temporalf", &json!({"wave": 5}));
+    world.say("sgp-app", &json!({}));
+    world.install_all();
+    world.say("temporalf", &json!({"wave": 5, "version": "2"}));
+    assert!(world.try_run("temporalf", &json!({})).is_ok());
 }
 
 #[test]
@@ -192,7 +229,7 @@ fn a_circle_is_told_by_each_pack_that_leads_into_it() {
     world.say("istio", &json!({"dependsOn": ["spicedb"]}));
     world.say("spicedb", &json!({"dependsOn": ["temporalf"]}));
     world.say("temporalf", &json!({"dependsOn": ["istio"]}));
-    let remedy = "; take one of these out of dependsOn, or change a wave";
+    let remedy = "; take one of these out of dependsOn";
     for (pack, circle) in [
         ("istio", "istio -> spicedb -> temporalf -> istio"),
         ("temporalf", "temporalf -> istio -> spicedb -> temporalf"),

@@ -98,6 +98,37 @@ fn the_initial_state_holds_as_long_as_none_was_stored() {
 }
 
 #[test]
+fn packs_are_in_the_order_of_their_needs() {
+    let waves = |packs: Value| {
+        let state = json!({"version": "0.1", "packs": packs}).to_string();
+        let world = world(&example(Cloud::Gcp, true), Some(&state));
+        let objects = try_run(&world, &json!({})).unwrap().objects_json();
+        let wave = |pack: &Value| pack["metadata"]["annotations"]["reeve.dev/wave"].clone();
+        objects.iter().map(wave).collect::<Vec<_>>()
+    };
+    let base = [
+        json!({"name": "flux"}),
+        json!({"name": "sgp-helm-repository"}),
+    ];
+    let with = |more: &[Value]| waves(Value::from([&base[..], more].concat()));
+    assert_eq!(
+        with(&[
+            json!({"name": "spicedb", "dependsOn": ["sgp-helm-repository", "temporalf"]}),
+            json!({"name": "temporalf"}),
+        ]),
+        ["-100", "-90", "-40", "-40"]
+    );
+    assert_eq!(
+        with(&[
+            json!({"name": "identity-service"}),
+            json!({"name": "istio", "wave": 5}),
+            json!({"name": "spicedb", "wave": -95}),
+        ]),
+        ["-100", "-90", "5", "5", "-90"]
+    );
+}
+
+#[test]
 fn without_any_state_there_is_something_to_do() {
     let world = world(&example(Cloud::Gcp, false), None);
     assert_eq!(
