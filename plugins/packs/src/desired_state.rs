@@ -8,7 +8,7 @@ use crate::catalog;
 use crate::findings::{Findings, below};
 use crate::graph::{self, Specs};
 use crate::json;
-use crate::pack::Spec;
+use crate::pack::{Pack, Spec};
 
 /// What people call the document.
 pub(crate) const DOCUMENT: &str = "desired-state.json";
@@ -112,6 +112,21 @@ fn name<'a>(path: &str, pack: &'a Map<String, Value>, findings: &mut Findings) -
 pub(crate) fn specs(state: &DesiredState) -> Specs<'_> {
     let all = state.iter();
     all.map(|wanted| (&*wanted.name, &wanted.spec)).collect()
+}
+
+/// Keeps packs that are there as they are, whatever a state says of them.
+pub(crate) fn keep<'a>(state: &mut DesiredState, packs: impl Iterator<Item = &'a Pack>) {
+    for pack in packs.filter(|pack| !pack.is_going) {
+        let spec = pack.spec.clone();
+        match state.iter_mut().find(|wanted| wanted.name == pack.name) {
+            Some(wanted) => wanted.spec = spec,
+            None => state.push(Wanted {
+                name: pack.name.clone(),
+                spec,
+                place: String::new(),
+            }),
+        }
+    }
 }
 
 /// What a pack waits for has to be there, and to come to an end.

@@ -45,8 +45,14 @@ pub(crate) fn reconcile(
         None => (initial(&stored, config, cx)?, initial_name(config), INITIAL),
     };
     let mut findings = Findings::default();
-    let state = desired_state::parse(&text, allow_empty, &mut findings);
+    let mut state = desired_state::parse(&text, allow_empty, &mut findings);
     findings.check(&name)?;
+    if origin == INITIAL {
+        // It begins, and neither changes nor ends what it has begun.
+        let packs = Packs::read(cx)?;
+        let begun = packs.iter().filter(|pack| pack.origin == INITIAL);
+        desired_state::keep(&mut state, begun);
+    }
     let specs = desired_state::specs(&state);
     // None at all is only let through where it is meant.
     let mut outcome = Outcome::nothing();

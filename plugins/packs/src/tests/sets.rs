@@ -98,6 +98,37 @@ fn the_initial_state_holds_as_long_as_none_was_stored() {
 }
 
 #[test]
+fn the_initial_state_begins_and_changes_nothing_of_what_it_has_begun() {
+    let mut configuration = example(Cloud::Gcp, true);
+    let mut begin = |packs: Value, there: &[Value]| {
+        configuration["initialDesiredState"] = json!({"version": "0.1", "packs": packs});
+        let mut world = world(&configuration, None);
+        there.iter().for_each(|pack| world.put(pack.clone()));
+        try_run(&world, &json!({})).unwrap().objects_json()
+    };
+    let mut repository = pack(
+        "sgp-helm-repository",
+        "initial",
+        "-90",
+        &json!({"version": "2"}),
+    );
+    let flux = pack("flux", "initial", "-100", &json!({}));
+    let both = json!([{"name": "flux"}, {"name": "sgp-helm-repository", "version": "2"}]);
+    assert_eq!(begin(both.clone(), &[]), [flux.clone(), repository.clone()]);
+    // What was begun halfway goes on.
+    let half = std::slice::from_ref(&flux);
+    assert_eq!(begin(both, half), [flux.clone(), repository.clone()]);
+    // What is taken out stays, and so does what is changed.
+    let there = [flux.clone(), repository.clone()];
+    assert_eq!(begin(json!([{"name": "flux", "wave": 3}]), &there), there);
+    // What somebody deletes goes, and what somebody else has made is nobody's here.
+    repository["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mine = pack("istio", "", "-80", &json!({}));
+    let there = [flux.clone(), repository, mine];
+    assert_eq!(begin(json!([{"name": "flux"}]), &there), [flux]);
+}
+
+#[test]
 fn packs_are_in_the_order_of_their_needs() {
     let waves = |packs: Value| {
         let state = json!({"version": "0.1", "packs": packs}).to_string();
