@@ -78,8 +78,12 @@ releases: {plugin: packs, role: Releases}
 {{- end -}}
 {{- $said := deepCopy (default dict .values.settings) -}}
 {{- /* Manifests of Flux that are named here are not the others, and where nothing is named
-       there are none. */ -}}
-{{- if hasKey $said "fluxManifests" }}{{ $_ := unset $settings "fluxManifests" }}{{ end -}}
+       there are none. A digest that they must have holds for these, too. */ -}}
+{{- if hasKey $said "fluxManifests" -}}
+{{- $sha256 := (default dict $settings.fluxManifests).sha256 -}}
+{{- if and $sha256 $said.fluxManifests (not (hasKey $said.fluxManifests "sha256")) }}{{ $_ := set $said.fluxManifests "sha256" $sha256 }}{{ end -}}
+{{- $_ := unset $settings "fluxManifests" -}}
+{{- end -}}
 {{- $settings = mergeOverwrite $settings $said -}}
 {{- $manifests := default dict $settings.fluxManifests -}}
 {{- if not (or $manifests.file $manifests.configMap $manifests.secret $manifests.url) -}}

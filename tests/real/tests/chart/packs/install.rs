@@ -63,6 +63,7 @@ fn packs_are_installed_one_after_the_other() -> Result<()> {
     )?;
     for line in [
         "reeve plugin package packs.wasm --name packs --namespace reeve-system",
+        "WHOEVER MAY WRITE PACKS, THE DESIRED STATE OR THE CONFIGURATION MAY DO ALL THAT FLUX MAY",
         "THE ACCOUNT reeve-system/packs-flux CAN MAKE AN ADMINISTRATOR OF THE CLUSTER",
         &published.url,
     ] {
