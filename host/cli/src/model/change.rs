@@ -11,6 +11,7 @@ use clap::{ArgGroup, Args};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use reeve_core::Digest;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -313,7 +314,8 @@ impl<'a> Action<'a> {
             .patch(&name, &params, &Patch::Merge(&patch))
             .await;
         let patched = patched.with_context(|| format!("cannot change ModelDeployment {name}"))?;
-        // What was reported of the same spec may be the last that is reported of it.
+        // What was reported of the same spec may be the last that is reported of it. Only a
+        // plugin that does not say which spec it saw is to report something else.
         let is_changed = patched.data["spec"] != found.data["spec"];
         let before = is_changed.then(|| found.data["status"].clone());
         self.answer(patched, before, goal).await
@@ -331,7 +333,6 @@ impl<'a> Action<'a> {
         let mut settled = None;
         if self.args.wait {
             let until = Instant::now() + self.args.timeout;
-            // A report of before says nothing about what comes.
             while settled.is_none() && Instant::now() < until {
                 sleep(INTERVAL).await;
                 let found = self.fleet.api.get_opt(&name).await;
@@ -340,8 +341,8 @@ impl<'a> Action<'a> {
                     bail!("ModelDeployment {name} was deleted meanwhile");
                 };
                 standing = Standing::of(&found);
-                let is_news = before.as_ref() != Some(&found.data["status"]);
-                settled = settles(goal, &standing, is_news && is_heard(&found.data));
+                let is_seen = is_seen(&found.data, before.as_ref());
+                settled = settles(goal, &standing, is_seen && is_heard(&found.data));
             }
         }
         match self.args.output {
@@ -377,6 +378,20 @@ impl<'a> Action<'a> {
     }
 }
 
+/// Whether what is reported is of this spec: a report of before says nothing about what comes.
+/// `before` is what was reported before the spec changed, if it did.
+fn is_seen(deployment: &Value, before: Option<&Value>) -> bool {
+    let status = &deployment["status"];
+    match status["observed"].as_str() {
+        Some(observed) => {
+            let spec = Digest::of(deployment["spec"].to_string().as_bytes()).to_string();
+            let spec = spec.strip_prefix("sha256:").unwrap_or(&spec);
+            !observed.is_empty() && spec.starts_with(observed)
+        }
+        None => before != Some(status),
+    }
+}
+
 /// Whether what serves is of the last relaunch and has as many servers as are wanted, as far as
 /// it is reported: the report before that says that all is well, too.
 fn is_heard(deployment: &Value) -> bool {
@@ -392,12 +407,12 @@ fn is_heard(deployment: &Value) -> bool {
 }
 
 /// Whether an action has come to its end, and a good one.
-fn settles(goal: Goal, now: &Standing, is_news: bool) -> Option<bool> {
+fn settles(goal: Goal, now: &Standing, is_seen: bool) -> Option<bool> {
     match goal {
+        _ if !is_seen => None,
         Goal::Stopped if now.state == "stopped" => Some(true),
         Goal::Stopped => None,
-        Goal::Serving if !is_news => None,
-        Goal::Serving if now.is_serving() => Some(true),
+        Goal::Serving if now.is_serving() || now.is_idle() => Some(true),
         // A replacement has failed, and the old model goes on.
         Goal::Serving if now.state == "ready" && now.status == "warning" => Some(false),
         Goal::Serving if now.state == "errored" => Some(false),
@@ -471,8 +486,38 @@ mod tests {
         ));
     }
 
+    /// Also where the report stays the same, as of a URL of the same package, a switch that is
+    /// off already or a number that was the default.
     #[test]
-    fn an_action_ends_with_news() {
+    fn a_report_says_of_which_spec_it_is() {
+        let seen = |spec: &Value, status: &Value, before: Option<&Value>| {
+            is_seen(&json!({"spec": spec, "status": status}), before)
+        };
+        let package = json!({"url": "https://app.datarobot.com/m.mlpkg", "sha256": "1".repeat(64), "sizeBytes": 1000});
+        let mut spec = json!({"deploymentId": "64f0", "model": {"id": "m1", "package": package}});
+        // As the plugin computes it, whose test has the same texts.
+        for (more, observed) in [
+            (Value::Null, "9f1188d3b8e9"),
+            (json!({"limits": {"cpu": "1"}, "é": 0.5}), "623bc5cfd9ff"),
+        ] {
+            if more.is_object() {
+                spec["resources"] = more;
+            }
+            let status = json!({"state": "ready", "observed": observed});
+            assert!(seen(&spec, &status, Some(&status)), "{spec}");
+            let mut changed = spec.clone();
+            changed["stopped"] = json!(false);
+            assert!(!seen(&changed, &status, None), "{spec}");
+        }
+        // Older plugins do not say it.
+        let status = json!({"state": "ready"});
+        assert!(seen(&spec, &status, None));
+        assert!(!seen(&spec, &status, Some(&status)));
+        assert!(seen(&spec, &status, Some(&Value::Null)));
+    }
+
+    #[test]
+    fn an_action_ends_with_a_report_of_its_spec() {
         let standing = |state: &str, status: &str, current: &str, old: bool| {
             let object = json!({
                 "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
@@ -491,6 +536,12 @@ mod tests {
                 None,
             ),
             (done.clone(), Goal::Serving, Some(true)),
+            // None is wanted, and none is there.
+            (
+                standing("ready", "unknown", "", false),
+                Goal::Serving,
+                Some(true),
+            ),
             (
                 standing("ready", "warning", "m1", true),
                 Goal::Serving,

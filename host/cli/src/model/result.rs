@@ -57,6 +57,11 @@ impl Standing {
             && self.current.as_deref() == Some(&self.wanted)
     }
 
+    /// Whether no server answers since none is wanted.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == "ready" && self.status == "unknown" && !self.old_model_in_use
+    }
+
     fn data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         data.insert("oldModelInUse".to_owned(), json!(self.old_model_in_use));

@@ -123,6 +123,39 @@ async fn standings_are_told_in_words_and_numbers() {
     assert_eq!(all["data"]["deploymentsStatus"]["s"]["statusCode"], 3);
 }
 
+/// The plugin has seen the spec as it becomes, and all is as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_nothing_is_soon_waited_for() {
+    let desk = desk().await;
+    let mut churn = deployment("churn");
+    churn["spec"] = json!({"model": {"id": "m1"}, "stopped": false});
+    churn["status"] = json!({
+        "state": "ready", "status": "passing", "statusCode": 0, "message": "the model serves",
+        "oldModelInUse": false, "currentModelId": "m1", "replicas": 1, "observed": "31a0dd444a6a",
+    });
+    desk.world.apply(&churn).await;
+    let wait = "--wait --timeout 20s";
+    let started = desk.reeve(&format!("model start churn {wait}")).await;
+    assert_eq!(started.code, Some(0), "{started:?}");
+    // Of another spec nothing is known.
+    let short = desk
+        .reeve("model start churn --replicas 1 --wait --timeout 2s")
+        .await;
+    assert_eq!(short.code, Some(1), "{short:?}");
+
+    let mut idle = deployment("idle");
+    idle["spec"] = json!({"model": {"id": "m1"}});
+    idle["status"] = json!({
+        "state": "ready", "status": "unknown", "statusCode": 3, "message": "none is wanted",
+        "oldModelInUse": false, "replicas": 0, "observed": "053b0cb035bf",
+    });
+    desk.world.apply(&idle).await;
+    let scaled = desk
+        .reeve(&format!("model start idle --replicas 0 {wait}"))
+        .await;
+    assert_eq!(scaled.code, Some(0), "{scaled:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_names_the_next_command() {
     let bare = Desk::new().await;
