@@ -96,6 +96,14 @@ impl Document {
         Ok(())
     }
 
+    /// Puts an entry in the place of the one of its name, or at the end.
+    pub(super) fn put(&mut self, name: &str, entry: Value) {
+        match position(&self.packs, name) {
+            Some(index) => self.packs[index] = entry,
+            None => self.packs.push(entry),
+        }
+    }
+
     /// Takes a pack out.
     ///
     /// # Errors
@@ -171,6 +179,17 @@ mod tests {
         );
         let again = Document::parse(&changed.text()).unwrap();
         assert_eq!(again, changed);
+    }
+
+    #[test]
+    fn an_entry_takes_the_place_of_the_one_of_its_name() {
+        let mut changed = document();
+        changed.put("istio", json!({"name": "istio", "version": "2"}));
+        changed.put("spicedb", json!({"name": "spicedb"}));
+        let names: Vec<&str> = changed.packs().map(|(name, _)| name).collect();
+        assert_eq!(names, ["flux", "istio", "spicedb"]);
+        let istio = changed.pack("istio").map(|entry| json!(entry));
+        assert_eq!(istio, Some(json!({"name": "istio", "version": "2"})));
     }
 
     #[test]

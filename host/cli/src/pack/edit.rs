@@ -3,7 +3,7 @@
 use super::TargetArgs;
 use super::document::{Document, DocumentError};
 use super::parts::{self, Part};
-use super::standing::{self, FIELDS};
+use super::standing::{self, FIELDS, ORIGIN};
 use super::stored::{Maker, Place};
 use crate::looking::{Output, print_json};
 use crate::output;
@@ -29,7 +29,7 @@ pub(super) struct AddArgs {
     /// Version of its charts, or a range of versions; the newest without it
     #[arg(long)]
     version: Option<String>,
-    /// It waits for all packs with a lower wave
+    /// It waits for all packs with a lower wave; the pack's own without it
     #[arg(long, allow_negative_numbers = true)]
     wave: Option<i64>,
     /// Packs that it waits for, in the place of those that it needs by itself
@@ -200,33 +200,40 @@ async fn change(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What holds as long as nothing is stored: the initial state of the configuration, unless
-/// something was stored before, and else the packs that are there. Once something is
-/// stored, only what is in it is wanted.
+/// What holds as long as nothing is stored: what the initial state of the configuration has
+/// begun and will begin, unless something was stored before, and else the packs that are
+/// there. Once something is stored, only what is in it is wanted.
 async fn before(client: &Client, part: &Part) -> anyhow::Result<Document> {
     let packs = standing::packs(client).await?;
-    let was_stored = |pack: &DynamicObject| {
-        let origin = pack.annotations().get("packs.reeve.dev/origin");
-        origin.is_some_and(|origin| origin == "stored")
+    let is_of = |pack: &DynamicObject, origin: &str| {
+        let found = pack.annotations().get(ORIGIN);
+        found.is_some_and(|found| found == origin)
     };
-    if !packs.iter().any(was_stored)
-        && let Some(initial) = initial(client, part).await?
+    if !packs.iter().any(|pack| is_of(pack, "stored"))
+        && let Some(mut initial) = initial(client, part).await?
     {
-        return Ok(initial);
-    }
-    let packs = packs.iter().map(|pack| {
-        let name = pack.metadata.name.clone().unwrap_or_default();
-        let mut entry = Map::new();
-        entry.insert("name".to_owned(), Value::from(name));
-        for field in FIELDS {
-            let said = &pack.data["spec"][field];
-            if !said.is_null() {
-                entry.insert(field.to_owned(), said.clone());
+        // What it has begun is as it is now.
+        for pack in packs.iter().filter(|pack| is_of(pack, "initial")) {
+            if pack.metadata.deletion_timestamp.is_none() {
+                initial.put(&pack.name_any(), entry(pack));
             }
         }
-        Value::Object(entry)
-    });
-    Ok(Document::new(packs.collect()))
+        return Ok(initial);
+    }
+    Ok(Document::new(packs.iter().map(entry).collect()))
+}
+
+/// What a Pack says, as it stands in a desired state.
+fn entry(pack: &DynamicObject) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".to_owned(), Value::from(pack.name_any()));
+    for field in FIELDS {
+        let said = &pack.data["spec"][field];
+        if !said.is_null() {
+            entry.insert(field.to_owned(), said.clone());
+        }
+    }
+    Value::Object(entry)
 }
 
 /// `initialDesiredState` of the configuration, which is JSON or a text with it.

@@ -6,10 +6,13 @@ use crate::looking::{Output, print_json};
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
-use reeve_api::{APPROVE_PLAN_ANNOTATION, PlanStatus, Plugin, RECONCILE_ANNOTATION, Unit};
+use reeve_api::{
+    APPROVE_PLAN_ANNOTATION, PlanStatus, Plugin, RECONCILE_ANNOTATION, Unit, UnitStatus,
+};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -189,21 +192,22 @@ impl Desk {
             let plan = status
                 .plan
                 .filter(|_| ready.reason == "AwaitingApproval" && pack.is_none());
-            if let Some(plan) = plan {
-                self.approve(&unit.name_any(), &plan).await?;
-                answer.approved.push(plan);
-                continue;
-            }
-            let message: Vec<&str> = ready.message.split_whitespace().collect();
-            let (plugin, reason) = (&part.plugin, &ready.reason);
-            let trouble = format!("{plugin}: {reason}: {}", message.join(" "));
-            answer.troubles.push(trouble);
+            let trouble = match plan {
+                Some(plan) => {
+                    let trouble = self.approve(&unit.name_any(), &plan).await?;
+                    answer.approved.push(plan);
+                    trouble
+                }
+                None => Some(said(ready)),
+            };
+            let trouble = trouble.map(|trouble| format!("{}: {trouble}", part.plugin));
+            answer.troubles.extend(trouble);
         }
         Ok(())
     }
 
-    /// Approves a plan, and waits until it no longer waits.
-    async fn approve(&self, unit: &str, plan: &PlanStatus) -> anyhow::Result<()> {
+    /// Approves a plan, and waits until it is carried out. Returns what is wrong then.
+    async fn approve(&self, unit: &str, plan: &PlanStatus) -> anyhow::Result<Option<String>> {
         let patch = json!({"metadata": {"annotations": {APPROVE_PLAN_ANNOTATION: plan.id}}});
         let approved = self
             .units
@@ -214,25 +218,58 @@ impl Desk {
             let found = self.units.get_opt(unit).await;
             let found = found.with_context(|| format!("cannot read unit {unit}"))?;
             let status = found.and_then(|found| found.status).unwrap_or_default();
-            let waits = status.plan.is_some_and(|now| now.id == plan.id)
-                && status
-                    .conditions
-                    .iter()
-                    .any(|one| one.type_ == "Ready" && one.reason == "AwaitingApproval");
-            if !waits {
-                return Ok(());
-            }
+            let (id, limit) = (&plan.id, self.timeout.as_secs());
+            let late = match after(&status, id) {
+                After::Done => return Ok(None),
+                After::Wrong(trouble) => return Ok(Some(trouble)),
+                After::NotTakenUp => {
+                    format!("the plan {id} was approved, and is not taken up within {limit} s")
+                }
+                After::OnItsWay(said) => {
+                    format!("the plan {id} was approved, and is not done within {limit} s: {said}")
+                }
+            };
             if Instant::now() >= self.until {
-                bail!(
-                    "the plan {} was approved, and is not taken up within {} s; `reeve pack \
-                     status` says how it stands",
-                    plan.id,
-                    self.timeout.as_secs()
-                );
+                return Ok(Some(late));
             }
             sleep(INTERVAL).await;
         }
     }
+}
+
+/// How a unit stands after a plan of it was approved.
+#[derive(Debug, PartialEq, Eq)]
+enum After {
+    /// The agent has not come to it yet.
+    NotTakenUp,
+    /// It is carried out, and something is waited for.
+    OnItsWay(String),
+    Done,
+    Wrong(String),
+}
+
+fn after(status: &UnitStatus, plan: &str) -> After {
+    let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
+    let Some(ready) = ready.filter(|one| one.status != "True") else {
+        return After::Done;
+    };
+    match ready.reason.as_str() {
+        "AwaitingApproval" if status.plan.as_ref().is_some_and(|now| now.id == plan) => {
+            After::NotTakenUp
+        }
+        "AwaitingApproval" => After::Wrong(format!(
+            "another plan waits since: {}; `reeve pack reconcile` approves that one",
+            said(ready)
+        )),
+        "Waiting" => After::OnItsWay(said(ready)),
+        _ => After::Wrong(said(ready)),
+    }
+}
+
+/// What a condition says, on one line.
+fn said(ready: &Condition) -> String {
+    let message: Vec<&str> = ready.message.split_whitespace().collect();
+    format!("{}: {}", ready.reason, message.join(" "))
 }
 
 fn params() -> PatchParams {
@@ -269,6 +306,53 @@ impl Answer {
             (Some(pack), ..) => output::tell(format_args!("pack {pack} is as it is wanted")),
             (None, true, true) => output::tell("the desired state is applied; nothing differs"),
             (None, true, false) => output::tell("`reeve pack status` says how far it is"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_api::condition;
+
+    #[test]
+    fn what_was_approved_is_done_or_says_why_not() {
+        let status = |reason: &str, plan: &str| {
+            let ready = condition(
+                "Ready",
+                "False",
+                reason,
+                "a\n b",
+                None,
+                Timestamp::UNIX_EPOCH,
+            );
+            UnitStatus {
+                conditions: vec![ready],
+                plan: (!plan.is_empty()).then(|| PlanStatus {
+                    id: plan.to_owned(),
+                    ..PlanStatus::default()
+                }),
+                ..UnitStatus::default()
+            }
+        };
+        assert_eq!(after(&UnitStatus::default(), "A"), After::Done);
+        assert_eq!(
+            after(&status("AwaitingApproval", "A"), "A"),
+            After::NotTakenUp
+        );
+        let on_its_way = After::OnItsWay("Waiting: a b".to_owned());
+        assert_eq!(after(&status("Waiting", ""), "A"), on_its_way);
+        for (now, said) in [
+            (
+                status("AwaitingApproval", "B"),
+                "another plan waits since: AwaitingApproval: a b; `reeve pack reconcile` approves \
+                 that one",
+            ),
+            (status("ApplyFailed", ""), "ApplyFailed: a b"),
+            // What is left of the plan that was approved.
+            (status("Forbidden", "A"), "Forbidden: a b"),
+        ] {
+            assert_eq!(after(&now, "A"), After::Wrong(said.to_owned()));
         }
     }
 }

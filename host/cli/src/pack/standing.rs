@@ -34,6 +34,8 @@ const KIND: &str = "HelmRelease";
 const PACK_LABEL: &str = "packs.reeve.dev/pack";
 /// The annotation of a Pack with its place in the order of packs.
 const WAVE: &str = "reeve.dev/wave";
+/// The annotation of a Pack that a desired state has asked for.
+pub(super) const ORIGIN: &str = "packs.reeve.dev/origin";
 
 /// How everything stands.
 pub(super) struct Standing {
@@ -129,7 +131,14 @@ impl Standing {
         })
     }
 
-    /// Whether all packs are ready and nothing waits.
+    /// Why it cannot be told whether what is wanted is what is there. What is in a file,
+    /// only the agent reads, and says.
+    pub(super) fn untold(&self) -> Option<&str> {
+        let is_file = matches!(self.place, Some(Place::File(_)));
+        self.unknown.as_deref().filter(|_| !is_file)
+    }
+
+    /// Whether all packs are ready and nothing waits, as far as it is known.
     pub(super) fn is_well(&self) -> bool {
         let well = |pack: &PackStanding| {
             !pack.pending && matches!(pack.state, State::Ready | State::Disabled)
@@ -144,7 +153,7 @@ impl Standing {
                 "unknown": self.unknown,
                 "troubles": troubles_json(&self.troubles),
             },
-            "ready": self.is_well(),
+            "ready": self.is_well() && self.untold().is_none(),
             "packs": self.packs.iter().map(PackStanding::json).collect::<Vec<_>>(),
         })
     }
@@ -225,11 +234,17 @@ fn all(
             let said = object.data["spec"].as_object().cloned().unwrap_or_default();
             let wave = object.annotations().get(WAVE);
             let wave = wave.and_then(|wave| wave.parse().ok());
+            // One that somebody has made by hand is nothing that the document takes away.
+            let is_asked_for = object.annotations().contains_key(ORIGIN);
+            let pending = document.is_some_and(|document| match document.pack(&name) {
+                Some(entry) => differs(entry, &said),
+                None => is_asked_for,
+            });
             PackStanding {
-                wave: said.get("wave").and_then(Value::as_i64).or(wave),
+                wave: wave.or_else(|| said.get("wave").and_then(Value::as_i64)),
                 version: version(&said),
                 state: state(object, &said, &troubles),
-                pending: document.is_some_and(|document| differs(document.pack(&name), &said)),
+                pending,
                 releases: own.map(Release::of).collect(),
                 troubles,
                 name,
@@ -269,10 +284,7 @@ fn version(said: &Map<String, Value>) -> Option<String> {
 }
 
 /// Whether an entry of the desired state says something else than the object does.
-fn differs(entry: Option<&Map<String, Value>>, said: &Map<String, Value>) -> bool {
-    let Some(entry) = entry else {
-        return true;
-    };
+fn differs(entry: &Map<String, Value>, said: &Map<String, Value>) -> bool {
     let field = |fields: &Map<String, Value>, name: &str| {
         let value = fields.get(name).filter(|value| !value.is_null());
         value.cloned()

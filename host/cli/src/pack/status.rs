@@ -44,10 +44,16 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         Output::Json => print_json(&standing.json())?,
         Output::Text => output::print(text(&standing))?,
     }
-    Ok(match standing.is_well() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(ExitCode::from(code(&standing)))
+}
+
+/// What is known to be wrong comes before what is not known.
+fn code(standing: &Standing) -> u8 {
+    match standing.untold() {
+        _ if !standing.is_well() => 1,
+        Some(_) => 2,
+        None => 0,
+    }
 }
 
 fn text(standing: &Standing) -> String {
@@ -124,6 +130,7 @@ fn said(trouble: &Trouble) -> String {
 mod tests {
     use super::*;
     use crate::pack::standing::Release;
+    use crate::pack::stored::Place;
 
     #[test]
     fn the_tree_says_what_blocks() {
@@ -177,9 +184,16 @@ mod tests {
              └─ sgp-apps: blocked\n     \
                   packs: NotReady: blocked by pack istio: x\n"
         );
-        assert!(!standing.is_well());
+        assert_eq!(code(&standing), 1);
         standing.troubles.clear();
         standing.packs = vec![pack("flux", State::Ready, None)];
-        assert!(standing.is_well());
+        assert_eq!(code(&standing), 2);
+        assert_eq!(standing.json()["ready"], false);
+        // What is in a file, only the agent reads.
+        standing.place = Some(Place::File("/state".to_owned()));
+        assert_eq!(code(&standing), 0);
+        standing.place = None;
+        standing.unknown = None;
+        assert_eq!(code(&standing), 0);
     }
 }

@@ -145,11 +145,19 @@ async fn the_initial_state_is_kept_by_the_first_change() {
     let desk = desk().await;
     let configuration: Value = serde_saphyr::from_str(CONFIGURATION).unwrap();
     desk.world.apply(&configuration).await;
+    // What it has begun is as somebody has changed it since.
+    let mut begun = pack("sgp-helm-repository", &json!({"version": "2"}));
+    begun["metadata"]["annotations"]["packs.reeve.dev/origin"] = json!("initial");
+    desk.world.apply(&begun).await;
     assert_eq!(desk.reeve("pack add temporalf").await.code, Some(0));
+    desk.reeve("pack status sgp-helm-repository").await.is(
+        0,
+        &format!("desired state: {PLACE}\n└─ sgp-helm-repository: ready\n"),
+    );
     let (_, list) = desk.json("pack list").await;
     let packs = list["packs"].as_array().unwrap().iter();
     let names: Vec<&str> = packs.map(|pack| pack["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["flux", "sgp-helm-repository", "temporalf"]);
+    assert_eq!(names, ["sgp-helm-repository", "flux", "temporalf"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,10 @@
 //! Each key of the configuration, from the document to whoever uses it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reeve_sdk::prelude::*;
 
-use super::world::{World, example, objects};
+use super::world::{World, example, example_of, objects};
 use crate::catalog::PACKS;
 use crate::cloud::Cloud;
 use crate::forms::decode;
@@ -75,6 +75,51 @@ fn each_key_reaches_somebody_and_secrets_only_secrets() {
         assert!(secret.contains(pem));
         assert!(!open.contains(pem));
         assert!(secret.contains(super::world::CERTIFICATE.lines().nth(1).unwrap()));
+    }
+}
+
+/// What each release is given: what may be seen, and what may not.
+fn given(configuration: &Value) -> BTreeMap<String, [Value; 2]> {
+    let mut world = World::new(configuration).with_flux();
+    world.install_all();
+    let mut given = BTreeMap::new();
+    for pack in &PACKS {
+        let found = objects(&world.run(pack.name));
+        for release in pack.releases {
+            let place = format!("{}/{}", release.namespace, release.name);
+            let open = found[&format!("HelmRelease {place}")]["spec"]["values"].clone();
+            let secret = found.get(&format!("Secret {place}-values"));
+            let secret = secret.map_or(Value::Null, |secret| {
+                let text = secret["data"]["values.yaml"].as_str().unwrap();
+                serde_json::from_slice(&decode(text).unwrap()).unwrap()
+            });
+            given.insert(release.name.to_owned(), [open, secret]);
+        }
+    }
+    given
+}
+
+#[test]
+fn each_key_reaches_just_the_releases_that_it_is_for_at_its_own_path() {
+    for cloud in Cloud::ALL {
+        let given = given(&example(cloud, true));
+        for key in KEYS.iter().filter(|key| !key.path(cloud).is_empty()) {
+            let path = key.path(cloud).replacen('*', "sgpModels", 1);
+            let path = format!("/global/sgp{}", path.replacen('*', "backend", 1));
+            for (release, values) in &given {
+                let [open, secret] = values.each_ref().map(|tree| tree.pointer(&path));
+                let (here, elsewhere) = match key.secret {
+                    true => (secret, open),
+                    false => (open, secret),
+                };
+                assert_eq!(here.is_some(), key.reaches(release), "{release}: {path}");
+                assert_eq!(elsewhere, None, "{release}: {path}");
+                if key.form != Form::Json {
+                    let expected = key.reaches(release).then(|| example_of(key, cloud));
+                    assert_eq!(here, expected.as_ref(), "{release}: {path}");
+                }
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod flux;
 mod install;
+mod left_out;
 mod published;
 mod schema;
 mod values;

@@ -11,7 +11,9 @@ fn object(value: Value) -> DynamicObject {
 fn pack(name: &str, wave: &str, spec: Value) -> DynamicObject {
     object(json!({
         "apiVersion": "packs.reeve.dev/v1alpha1", "kind": "Pack",
-        "metadata": {"name": name, "annotations": {"reeve.dev/wave": wave}},
+        "metadata": {"name": name, "annotations": {
+            "reeve.dev/wave": wave, "packs.reeve.dev/origin": "stored",
+        }},
         "spec": spec,
     }))
 }
@@ -93,6 +95,18 @@ fn each_pack_has_a_state_in_the_order_of_waves() {
     ]
     .map(|(name, state, pending)| (name.to_owned(), state, pending));
     assert_eq!(standings(&objects, document, &units), expected);
+}
+
+#[test]
+fn who_is_made_by_hand_is_nothing_that_the_document_takes_away() {
+    let mut mine = pack("mine", "1", json!({}));
+    let annotations = mine.metadata.annotations.as_mut().unwrap();
+    annotations.remove("packs.reeve.dev/origin");
+    let objects = [mine, pack("theirs", "2", json!({}))];
+    let document = r#"{"version": "0.1", "packs": []}"#;
+    let expected = [("mine", false), ("theirs", true)]
+        .map(|(name, pending)| (name.to_owned(), State::Ready, pending));
+    assert_eq!(standings(&objects, document, &[]), expected);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::fs;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::left_out::{each_left_out, leaves};
 use super::{CHART, component_of, rendered};
 use crate::grants::{Asked, configured};
 use crate::helm::{chart_of, helm};
@@ -35,6 +36,115 @@ fn cases() -> Vec<Case> {
             "packs",
             "/metadata/namespace",
             json!("x"),
+        ),
+        (
+            &[r#"configuration={"namespace":"x","secret":"s","key":"k"}"#],
+            "ConfigMap",
+            "packs",
+            "config:/configuration",
+            json!({"namespace": "x", "secret": "s", "key": "k"}),
+        ),
+        (
+            &[r#"desiredState.configMap="c""#],
+            "ConfigMap",
+            "packs-desired-state",
+            "config:/desiredState/configMap",
+            json!("c"),
+        ),
+        (
+            &[r#"desiredState.file="/etc/documents/s.json""#],
+            "ConfigMap",
+            "packs-desired-state",
+            "config:/desiredState",
+            json!({"file": "/etc/documents/s.json"}),
+        ),
+        (
+            &[
+                EXTERNAL,
+                r#"desiredState.externalSecret={"key":"prod/state","property":"a","version":"v1"}"#,
+            ],
+            "ExternalSecret",
+            "desired-state",
+            "/spec/data/0/remoteRef",
+            json!({"key": "prod/state", "property": "a", "version": "v1"}),
+        ),
+        (
+            &[
+                EXTERNAL,
+                FROM_EXTERNAL,
+                r#"externalSecrets.refreshInterval="5m""#,
+            ],
+            "ExternalSecret",
+            "system-manager-config",
+            "/spec/refreshInterval",
+            json!("5m"),
+        ),
+        (
+            &[
+                EXTERNAL,
+                FROM_EXTERNAL,
+                "externalSecrets.serviceAccount.create=false",
+            ],
+            "SecretStore",
+            "packs-documents",
+            "/spec/provider/aws/role",
+            json!("arn:r"),
+        ),
+        (
+            &[r#"flux.manifests={"secret":"f","namespace":"x","key":"k"}"#],
+            "ConfigMap",
+            "packs-flux",
+            "config:/fluxManifests",
+            json!({"namespace": "x", "secret": "f", "key": "k"}),
+        ),
+        (
+            &[r#"flux.binds=["crd-controller-flux-system"]"#],
+            "ClusterRole",
+            "reeve-plugin-reeve-system.packs-flux-escalates",
+            "/rules/1/resourceNames",
+            json!(["crd-controller-flux-system"]),
+        ),
+        (
+            &[r#"parts.flux.plugin={"mode":"PlanOnly"}"#],
+            "Plugin",
+            "packs-flux",
+            "/spec/mode",
+            json!("PlanOnly"),
+        ),
+        (
+            &[r#"parts.releases.plugin={"mode":"PlanOnly"}"#],
+            "Plugin",
+            "packs",
+            "/spec/mode",
+            json!("PlanOnly"),
+        ),
+        (
+            &[r#"parts.frontDoor.plugin={"mode":"PlanOnly"}"#],
+            "Plugin",
+            "packs-front-door",
+            "/spec/mode",
+            json!("PlanOnly"),
+        ),
+        (
+            &[r#"parts.frontDoor.settings={"pullSecret":"x"}"#],
+            "ConfigMap",
+            "packs-front-door",
+            "config:/pullSecret",
+            json!("x"),
+        ),
+        (
+            &[r#"parts.desiredState.settings={"configuration":{"secret":"x"}}"#],
+            "ConfigMap",
+            "packs-desired-state",
+            "config:/configuration/secret",
+            json!("x"),
+        ),
+        (
+            &["parts.desiredState.enabled=false"],
+            "Plugin",
+            "packs-desired-state",
+            "",
+            Value::Null,
         ),
         (
             &[r#"agent.serviceAccountName="x""#],
@@ -200,6 +310,19 @@ fn cases() -> Vec<Case> {
             json!("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
         ),
         (
+            &[
+                r#"flux.manifests.sha256="0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef""#,
+                r#"parts.flux.settings={"fluxManifests":{"configMap":"flux"}}"#,
+            ],
+            "ConfigMap",
+            "packs-flux",
+            "config:/fluxManifests",
+            json!({
+                "configMap": "flux",
+                "sha256": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            }),
+        ),
+        (
             &[r#"flux.manifests.file="/etc/flux/install.yaml""#],
             "Plugin",
             "packs-flux",
@@ -346,21 +469,35 @@ fn each_value_does_what_it_says() -> Result<()> {
             usual != expected,
             "{settings:?} changes nothing of {kind} {name}{pointer}"
         );
-        for setting in settings {
-            let name = setting.split(['.', '=']).next().unwrap_or_default();
-            tried.insert(name.to_owned());
+        let whole = rendered(home.path(), settings)?;
+        for (name, rest) in each_left_out(settings)? {
+            let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+            // What cannot do without it is refused.
+            let without = rendered(home.path(), &rest).ok();
+            ensure!(
+                without.as_ref() != Some(&whole),
+                "{settings:?}: {name} changes nothing"
+            );
+            tried.insert(name);
         }
     }
-    let all = values.as_object().context("no values")?;
-    let all: BTreeSet<String> = all.keys().cloned().collect();
-    ensure!(tried == all, "not tried: {:?}", all.difference(&tried));
+    let mut all = Vec::new();
+    leaves(&values, String::new(), &mut all);
+    let is_tried = |name: &String| {
+        let below = format!("{name}.");
+        tried
+            .iter()
+            .any(|one| one == name || one.starts_with(&below))
+    };
+    all.retain(|name| !is_tried(name));
+    ensure!(all.is_empty(), "not tried: {all:?}");
     Ok(())
 }
 
 #[test]
 fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
     let home = tempfile::tempdir()?;
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["pack=1"], "pack"),
         (
             &[r#"parts.flux.settings={"fluxManifests":{"sha256":"x"}}"#],
@@ -390,6 +527,14 @@ fn what_cannot_be_used_is_refused_by_name() -> Result<()> {
         (
             &[r#"desiredState={"document":"text","configMap":"x"}"#],
             "desiredState: document and externalSecret.key make a Secret, which is not looked at",
+        ),
+        (
+            &[r#"configuration.secret="""#],
+            "configuration: secret, configMap and file are all empty",
+        ),
+        (
+            &[r#"desiredState={"secret":"","document":"text"}"#],
+            "desiredState: secret, configMap and file are all empty",
         ),
         (
             &[r#"configuration={"file":"/x","configMap":"x"}"#],
