@@ -184,7 +184,19 @@ impl Patch {
         let identity = Identity::of(object);
         match &self.change {
             Change::Json(operations) => {
+                let is_secret = object["apiVersion"] == "v1" && object["kind"] == "Secret";
                 for (number, operation) in operations.iter().enumerate() {
+                    if is_secret && operation.bares_data() {
+                        let of = identity.describe();
+                        place.error(
+                            &format!("/patch/{number}"),
+                            format!(
+                                "takes what {of} holds out of its data, where it would be \
+                                 shown; leave it in /data or /stringData"
+                            ),
+                        );
+                        return true;
+                    }
                     if let Err(problem) = operation.apply(object) {
                         let of = identity.describe();
                         place.error(

@@ -59,6 +59,21 @@ impl Operation {
         Ok(Self { what, path })
     }
 
+    /// Whether it copies or moves what a Secret holds to another part of it, which is shown
+    /// where data is not.
+    pub(super) fn bares_data(&self) -> bool {
+        let is_data = |path: &[String]| {
+            let first = path.first().map(String::as_str);
+            matches!(first, Some("data" | "stringData"))
+        };
+        match &self.what {
+            What::Move(from) | What::Copy(from) => {
+                (from.is_empty() || is_data(from)) && !is_data(&self.path)
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn apply(&self, document: &mut Value) -> Result<(), &'static str> {
         let path = &self.path;
         match &self.what {

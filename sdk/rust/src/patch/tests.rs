@@ -338,3 +338,49 @@ fn patterns_match_whole_texts() {
     assert!(Pattern::literal("a.b").matches("a.b"));
     assert!(!Pattern::literal("a.b").matches("axb"));
 }
+
+/// Annotations are shown in plans, conditions and journals, where data is not.
+#[test]
+fn what_a_secret_holds_stays_in_its_data() {
+    let secret = || {
+        let mut secret = object("v1", "Secret", "sgp", "values");
+        secret["data"] = json!({"values.yaml": "Y2FuYXJ5"});
+        secret["stringData"] = json!({});
+        secret
+    };
+    let patched = |operations: &Value, mut object: Value| {
+        object["metadata"]["name"] = json!("values");
+        let list = [json!({"target": {"name": "values"}, "patch": operations})];
+        let patches = Patches::read(&list).unwrap();
+        let mut objects = vec![object];
+        let errors = patches.apply(&mut objects).err().unwrap_or_default();
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        errors.join("; ")
+    };
+    let annotation = "/metadata/annotations/reeve.dev~1depends-on";
+    for (op, from, path, refused) in [
+        ("copy", "/data/values.yaml", annotation, true),
+        ("move", "/data/values.yaml", "/metadata/labels/a", true),
+        ("copy", "/stringData", "/metadata/annotations", true),
+        ("copy", "", "/copy", true),
+        ("copy", "/data/values.yaml", "/data/other", false),
+        ("move", "/data/values.yaml", "/stringData/a", false),
+        ("copy", "/metadata/labels/app", annotation, false),
+    ] {
+        let renamed = json!([
+            {"op": "replace", "path": "/kind", "value": "ConfigMap"},
+            {"op": op, "from": from, "path": path},
+            {"op": "replace", "path": "/kind", "value": "Secret"},
+        ]);
+        for operations in [json!([{"op": op, "from": from, "path": path}]), renamed] {
+            let errors = patched(&operations, secret());
+            let expected = "takes what Secret sgp/values holds out of its data";
+            assert_eq!(errors.contains(expected), refused, "{operations}: {errors}");
+            assert!(!errors.contains("Y2FuYXJ5"), "{errors}");
+            let mut other = secret();
+            other["kind"] = json!("ConfigMap");
+            let errors = patched(&operations, other);
+            assert!(!errors.contains("out of its data"), "{errors}");
+        }
+    }
+}
