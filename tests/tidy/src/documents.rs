@@ -57,6 +57,49 @@ fn names_machine_path(line: &str) -> bool {
     })
 }
 
+/// Where plugins stand in a table with their lines of code.
+const PLUGINS: &str = "docs/plugins.md";
+
+/// Plugins that have other lines of code than their table says.
+pub fn lines_of_plugins(tree: &Tree) -> Vec<String> {
+    let table = tree.files().iter().find(|file| file.path == PLUGINS);
+    let rows = table.into_iter().flat_map(|file| file.text.lines());
+    let mut findings = Vec::new();
+    let mut count = 0;
+    for row in rows {
+        let mut cells = row.split('|').map(str::trim).skip(1);
+        let (Some(plugin), Some(said)) = (cells.next(), cells.next()) else {
+            continue;
+        };
+        let Ok(said) = said.replace(',', "").parse::<usize>() else {
+            continue;
+        };
+        count += 1;
+        let found = code_lines(tree, &format!("plugins/{plugin}/src/"));
+        if said != found {
+            findings.push(format!("{PLUGINS}: {plugin} has {found} lines, not {said}"));
+        }
+    }
+    if count == 0 {
+        findings.push(format!("{PLUGINS}: no table with lines of plugins"));
+    }
+    findings
+}
+
+/// Lines without blank ones, comments and tests.
+fn code_lines(tree: &Tree, folder: &str) -> usize {
+    let sources = tree.rust().filter(|file| {
+        let rest = file.path.strip_prefix(folder);
+        rest.is_some_and(|rest| !rest.split('/').any(|part| part.starts_with("tests")))
+    });
+    let lines = sources.flat_map(|file| {
+        let code = file.text.lines().map(str::trim);
+        code.take_while(|line| *line != "#[cfg(test)]")
+    });
+    let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    lines.filter(is_code).count()
+}
+
 /// Links in Markdown files to files that are not there.
 pub fn dead_links(tree: &Tree) -> Vec<String> {
     let mut findings = Vec::new();

@@ -81,3 +81,8 @@ fn every_guest_is_used_by_a_test() {
 fn every_plugin_has_scenarios() {
     none_found(&sources::plugins_without_scenarios(&Tree::read().unwrap()));
 }
+
+#[test]
+fn plugins_have_as_many_lines_as_their_table_says() {
+    none_found(&documents::lines_of_plugins(&Tree::read().unwrap()));
+}
