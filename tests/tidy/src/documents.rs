@@ -74,8 +74,12 @@ pub fn lines_of_plugins(tree: &Tree) -> Vec<String> {
         let Ok(said) = said.replace(',', "").parse::<usize>() else {
             continue;
         };
-        count += 1;
         let found = code_lines(tree, &format!("plugins/{plugin}/src/"));
+        // Numbers stand in tables of settings, too.
+        if found == 0 {
+            continue;
+        }
+        count += 1;
         if said != found {
             findings.push(format!("{PLUGINS}: {plugin} has {found} lines, not {said}"));
         }
