@@ -155,8 +155,9 @@ impl WriteError {
     pub fn retries(&self) -> bool {
         match self {
             Self::Conflict { .. } | Self::Invalid { .. } => false,
-            // Timeouts and overload pass; what a 4xx says of a request stays true.
-            Self::Refused { code, .. } => *code >= 500,
+            // Timeouts and overload pass, and what is not there may come; what another 4xx
+            // says of a request stays true.
+            Self::Refused { code, .. } => *code >= 500 || *code == 404,
             _ => true,
         }
     }
