@@ -73,7 +73,7 @@ impl Installer {
                 "namespace": NAMESPACE,
                 "labels": {PLUGIN_CONFIG_MAP_LABEL: "true"},
             },
-            "binaryData": {"plugin.wasm": k8s_openapi::ByteString(component.to_vec())},
+            "binaryData": entry_of(component)?,
         }))
         .await?;
         Ok(lines)
@@ -121,6 +121,36 @@ impl Installer {
                 }
                 resolved => return Ok(resolved?),
             }
+        }
+    }
+}
+/// The entry of a ConfigMap with a component: as it is while that has room, since to compress
+/// it takes time after each change.
+fn entry_of(component: &[u8]) -> anyhow::Result<Value> {
+    // The API server lets a ConfigMap have 1 MiB of data.
+    const ROOM: usize = 1_000_000;
+    let (name, bytes) = match component.len() {
+        0..=ROOM => ("plugin.wasm", component.to_vec()),
+        _ => ("plugin.wasm.zst", zstd::encode_all(component, 0)?),
+    };
+    Ok(json!({name: k8s_openapi::ByteString(bytes)}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_has_room_in_a_config_map() {
+        for (bytes, name) in [
+            (1_000_000, "plugin.wasm"),
+            (1_000_001, "plugin.wasm.zst"),
+            (3_000_000, "plugin.wasm.zst"),
+        ] {
+            let entry = entry_of(&vec![7; bytes]).unwrap();
+            let entry = entry.as_object().unwrap();
+            assert_eq!(entry.keys().collect::<Vec<_>>(), [name]);
+            assert!(entry[name].as_str().unwrap().len() < 1_400_000);
         }
     }
 }

@@ -109,7 +109,11 @@ pub(super) async fn add(args: AddArgs) -> anyhow::Result<ExitCode> {
         read(args.patches.as_ref(), "a list", Value::is_array)?,
     );
     let name = &args.name;
-    change(&args.change, name, "added", |document| {
+    change(&args.change, name, "added", |document, began| {
+        // Wanted by what was never stored: it is stored with the rest.
+        if began && says.is_empty() && document.pack(name).is_some() {
+            return Ok(false);
+        }
         document.add(name, says).map(|()| true)
     })
     .await
@@ -117,7 +121,7 @@ pub(super) async fn add(args: AddArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) async fn remove(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let name = &args.name;
-    change(&args.change, name, "removed", |document| {
+    change(&args.change, name, "removed", |document, _| {
         document.remove(name, args.allow_empty).map(|()| true)
     })
     .await
@@ -125,7 +129,7 @@ pub(super) async fn remove(args: RemoveArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) async fn suspend(args: SuspendArgs) -> anyhow::Result<ExitCode> {
     let name = &args.name;
-    change(&args.change, name, "suspended", |document| {
+    change(&args.change, name, "suspended", |document, _| {
         document.suspend(name, true)
     })
     .await
@@ -133,7 +137,7 @@ pub(super) async fn suspend(args: SuspendArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
     let name = &args.name;
-    change(&args.change, name, "resumed", |document| {
+    change(&args.change, name, "resumed", |document, _| {
         document.suspend(name, false)
     })
     .await
@@ -159,7 +163,7 @@ async fn change(
     args: &ChangeArgs,
     name: &str,
     how: &str,
-    edit: impl FnOnce(&mut Document) -> Result<bool, DocumentError>,
+    edit: impl FnOnce(&mut Document, bool) -> Result<bool, DocumentError>,
 ) -> anyhow::Result<ExitCode> {
     let client = args.target.connection.client().await?;
     let parts = parts::find(&client, &args.target).await?;
@@ -176,7 +180,8 @@ async fn change(
         Some(document) => (document.clone(), false),
         None => (before(&client, part).await?, true),
     };
-    let is_new = edit(&mut document).with_context(|| place.to_string())?;
+    let wanted = document.packs().count();
+    let is_new = edit(&mut document, began).with_context(|| place.to_string())?;
     if is_new || began {
         place.write(&client, &stored, &document).await?;
     }
@@ -188,7 +193,7 @@ async fn change(
         pack: name,
         how,
         is_new,
-        began,
+        began: began.then_some(wanted),
         place: &place,
         helm,
         on_request: is_on_request(&client, args, part).await?,
@@ -274,8 +279,8 @@ struct Done<'a> {
     how: &'a str,
     /// Whether it was another way before.
     is_new: bool,
-    /// Whether nothing was stored before.
-    began: bool,
+    /// Where nothing was stored before, how many packs were wanted all the same.
+    began: Option<usize>,
     place: &'a Place,
     /// The release of Helm that has made the object.
     helm: Option<String>,
@@ -286,7 +291,7 @@ impl Done<'_> {
     fn json(&self) -> Value {
         json!({
             "pack": self.pack, "change": self.how, "changed": self.is_new,
-            "place": self.place.to_string(), "began": self.began,
+            "place": self.place.to_string(), "began": self.began.is_some(),
             "onRequest": self.on_request, "helmRelease": self.helm,
         })
     }
@@ -295,12 +300,17 @@ impl Done<'_> {
         let Self {
             pack, how, place, ..
         } = self;
-        if !self.is_new {
-            output::tell(format_args!("pack {pack} is {how} already in {place}"));
-            return;
+        match (self.is_new, self.began) {
+            (false, None) => {
+                output::tell(format_args!("pack {pack} is {how} already in {place}"));
+                return;
+            }
+            (false, Some(_)) => output::tell(format_args!(
+                "pack {pack} was wanted already; all that was wanted stands in {place} now"
+            )),
+            (true, _) => output::tell(format_args!("pack {pack} was {how} in {place}")),
         }
-        output::tell(format_args!("pack {pack} was {how} in {place}"));
-        if self.began {
+        if self.is_new && self.began.is_some_and(|wanted| wanted > 0) {
             output::tell("nothing was stored before; the packs that were wanted stand in it, too");
         }
         if let Some(release) = &self.helm {

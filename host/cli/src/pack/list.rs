@@ -40,6 +40,9 @@ fn text(standing: &Standing) -> String {
     if let Some(unknown) = &standing.unknown {
         text.push_str(&format!("what is wanted is not known: {unknown}\n"));
     }
+    if !(standing.halts.is_empty() && standing.troubles.is_empty()) {
+        text.push_str("not all is well; `reeve pack status` says what\n");
+    }
     text
 }
 

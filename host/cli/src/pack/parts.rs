@@ -3,10 +3,11 @@
 use super::TargetArgs;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use reeve_agent::delivery;
-use reeve_api::PLUGIN_CONFIG_MAP_LABEL;
+use reeve_api::{PLUGIN_CONFIG_MAP_LABEL, Plugin};
 use serde_json::Value;
 
 /// The role of the part that makes Packs of the desired state.
@@ -20,6 +21,54 @@ pub(super) struct Part {
     pub(super) plugin: String,
     pub(super) role: String,
     pub(super) config: Value,
+    /// Why it does not run, or not as it was delivered last.
+    pub(super) trouble: Option<Halt>,
+}
+
+/// What keeps a part from running, or its newest version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Halt {
+    pub(super) reason: String,
+    pub(super) message: String,
+    /// Whether an earlier version runs.
+    pub(super) runs: bool,
+}
+
+impl Halt {
+    /// None where the newest version runs.
+    pub(super) fn of(plugin: Option<&Plugin>) -> Option<Self> {
+        let status = plugin.and_then(|plugin| plugin.status.as_ref());
+        let Some(status) = status else {
+            return Some(Self {
+                reason: "NotSeen".to_owned(),
+                message: "no agent has looked at it yet; is one running?".to_owned(),
+                runs: false,
+            });
+        };
+        let find = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind);
+        let halt = |condition: &Condition, runs| Self {
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            runs,
+        };
+        match (find("Ready"), find("Loaded")) {
+            (Some(ready), _) if ready.status != "True" => Some(halt(ready, false)),
+            (Some(_), Some(loaded)) if loaded.status == "False" => Some(halt(loaded, true)),
+            _ => None,
+        }
+    }
+
+    /// Whether it goes on by itself, as when it has just been delivered.
+    pub(super) fn passes(&self) -> bool {
+        const ON_THEIR_WAY: [&str; 5] = [
+            "NotSeen",
+            "Loading",
+            "ConfigMapAbsent",
+            "ComponentAbsent",
+            "PartsMissing",
+        ];
+        ON_THEIR_WAY.contains(&&*self.reason)
+    }
 }
 
 /// All parts, in the order of their names.
@@ -39,6 +88,16 @@ pub(super) async fn find(client: &Client, target: &TargetArgs) -> anyhow::Result
     let parts: anyhow::Result<Vec<Part>> =
         maps.items.iter().filter(is_part).map(Part::of).collect();
     let mut parts = parts?;
+    let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
+    let plugins = plugins.list(&ListParams::default()).await;
+    let plugins = plugins.with_context(|| format!("cannot list plugins in {namespace}"))?;
+    for part in &mut parts {
+        let plugin = plugins
+            .items
+            .iter()
+            .find(|one| one.name_any() == part.plugin);
+        part.trouble = Halt::of(plugin);
+    }
     if parts.is_empty() {
         bail!(
             "no plugin in namespace {namespace} is ConfigMap {name}, or names it as its \
@@ -79,6 +138,7 @@ impl Part {
             plugin,
             role,
             config,
+            trouble: None,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! `reeve pack reconcile`.
 
 use super::TargetArgs;
-use super::parts::{self, DESIRED_STATE, Part};
+use super::parts::{self, DESIRED_STATE, Halt, Part};
 use crate::looking::{Output, print_json};
 use crate::output;
 use anyhow::{Context as _, bail};
@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it was applied, or nothing differs; 1 something is wrong with the \
-    desired state, or the agent does not answer in time; 2 it could not be asked."
+    desired state, or it is not done in time; 2 it could not be asked, or nobody answers in time."
 )]
 pub(super) struct ReconcileArgs {
     /// Only this pack
@@ -84,6 +84,12 @@ pub(super) async fn run(args: ReconcileArgs) -> anyhow::Result<ExitCode> {
     }
     for (part, request) in &requests {
         desk.wait_until_handled(part, request).await?;
+        if let Some(halt) = Halt::of(Some(&desk.plugin(&part.plugin).await?)) {
+            answer.troubles.push(format!(
+                "{}: {}: an earlier version runs: {}",
+                part.plugin, halt.reason, halt.message
+            ));
+        }
         desk.take_stock(part, args.name.as_deref(), &mut answer)
             .await?;
     }
@@ -130,10 +136,27 @@ impl Desk {
     /// Asks a part to run all of its units, or one. Returns the request.
     async fn ask(&self, part: &Part, pack: Option<&str>) -> anyhow::Result<String> {
         let name = &part.plugin;
-        if self.plugin(name).await?.spec.suspend {
-            bail!(
-                "plugin {name} is suspended, so nothing runs; `reeve resume {name}` lets it go on"
-            );
+        loop {
+            let plugin = self.plugin(name).await?;
+            if plugin.spec.suspend {
+                bail!(
+                    "plugin {name} is suspended, so nothing runs; `reeve resume {name}` lets it \
+                     go on"
+                );
+            }
+            // It may have been delivered a moment ago.
+            match Halt::of(Some(&plugin)).filter(|halt| !halt.runs) {
+                None => break,
+                Some(halt) if halt.passes() && Instant::now() < self.until => {
+                    sleep(INTERVAL).await;
+                }
+                Some(Halt {
+                    reason, message, ..
+                }) => bail!(
+                    "plugin {name} does not run, so nothing is applied: {reason}: {message}; \
+                     `reeve get plugins -o wide` says how it stands"
+                ),
+            }
         }
         let mut request = Timestamp::now().to_string();
         if let Some(pack) = pack {

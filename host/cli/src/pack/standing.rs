@@ -43,6 +43,8 @@ pub(super) struct Standing {
     pub(super) place: Option<Place>,
     /// Why it is not known what it says.
     pub(super) unknown: Option<String>,
+    /// Parts of the plugin that do not run, or not as they were delivered last.
+    pub(super) halts: Vec<Trouble>,
     /// What is in the way of the desired state as a whole.
     pub(super) troubles: Vec<Trouble>,
     /// In the order of their waves and names.
@@ -124,6 +126,7 @@ impl Standing {
         let units = units.context("cannot list units")?.items;
         let releases = releases(client).await?;
         Ok(Self {
+            halts: parts.iter().filter_map(Trouble::of_part).collect(),
             troubles: troubles(&units, &parts, "PackSet", None),
             packs: all(&objects, document.as_ref(), &units, &parts, &releases),
             place,
@@ -143,7 +146,7 @@ impl Standing {
         let well = |pack: &PackStanding| {
             !pack.pending && matches!(pack.state, State::Ready | State::Disabled)
         };
-        self.troubles.is_empty() && self.packs.iter().all(well)
+        self.halts.is_empty() && self.troubles.is_empty() && self.packs.iter().all(well)
     }
 
     pub(super) fn json(&self) -> Value {
@@ -153,6 +156,7 @@ impl Standing {
                 "unknown": self.unknown,
                 "troubles": troubles_json(&self.troubles),
             },
+            "parts": troubles_json(&self.halts),
             "ready": self.is_well() && self.untold().is_none(),
             "packs": self.packs.iter().map(PackStanding::json).collect::<Vec<_>>(),
         })
@@ -223,6 +227,9 @@ fn all(
     parts: &[Part],
     releases: &[DynamicObject],
 ) -> Vec<PackStanding> {
+    // Who does not run has nothing to say of a pack, and that is no good news.
+    let stops = |part: &Part| part.trouble.as_ref().is_some_and(|halt| !halt.runs);
+    let all_run = !parts.iter().any(stops);
     let mut packs: Vec<PackStanding> = objects
         .iter()
         .map(|object| {
@@ -243,7 +250,7 @@ fn all(
             PackStanding {
                 wave: wave.or_else(|| said.get("wave").and_then(Value::as_i64)),
                 version: version(&said),
-                state: state(object, &said, &troubles),
+                state: state(object, &said, &troubles, all_run),
                 pending,
                 releases: own.map(Release::of).collect(),
                 troubles,
@@ -294,7 +301,12 @@ fn differs(entry: &Map<String, Value>, said: &Map<String, Value>) -> bool {
         .any(|name| field(entry, name) != field(said, name))
 }
 
-fn state(object: &DynamicObject, said: &Map<String, Value>, troubles: &[Trouble]) -> State {
+fn state(
+    object: &DynamicObject,
+    said: &Map<String, Value>,
+    troubles: &[Trouble],
+    all_run: bool,
+) -> State {
     let is = |field: &str, value: bool| said.get(field) == Some(&Value::Bool(value));
     if object.metadata.deletion_timestamp.is_some() {
         return State::Going;
@@ -309,7 +321,10 @@ fn state(object: &DynamicObject, said: &Map<String, Value>, troubles: &[Trouble]
         return State::Suspended;
     }
     if troubles.is_empty() {
-        return State::Ready;
+        return match all_run {
+            true => State::Ready,
+            false => State::Waiting,
+        };
     }
     if troubles.iter().any(|one| one.reason == "Terminal") {
         return State::Failed;
@@ -341,6 +356,23 @@ fn troubles(units: &[Unit], parts: &[Part], kind: &str, name: Option<&str>) -> V
 }
 
 impl Trouble {
+    /// That a part does not run, or an earlier version of it.
+    fn of_part(part: &Part) -> Option<Self> {
+        let halt = part.trouble.as_ref()?;
+        let how = match halt.runs {
+            true => "an earlier version runs",
+            false => "it does not run",
+        };
+        let message: Vec<&str> = halt.message.split_whitespace().collect();
+        Some(Self {
+            plugin: part.plugin.clone(),
+            reason: halt.reason.clone(),
+            message: format!("{how}: {}", message.join(" ")),
+            blocked_by: None,
+            plan: None,
+        })
+    }
+
     /// None of a unit that is well and only tells something.
     fn of(unit: &Unit) -> Option<Self> {
         let status = unit.status.clone().unwrap_or_default();

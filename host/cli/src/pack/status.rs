@@ -64,7 +64,7 @@ fn text(standing: &Standing) -> String {
     if let Some(unknown) = &standing.unknown {
         text.push_str(&format!("  not known: {unknown}\n"));
     }
-    for trouble in &standing.troubles {
+    for trouble in standing.halts.iter().chain(&standing.troubles) {
         text.push_str(&format!("  {}\n", said(trouble)));
     }
     let last = standing.packs.len().saturating_sub(1);
@@ -162,6 +162,13 @@ mod tests {
         let mut standing = Standing {
             place: None,
             unknown: Some("no".to_owned()),
+            halts: vec![Trouble {
+                plugin: "packs-flux".to_owned(),
+                reason: "ApprovalRequired".to_owned(),
+                message: "an earlier version runs: x".to_owned(),
+                blocked_by: None,
+                plan: None,
+            }],
             troubles: vec![Trouble {
                 plugin: "packs-desired-state".to_owned(),
                 reason: "AwaitingApproval".to_owned(),
@@ -178,6 +185,7 @@ mod tests {
             text(&standing),
             "desired state: none, Packs are made by hand\n  \
                not known: no\n  \
+               packs-flux: ApprovalRequired: an earlier version runs: x\n  \
                packs-desired-state: 1 to create; `reeve pack reconcile` approves it\n\
              ├─ istio: waiting; `reeve pack reconcile` applies what is wanted of it now\n\
              │    HelmRelease istio-system/istiod is not ready: R: m\n\
@@ -186,6 +194,7 @@ mod tests {
         );
         assert_eq!(code(&standing), 1);
         standing.troubles.clear();
+        standing.halts.clear();
         standing.packs = vec![pack("flux", State::Ready, None)];
         assert_eq!(code(&standing), 2);
         assert_eq!(standing.json()["ready"], false);

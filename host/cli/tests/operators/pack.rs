@@ -32,8 +32,25 @@ async fn desk() -> Desk {
                 "metadata": {"name": name, "namespace": "reeve-system", "labels": {"reeve.dev/plugin": "true"}},
             }))
             .await;
+        runs(&desk, name, "True", "Running").await;
     }
     desk
+}
+
+/// As the agent reports a part.
+async fn runs(desk: &Desk, name: &str, status: &str, reason: &str) {
+    let mut plugin = reeve_it::plugin_reference(name);
+    plugin["spec"] = json!({});
+    desk.world.apply(&plugin).await;
+    let ready = json!({
+        "type": "Ready", "status": status, "reason": reason, "message": "as told",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let status = json!({"status": {"conditions": [ready]}});
+    let api = desk.world.api(&plugin);
+    let params = kube::api::PatchParams::default();
+    let patched = api.patch_status(name, &params, &kube::api::Patch::Merge(&status));
+    patched.await.unwrap();
 }
 
 fn pack(name: &str, spec: &Value) -> Value {
@@ -286,4 +303,39 @@ async fn packs_are_rendered_without_a_cluster() {
         said.err.contains("/packs/0/name: x: there is no such pack"),
         "{said:?}"
     );
+}
+
+/// Neither has what nobody looks after nothing against it, nor is it applied.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_does_not_run_is_told() {
+    let desk = desk().await;
+    desk.world.apply(&pack("flux", &json!({}))).await;
+    runs(&desk, "packs", "False", "KindNotServed").await;
+    let expected = "desired state: Secret sgp-system-manager/desired-state, entry desired-state.json\n  \
+                    packs: KindNotServed: it does not run: as told\n└─ flux: waiting\n";
+    desk.reeve("pack status").await.is(1, expected);
+    desk.reeve("pack status flux").await.is(1, expected);
+    runs(&desk, "packs-desired-state", "False", "KindNotServed").await;
+    let asked = desk.reeve("pack reconcile --timeout 5s").await;
+    assert_eq!(asked.code, Some(2), "{asked:?}");
+    let said =
+        "plugin packs-desired-state does not run, so nothing is applied: KindNotServed: as told";
+    assert!(asked.err.contains(said), "{asked:?}");
+}
+
+/// What the configuration wants in the beginning may be asked for by name, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wanted_already_can_be_added() {
+    let desk = desk().await;
+    let configuration: Value = serde_saphyr::from_str(CONFIGURATION).unwrap();
+    desk.world.apply(&configuration).await;
+    desk.reeve("pack add flux").await.is(
+        0,
+        &format!(
+            "pack flux was wanted already; all that was wanted stands in {PLACE} now\n\
+             it is being applied; `reeve pack status` says how far it is\n"
+        ),
+    );
+    let again = desk.reeve("pack add flux").await;
+    assert_eq!(again.code, Some(2), "{again:?}");
 }

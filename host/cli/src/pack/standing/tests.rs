@@ -1,6 +1,7 @@
 //! Standings of packs, from objects as a cluster has them.
 
 use super::*;
+use crate::pack::parts::Halt;
 use k8s_openapi::jiff::Timestamp;
 use reeve_api::{UnitSpec, UnitStatus, condition};
 
@@ -23,6 +24,7 @@ fn parts() -> Vec<Part> {
         plugin: plugin.to_owned(),
         role: "Releases".to_owned(),
         config: json!({}),
+        trouble: None,
     };
     vec![part("packs"), part("packs-flux")]
 }
@@ -153,4 +155,43 @@ fn releases_are_read_as_flux_means_them() {
     }));
     let (ready, message) = release(busy, false);
     assert!(!ready && message.contains("P: upgrading"), "{message}");
+}
+
+#[test]
+fn what_nobody_looks_after_is_not_ready() {
+    let objects = [pack("istio", "-50", json!({}))];
+    let halt = |runs| {
+        let mut parts = parts();
+        parts[0].trouble = Some(Halt {
+            reason: "KindNotServed".to_owned(),
+            message: "no\n HelmRelease".to_owned(),
+            runs,
+        });
+        parts
+    };
+    for (parts, state, message) in [
+        (
+            halt(false),
+            State::Waiting,
+            "it does not run: no HelmRelease",
+        ),
+        (
+            halt(true),
+            State::Ready,
+            "an earlier version runs: no HelmRelease",
+        ),
+    ] {
+        let packs = all(&objects, None, &[], &parts, &[]);
+        assert_eq!(packs[0].state, state);
+        let halts: Vec<Trouble> = parts.iter().filter_map(Trouble::of_part).collect();
+        assert_eq!(halts[0].message, message);
+        let standing = Standing {
+            place: None,
+            unknown: None,
+            halts,
+            troubles: Vec::new(),
+            packs,
+        };
+        assert!(!standing.is_well());
+    }
 }
