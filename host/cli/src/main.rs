@@ -31,7 +31,6 @@ mod test;
 mod undo;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use reeve_core::chain;
 use std::process::ExitCode;
 
 /// Kubernetes controllers as WebAssembly components
@@ -90,7 +89,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(error) => {
-            output::complain(chain(error.as_ref()));
+            output::complain(output::in_words(&error));
             ExitCode::from(2)
         }
     }

@@ -37,9 +37,34 @@ fn write(output: &mut impl Write, text: impl Display) -> anyhow::Result<()> {
     }
 }
 
+/// An error with its causes, from the outermost to the root. Of what the API server answers it
+/// is its message: the rest is for programs.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let answer = match cause.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) if !status.message.is_empty() => Some(&status.message),
+            _ => None,
+        };
+        let told = answer.cloned().unwrap_or_else(|| cause.to_string());
+        if !text.contains(&told) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&told);
+        }
+        // Its cause says the same once more.
+        if answer.is_some() {
+            break;
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::Context as _;
     use std::io;
 
     struct Failing(ErrorKind);
@@ -59,5 +84,17 @@ mod tests {
         assert!(write(&mut Failing(ErrorKind::BrokenPipe), "text").is_ok());
         let error = write(&mut Failing(ErrorKind::StorageFull), "text").unwrap_err();
         assert_eq!(error.to_string(), "cannot write to standard output");
+    }
+
+    #[test]
+    fn what_the_api_server_answers_is_told_once_and_in_its_words() {
+        let status = kube::core::Status::failure("a is invalid: b", "Invalid").with_code(422);
+        let error: Result<(), _> = Err(kube::Error::Api(Box::new(status)));
+        let error = error.context("cannot make a").unwrap_err();
+        assert_eq!(in_words(&error), "cannot make a: a is invalid: b");
+        let error = anyhow::anyhow!("root")
+            .context("middle: root")
+            .context("top");
+        assert_eq!(in_words(&error), "top: middle: root");
     }
 }
