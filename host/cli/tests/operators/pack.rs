@@ -49,8 +49,8 @@ async fn runs(desk: &Desk, name: &str, status: &str, reason: &str) {
     let status = json!({"status": {"conditions": [ready]}});
     let api = desk.world.api(&plugin);
     let params = kube::api::PatchParams::default();
-    let patched = api.patch_status(name, &params, &kube::api::Patch::Merge(&status));
-    patched.await.unwrap();
+    let patch = kube::api::Patch::Merge(&status);
+    api.patch_status(name, &params, &patch).await.unwrap();
 }
 
 fn pack(name: &str, spec: &Value) -> Value {
