@@ -208,6 +208,8 @@ async fn what_cannot_be_done_names_the_next_command() {
             "{PLACE}: it is no desired state: expected {{\"version\": \"0.1\", \"packs\": […]}}"
         ),
     );
+    let part = reeve_it::plugin_reference("packs-desired-state");
+    desk.world.delete(&part).await;
     let said = desk.reeve("pack reconcile").await;
     assert!(
         said.err
