@@ -98,10 +98,15 @@ fn taken_over(preset: Preset) -> Result<()> {
     }))?;
     databases_open(&stage, &tenants)?;
     what_was_in_databases_is_there(&stage, &tenants)?;
+    // Without an endpoint nobody looks at them.
+    let owner = |tenant: &Tenant| match preset {
+        Preset::Readme => tenant.name.clone(),
+        Preset::Main => String::new(),
+    };
     for account in [Azurite::ACCOUNT, Azurite::OTHER_ACCOUNT] {
         let expected = tenants
             .iter()
-            .map(|tenant| (tenant.container(), tenant.name.clone()));
+            .map(|tenant| (tenant.container(), owner(tenant)));
         let found = storage::containers(&stage, account)?;
         ensure!(found == expected.collect(), "{account}: {found:?}");
     }
