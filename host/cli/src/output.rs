@@ -64,7 +64,6 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context as _;
     use std::io;
 
     struct Failing(ErrorKind);

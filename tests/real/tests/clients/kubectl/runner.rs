@@ -90,7 +90,13 @@ impl Runner {
         let output = child.wait_with_output()?;
         let _ = writer.join();
         if output.status.code() == Some(124) {
-            bail!("line {}: `{}` hangs", step.line, step.command);
+            bail!(
+                "line {}: `{}` hangs; it has said: {}{}",
+                step.line,
+                step.command,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         let text = |bytes: &[u8]| normal(&String::from_utf8_lossy(bytes));
         Ok(Outcome {

@@ -4,6 +4,8 @@
 #   sh watch.sh LINES WATCH COMMANDS
 count=$1 watch=$2 commands=$3
 seen=$(mktemp)
+# What it saw, where that is not enough.
+trap 'cat "$seen" >&2; exit 1' TERM
 lines() { until [ "$(wc -l <"$seen")" -ge "$1" ]; do sleep 0.05; done; }
 $watch >"$seen" 2>&1 &
 pid=$!
